@@ -12,8 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Made by the linker, around what PAR_SCENARIOS and PAR_HELPERS put into sections of these names.
- */
+/* Made by the linker, around what SCENARIO and HELPER put into sections of these names. */
 extern const par_scenario __start_par_scenarios[], __stop_par_scenarios[];
 extern const par_helper __start_par_helpers[], __stop_par_helpers[];
 
@@ -79,6 +78,9 @@ static int run_one(int argc, char **argv) {
     }
     open_driver();
     par_record_start(scenario->name);
+    if (scenario->begin != NULL) {
+        scenario->begin();
+    }
     scenario->run();
     fflush(NULL);
     _exit(0);

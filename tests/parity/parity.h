@@ -27,18 +27,27 @@ enum {
 };
 
 typedef struct par_scenario {
-    const char *name; /* chapter/behaviour */
     void (*run)(void);
+    const char *name;    /* chapter/behaviour */
+    void (*begin)(void); /* called before, or NULL */
     unsigned flags;
     int shards; /* a sweep's processes; 0 for all others */
 } par_scenario;
 
-/* The rows of a file: PAR_SCENARIOS = {{"chapter/behaviour", function, flags, shards}, ...}. The
- * linker lays the rows of all files side by side, in the order of the files' names, so that no list
- * of them is kept. The alignment is the row's own: between two arrays there is no gap. */
-#define PAR_SCENARIOS                                                                              \
-    static const par_scenario par_own_scenarios[]                                                  \
-        __attribute__((used, section("par_scenarios"), aligned(__alignof__(par_scenario))))
+/*
+ * SCENARIO(function, "chapter/behaviour") { ... } defines a scenario and adds it to the program.
+ * Behind the name may follow what lays its ground, as par_context or a function of the file, its
+ * flags and its shards. The linker lays the rows of all files side by side, in the order of the
+ * files' names, so that no list of them is kept.
+ */
+#define SCENARIO(function, ...)                                                                    \
+    static void function(void);                                                                    \
+    static const par_scenario function##_row PAR_ROW(par_scenario) = {.run = (function),           \
+                                                                      .name = __VA_ARGS__};        \
+    static void function(void)
+
+/* The alignment is the row's own: between two there is no gap. */
+#define PAR_ROW(type) __attribute__((used, section(#type "s"), aligned(__alignof__(type))))
 
 /* What the running scenario may use. */
 typedef struct par_state {
@@ -158,13 +167,25 @@ int par_result_code(size_t index);
 #define SETUP(fn, args) par_setup(GPUMEM_FN_##fn, par.api->fn args)
 void par_setup(gpumem_driver_fn fn, CUresult result);
 
-void par_init(void);                /* cuInit, device 0 */
-void par_context(void);             /* and its primary context, current */
-CUstream par_stream(void);          /* a non-blocking stream */
+void par_init(void);             /* cuInit, device 0 */
+void par_context(void);          /* and its primary context, current */
+CUcontext par_new_context(void); /* current, too */
+CUstream par_stream(void);       /* a non-blocking stream */
+CUstream par_blocking_stream(void);
+CUevent par_event(unsigned flags);
 CUdeviceptr par_alloc(size_t size); /* cuMemAlloc */
-void *par_pinned(size_t size);      /* cuMemHostAlloc, zeroed */
+CUdeviceptr par_managed(size_t size);
+void *par_pinned(size_t size); /* cuMemHostAlloc, zeroed */
 CUdeviceptr par_reserve(size_t size);
+CUmemoryPool par_pool(const CUmemPoolProps *props);
+CUarray par_array(const CUDA_ARRAY3D_DESCRIPTOR *form);
+CUmipmappedArray par_mipmap(const CUDA_ARRAY3D_DESCRIPTOR *form, unsigned levels);
+CUmodule par_module(const void *image);
+CUfunction par_function(CUmodule module, const char *name);
+CUgraph par_graph(void);
+CUgraphExec par_instantiate(CUgraph graph);
 CUmemGenericAllocationHandle par_create(size_t size, CUmemAllocationHandleType type);
+CUmemGenericAllocationHandle par_create_as(size_t size, const CUmemAllocationProp *prop);
 CUdeviceptr par_mapped(size_t size); /* reserved, created, mapped, read-write for device 0 */
 CUmemAllocationProp par_device_prop(void);
 CUmemAccessDesc par_device_access(CUmemAccess_flags flags);
@@ -193,10 +214,11 @@ typedef struct par_helper {
     void (*run)(void);
 } par_helper;
 
-/* Likewise: PAR_HELPERS = {{"name", function}, ...}. */
-#define PAR_HELPERS                                                                                \
-    static const par_helper par_own_helpers[]                                                      \
-        __attribute__((used, section("par_helpers"), aligned(__alignof__(par_helper))))
+/* HELPER(function, "name") { ... }: likewise, what par_spawn starts. */
+#define HELPER(function, name)                                                                     \
+    static void function(void);                                                                    \
+    static const par_helper function##_row PAR_ROW(par_helper) = {name, function};                 \
+    static void function(void)
 
 const par_scenario *par_scenario_find(const char *name);
 size_t par_scenario_count(void);

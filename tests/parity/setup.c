@@ -25,28 +25,37 @@ void par_context(void) {
     par_name((uint64_t)(uintptr_t)par.primary, 0, "primary");
 }
 
-CUstream par_stream(void) {
-    CUstream stream = NULL;
-    SETUP(cuStreamCreate, (&stream, CU_STREAM_NON_BLOCKING));
-    return stream;
-}
-
-CUdeviceptr par_alloc(size_t size) {
-    CUdeviceptr p = 0;
-    SETUP(cuMemAlloc_v2, (&p, size));
-    return p;
-}
+/* A function that makes one object. */
+#define MAKES(type, function, parameters, fn, args)                                                \
+    type function parameters {                                                                     \
+        type made = 0;                                                                             \
+        SETUP(fn, args);                                                                           \
+        return made;                                                                               \
+    }
+MAKES(CUcontext, par_new_context, (void), cuCtxCreate_v2, (&made, 0, 0))
+MAKES(CUstream, par_stream, (void), cuStreamCreate, (&made, CU_STREAM_NON_BLOCKING))
+MAKES(CUstream, par_blocking_stream, (void), cuStreamCreate, (&made, 0))
+MAKES(CUevent, par_event, (unsigned flags), cuEventCreate, (&made, flags))
+MAKES(CUdeviceptr, par_alloc, (size_t size), cuMemAlloc_v2, (&made, size))
+MAKES(CUdeviceptr, par_managed, (size_t size), cuMemAllocManaged,
+      (&made, size, CU_MEM_ATTACH_GLOBAL))
+MAKES(CUdeviceptr, par_reserve, (size_t size), cuMemAddressReserve, (&made, size, 0, 0, 0))
+MAKES(CUmemoryPool, par_pool, (const CUmemPoolProps *props), cuMemPoolCreate, (&made, props))
+MAKES(CUarray, par_array, (const CUDA_ARRAY3D_DESCRIPTOR *form), cuArray3DCreate_v2, (&made, form))
+MAKES(CUmipmappedArray, par_mipmap, (const CUDA_ARRAY3D_DESCRIPTOR *form, unsigned levels),
+      cuMipmappedArrayCreate, (&made, form, levels))
+MAKES(CUmodule, par_module, (const void *image), cuModuleLoadData, (&made, image))
+MAKES(CUfunction, par_function, (CUmodule module, const char *name), cuModuleGetFunction,
+      (&made, module, name))
+MAKES(CUgraph, par_graph, (void), cuGraphCreate, (&made, 0))
+MAKES(CUgraphExec, par_instantiate, (CUgraph graph), cuGraphInstantiateWithFlags, (&made, graph, 0))
+MAKES(CUmemGenericAllocationHandle, par_create_as, (size_t size, const CUmemAllocationProp *prop),
+      cuMemCreate, (&made, size, prop, 0))
 
 void *par_pinned(size_t size) {
     void *p = NULL;
     SETUP(cuMemHostAlloc, (&p, size, CU_MEMHOSTALLOC_DEVICEMAP));
     memset(p, 0, size);
-    return p;
-}
-
-CUdeviceptr par_reserve(size_t size) {
-    CUdeviceptr p = 0;
-    SETUP(cuMemAddressReserve, (&p, size, 0, 0, 0));
     return p;
 }
 
@@ -64,11 +73,9 @@ CUmemAccessDesc par_device_access(CUmemAccess_flags flags) {
 }
 
 CUmemGenericAllocationHandle par_create(size_t size, CUmemAllocationHandleType type) {
-    CUmemGenericAllocationHandle handle = 0;
     CUmemAllocationProp prop = par_device_prop();
     prop.requestedHandleTypes = type;
-    SETUP(cuMemCreate, (&handle, size, &prop, 0));
-    return handle;
+    return par_create_as(size, &prop);
 }
 
 CUdeviceptr par_mapped(size_t size) {

@@ -104,7 +104,7 @@ def complete():
     excused = set(" ".join(forms.OTHERWISE.values()).split())
     problems = []
     for op in sorted({rule[0] for rule in forms.read_rules()}):
-        has = re.search(rf'[" }};]{re.escape(op)}[. ]', text) is not None
+        has = re.search(rf'[" }};]{re.escape(op)}[. <]', text) is not None
         if not has and op not in excused:
             problems.append(f"{op} has no form and no reason in OTHERWISE")
         if op in excused and op in forms.REGULAR + forms.BY_HAND:

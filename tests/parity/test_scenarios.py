@@ -25,7 +25,9 @@ PLANTED = """
 #include <stdio.h>
 #include <stdlib.h>
 
-static void nothing(void) {}
+SCENARIO(first, "planted/first") {}
+SCENARIO(third, "planted/third", NULL, PAR_SWEEP, 2) {}
+HELPER(nothing, "planted-helper") {}
 
 /* As a kernel may: before a call, while it is made, and in the middle of a line. */
 static CUresult print(CUresult result) {
@@ -34,7 +36,7 @@ static CUresult print(CUresult result) {
     return result;
 }
 
-static void prints(void) {
+SCENARIO(prints, "planted/prints", NULL, PAR_ALONE) {
     print(0);
     par_see("before", "%d", 1);
     if (par_before(GPUMEM_FN_cuInit, "within", "(0)", NULL, 0))
@@ -46,22 +48,11 @@ static void prints(void) {
     par_see("answered", "%c", answer);
 }
 
-static void peer_prints(void) {
+HELPER(peer_prints, "planted/prints:peer") {
     print(0);
     par_see("peer", "%d", 2);
     par_send(par.peer_fd, "y", 1, -1);
 }
-
-PAR_SCENARIOS = {
-    {"planted/first", nothing, 0, 0},
-    {"planted/prints", prints, PAR_ALONE, 0},
-    {"planted/third", nothing, PAR_SWEEP, 2},
-};
-
-PAR_HELPERS = {
-    {"planted-helper", nothing},
-    {"planted/prints:peer", peer_prints},
-};
 """
 
 
@@ -80,10 +71,10 @@ def names_of(program):
 def each_row_of_each_file_is_in_the_program():
     names, problems = set(names_of(PARITY)), []
     for source in SOURCES:
-        _, mark, rows = source.read_text().partition("\nPAR_SCENARIOS = {")
-        found = set(re.findall(r'\{(?:\.name = )?"([\w-]+/[\w/-]+)", ', rows))
-        if not mark:
-            problems.append(f"{source.name} has no PAR_SCENARIOS")
+        text = source.read_text()
+        found = set(re.findall(r'^[A-Z_]+\(\w+,\s+"([\w-]+/[\w/-]+)"', text, re.M))
+        if "SCENARIO(" not in text:
+            problems.append(f"{source.name} has no SCENARIO")
         if found - names:
             problems.append(f"{source.name}: not in the program: {found - names}")
     return problems

@@ -10,7 +10,8 @@ struct form {
     const char *outs, *ins, *text;
 };
 
-static const struct form forms[] = {
+/* As they are written: the text may have choices. */
+static const struct form rows[] = {
 #define FORM(outs, ins, text) {outs, ins, text},
 #include "forms/arithmetic.def"
 #include "forms/comparisons.def"
@@ -22,14 +23,40 @@ static const struct form forms[] = {
 #include "forms/video_vectors.def"
 #undef FORM
 };
-#define FORMS (sizeof forms / sizeof forms[0])
+static struct form *forms;
+static unsigned forms_count;
 
 /* Kernels in one module, which are compiled together. */
 #define CHUNK 24
 #define CELL  32u /* bytes that each thread has for itself in global and in shared memory */
 
 static const char *only;
-static unsigned chosen[FORMS], chosen_count;
+static unsigned *chosen, chosen_count;
+
+/* The forms of a row whose text begins with `begin`, for each choice in the rest. */
+static void add_forms(const struct form *row, const char *begin, const char *rest) {
+    const char *open = strchr(rest, '<');
+    char text[512];
+    if (open == NULL) {
+        snprintf(text, sizeof text, "%s%s", begin, rest);
+        forms = realloc(forms, (forms_count + 1) * sizeof *forms);
+        if (forms == NULL)
+            abort();
+        forms[forms_count++] = (struct form){row->outs, row->ins, strdup(text)};
+        return;
+    }
+    const char *close = strchr(open, '>');
+    for (const char *word = open + 1; word <= close; word += strcspn(word, "|>") + 1) {
+        snprintf(text, sizeof text, "%s%.*s%.*s", begin, (int)(open - rest), rest,
+                 (int)strcspn(word, "|>"), word);
+        add_forms(row, text, close + 1);
+    }
+}
+
+static void make_forms(void) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        add_forms(&rows[i], "", rows[i].text);
+}
 
 static unsigned bits_of(char letter) {
     return letter == 'h' ? 16 : letter == 'w' ? 32 : letter == 'd' ? 64 : 1;
@@ -214,8 +241,11 @@ static bool work(unsigned item, FILE *file) {
 int ptx_forms_record(const struct ptx_options *options, FILE *to) {
     fprintf(to, "values\t%016llx\n", (unsigned long long)ptx_values_hash());
     only = options->only;
-    chosen_count = 0;
-    for (unsigned i = 0; i < FORMS; i++)
+    make_forms();
+    chosen = malloc(forms_count * sizeof *chosen);
+    if (chosen == NULL)
+        abort();
+    for (unsigned i = 0; i < forms_count; i++)
         if (only == NULL || strstr(forms[i].text, only) != NULL)
             chosen[chosen_count++] = i;
     struct ptx_work all = {.count = chosen_count,
@@ -230,7 +260,8 @@ int ptx_forms_record(const struct ptx_options *options, FILE *to) {
 
 int ptx_forms_inputs(const char *text) {
     static uint64_t values[PTX_MOST_INS * PTX_MOST];
-    for (unsigned i = 0; i < FORMS; i++) {
+    make_forms();
+    for (unsigned i = 0; i < forms_count; i++) {
         if (strcmp(forms[i].text, text) != 0)
             continue;
         unsigned asked;

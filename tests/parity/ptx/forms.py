@@ -479,16 +479,67 @@ def file_of(text):
     return next((name for name, operations in FILES.items() if operation in operations.split()), "arithmetic")
 
 
+def alike(rows, place):
+    """Rows that differ in their word at a place only are one row, with all these words to choose from."""
+    found = {}
+    for row in rows:
+        free = place < len(row) and row[place][0].startswith(".")
+        key = (row[:place], row[place + 1:]) if free else (row, None)
+        found[key] = found.get(key, ()) + (row[place] if free else ())
+    return [before if behind is None else (*before, words, *behind) for (before, behind), words in found.items()]
+
+
+def perhaps(rows, place):
+    """A row that lacks just the word at a place that another has is that other one's empty choice."""
+    left = dict.fromkeys(rows)
+    for row in rows:
+        without = row[:place] + row[place + 1:]
+        if row in left and without in left and row != without and row[place][0][0] == "." and "" not in row[place]:
+            del left[without]
+            left = {(*row[:place], (*row[place], ""), *row[place + 1:]) if one == row else one: None for one in left}
+    return list(left)
+
+
+def merged(rows):
+    """Rows, each a list of words, as few rows whose words are tuples of words to choose from."""
+    rows = [tuple((word,) for word in row) for row in rows]
+    before = None
+    while before != len(rows):
+        before = len(rows)
+        for step in (alike, perhaps):
+            for place in reversed(range(max(map(len, rows)))):
+                rows = step(rows, place)
+    return rows
+
+
+def pattern(row):
+    return "".join(words[0] if len(words) == 1 else f"<{'|'.join(words)}>" for words in row)
+
+
+def put_row(file, outs, ins, text):
+    """In lines of 100 columns, the text cut where a word ends."""
+    line = f'FORM("{outs}", "{ins}", "'
+    for word in re.findall(r"[^|> ]*[|> ]?", text):
+        if len(line) + len(word) > 98:
+            file.write((line.removesuffix(' "') if line.endswith(', "') else line + '"') + "\n")
+            line = '     "'
+        line += word
+    file.write(line + '")\n')
+
+
 def write(folder, forms):
-    files = {name: [] for name in [*FILES, "arithmetic"]}
-    for form in forms:
-        files[file_of(form[2])].append(form)
-    for name, rows in files.items():
+    files = {name: {} for name in [*FILES, "arithmetic"]}
+    for outs, ins, text in forms:
+        of_kind = files[file_of(text)].setdefault((outs, " ".join(ins)), [])
+        of_kind.append(re.findall(r"\.\w+|[^.]+|\.", text))
+    for name, kinds in files.items():
         with open(os.path.join(folder, f"{name}.def"), "w", encoding="utf-8") as file:
-            file.write("/* Made by forms.py. FORM(registers written, classes of what is read, statements) */\n"
+            file.write("/* Made by forms.py. FORM(registers written, classes of what is read, statements): a form for\n"
+                       " * each choice among the words of <a|b|c>. */\n"
                        "/* clang-format off */\n")
-            for outs, ins, text in rows:
-                file.write(f'FORM("{outs}", "{" ".join(ins)}", "{text}")\n')
+            for (outs, ins), rows in kinds.items():
+                for row in merged(rows):
+                    put_row(file, outs, ins, pattern(row))
             file.write("/* clang-format on */\n")
 
 

@@ -59,8 +59,7 @@ static void put(row *r, CUresult result) {
 
 /* ---- Formats -------------------------------------------------------------------------------- */
 
-static void format_channels(void) {
-    par_context();
+SCENARIO(format_channels, "array/format-channels", par_context) {
     for (size_t f = 0; f < FORMATS; f++) {
         row r = {"", 0};
         for (unsigned channels = 0; channels <= 5; channels++) {
@@ -73,9 +72,8 @@ static void format_channels(void) {
 }
 
 /* Which kinds of arrays a format has: the flags one by one, and the dimensions. */
-static void format_kinds(void) {
+SCENARIO(format_kinds, "array/format-kinds", par_context) {
     static const unsigned flags[] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x100, 0x102};
-    par_context();
     for (size_t f = 0; f < FORMATS; f++)
         for (unsigned channels = 1; channels <= 4; channels++) {
             CUarray_format format = (CUarray_format)formats[f];
@@ -126,11 +124,9 @@ static void format_kinds(void) {
         }
 }
 
-static void format_calls(void) {
+SCENARIO(format_calls, "array/format-calls", par_context) {
     CUarray x;
-    CUDA_ARRAY3D_DESCRIPTOR a;
-    par_context();
-    a = form(64, 64, 0, F32, 3, 0);
+    CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 3, 0);
     CALLO(cuArray3DCreate_v2, "three-channels", (&x, &a), OUT_H(x));
     a.NumChannels = 0;
     CALLO(cuArray3DCreate_v2, "no-channels", (&x, &a), OUT_H(x));
@@ -156,8 +152,7 @@ static void format_calls(void) {
 
 /* ---- Flags ---------------------------------------------------------------------------------- */
 
-static void flag_pairs(void) {
-    par_context();
+SCENARIO(flag_pairs, "array/flag-pairs", par_context) {
     for (unsigned i = 0; i < 12; i++) {
         row two = {"", 0}, three = {"", 0}, cube = {"", 0};
         for (unsigned j = 0; j < 12; j++) {
@@ -178,7 +173,7 @@ static void flag_pairs(void) {
     }
 }
 
-static void flag_dimensions(void) {
+SCENARIO(flag_dimensions, "array/flag-dimensions", par_context) {
     static const size_t sizes[][3] = {{64, 0, 0},  {64, 64, 0}, {64, 64, 64}, {64, 0, 64},
                                       {64, 64, 6}, {64, 32, 6}, {64, 64, 12}, {64, 64, 7},
                                       {64, 0, 6},  {0, 64, 64}, {0, 64, 0},   {0, 0, 0}};
@@ -186,7 +181,6 @@ static void flag_dimensions(void) {
                                      0x14, 0x20, 0x21, 0x22, 0x40, 0x41, 0x44, 0x45, 0x80, 0x81,
                                      0x84, 0x48, 0x50, 0x60, 0x42, 0x88, 0x90, 0xa0, 0x82, 0x100};
     static const CUarray_format of[] = {F32, CU_AD_FORMAT_UNSIGNED_INT16, U8};
-    par_context();
     for (size_t f = 0; f < sizeof of / sizeof of[0]; f++)
         for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
             row r = {"", 0};
@@ -203,7 +197,7 @@ static void flag_dimensions(void) {
 /* ---- Extents -------------------------------------------------------------------------------- */
 
 /* Deferred arrays have no memory: the limits can be asked for. */
-static void limits(void) {
+SCENARIO(limits, "array/limits", par_context) {
     static const struct {
         size_t w, h, d;
         unsigned flags;
@@ -270,7 +264,6 @@ static void limits(void) {
         {(size_t)1 << 32, 1, 0, 0},
         {1, (size_t)1 << 32, 0, 0},
     };
-    par_context();
     for (size_t i = 0; i < sizeof ask / sizeof ask[0]; i++) {
         CUarray x;
         CUDA_ARRAY3D_DESCRIPTOR a = form(ask[i].w, ask[i].h, ask[i].d, F32, 1,
@@ -302,10 +295,9 @@ static void show(const char *cls, CUarray x) {
           OUT_U(deep.Depth), OUT_I(deep.Format), OUT_U(deep.NumChannels), OUT_X(deep.Flags));
 }
 
-static void create_flat(void) {
+SCENARIO(create_flat, "array/create-flat", par_context) {
     CUarray x;
     CUDA_ARRAY_DESCRIPTOR a = {64, 32, F32, 4};
-    par_context();
     CALLO(cuArrayCreate_v2, "two-dimensions", (&x, &a), OUT_H(x));
     show("two-dimensions", x);
     CALL(cuArrayDestroy, "ok", (x));
@@ -335,7 +327,7 @@ static void create_flat(void) {
     CALL(cuArrayCreate_v2, "null-out", (NULL, &a));
 }
 
-static void create_deep(void) {
+SCENARIO(create_deep, "array/create-deep", par_context) {
     CUarray x;
     CUDA_ARRAY3D_DESCRIPTOR a;
     static const struct {
@@ -364,7 +356,6 @@ static void create_deep(void) {
         {"sparse", 512, 512, 0, U8, 4, 0x40},
         {"2d-depth-one", 64, 64, 1, U8, 4, 0},
     };
-    par_context();
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         a = form(kinds[i].w, kinds[i].h, kinds[i].d, kinds[i].format, kinds[i].channels,
                  kinds[i].flags);
@@ -379,15 +370,12 @@ static void create_deep(void) {
     CALL(cuArray3DCreate_v2, "null-out", (NULL, &a));
 }
 
-static void get_descriptor(void) {
-    CUarray x;
+SCENARIO(get_descriptor, "array/get-descriptor", par_context) {
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 2), deep;
     CUDA_ARRAY_DESCRIPTOR flat;
     CUDA_ARRAY3D_DESCRIPTOR_v1 old_deep;
     CUDA_ARRAY_DESCRIPTOR_v1 old_flat;
-    CUcontext other;
-    par_context();
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = par_array(&a);
     CALL(cuArrayGetDescriptor_v2, "null-out", (NULL, x));
     CALL(cuArray3DGetDescriptor_v2, "null-out", (NULL, x));
     CALLO(cuArrayGetDescriptor_v2, "null-array", (&flat, NULL), OUT_U(flat.Width));
@@ -398,7 +386,7 @@ static void get_descriptor(void) {
           OUT_U(old_deep.NumChannels), OUT_X(old_deep.Flags));
     CALL(cuArrayGetDescriptor, "v1-null-out", (NULL, x));
     CALL(cuArray3DGetDescriptor, "v1-null-out", (NULL, x));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    par_new_context();
     show("foreign-ctx", x);
     CALLO(cuArrayGetDescriptor, "v1-foreign-ctx", (&old_flat, x), OUT_U(old_flat.Width));
     SETUP(cuCtxSetCurrent, (NULL));
@@ -407,13 +395,11 @@ static void get_descriptor(void) {
     (void)deep;
 }
 
-static void no_context(void) {
-    CUarray x;
+SCENARIO(no_context, "array/no-context", par_context) {
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 0), bad = form(0, 0, 0, F32, 4, 0);
     CUDA_ARRAY_DESCRIPTOR flat = {64, 64, U8, 1};
     CUmipmappedArray m;
-    par_context();
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = par_array(&a);
     NAME(x);
     SETUP(cuCtxSetCurrent, (NULL));
     CALL(cuArray3DCreate_v2, "no-context", (&x, &a));
@@ -425,14 +411,11 @@ static void no_context(void) {
     CALL(cuArrayDestroy, "no-context", (x));
 }
 
-static void foreign_context_destroy(void) {
-    CUarray x, y;
+SCENARIO(foreign_context_destroy, "array/foreign-context-destroy", par_context) {
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 0);
-    CUcontext other;
-    par_context();
-    SETUP(cuArray3DCreate_v2, (&x, &a));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
-    SETUP(cuArray3DCreate_v2, (&y, &a));
+    CUarray x = par_array(&a);
+    CUcontext other = par_new_context();
+    CUarray y = par_array(&a);
     CALL(cuArrayDestroy, "foreign-ctx", (x));
     SETUP(cuCtxSetCurrent, (par.primary));
     SETUP(cuCtxDestroy_v2, (other));
@@ -440,14 +423,12 @@ static void foreign_context_destroy(void) {
     CALL(cuArrayDestroy, "of-destroyed-ctx", (y));
 }
 
-static void destroyed_context_current(void) {
+SCENARIO(destroyed_context_current, "array/destroyed-context-current", par_context) {
     CUarray x;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 0);
     CUDA_ARRAY_DESCRIPTOR flat = {64, 64, U8, 1};
     CUmipmappedArray m;
-    CUcontext other;
-    par_context();
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     SETUP(cuCtxPushCurrent_v2, (par.primary));
     SETUP(cuCtxDestroy_v2, (other));
     SETUP(cuCtxPopCurrent_v2, (&other));
@@ -456,37 +437,29 @@ static void destroyed_context_current(void) {
     CALL(cuMipmappedArrayCreate, "destroyed-ctx", (&m, &a, 1));
 }
 
-static void destroy_null(void) {
-    par_context();
+SCENARIO(destroy_null, "array/destroy-null", par_context) {
     CALL(cuArrayDestroy, "null", (NULL));
 }
 
-static void destroy_twice(void) {
-    CUarray x;
+SCENARIO(destroy_twice, "array/destroy-twice", par_context) {
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 0);
-    par_context();
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = par_array(&a);
     CALL(cuArrayDestroy, "ok", (x));
     CALL(cuArrayDestroy, "stale-handle", (x));
 }
 
-static void stale_descriptor(void) {
-    CUarray x;
+SCENARIO(stale_descriptor, "array/stale-descriptor", par_context) {
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 0);
-    par_context();
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = par_array(&a);
     SETUP(cuArrayDestroy, (x));
     show("stale-handle", x);
 }
 
 /* Does the end of an array wait for work that uses it, or for any? */
-static void destroy_under_work(void) {
-    CUarray x;
+SCENARIO(destroy_under_work, "array/destroy-under-work", par_context) {
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 0, 0, U8, 1, 0);
-    CUstream s;
-    par_context();
-    s = par_stream();
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUstream s = par_stream();
+    CUarray x = par_array(&a);
     par_hold(s);
     CALL(cuArrayDestroy, "other-work-under-way", (x));
     CALL(cuStreamQuery, "held", (s));
@@ -496,7 +469,7 @@ static void destroy_under_work(void) {
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
-static void requirements(void) {
+SCENARIO(requirements, "array/requirements", par_context) {
     static const struct {
         const char *cls;
         size_t w, h, d;
@@ -520,7 +493,6 @@ static void requirements(void) {
         {"nv12", 64, 64, 0, CU_AD_FORMAT_NV12, 3, 0},
     };
     CUDA_ARRAY_MEMORY_REQUIREMENTS r;
-    par_context();
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         CUarray x;
         CUmipmappedArray m;
@@ -541,16 +513,14 @@ static void requirements(void) {
     }
 }
 
-static void requirements_refused(void) {
+SCENARIO(requirements_refused, "array/requirements-refused", par_context) {
     CUarray plain, deferred, sparse, level;
-    CUmipmappedArray m;
     CUDA_ARRAY_MEMORY_REQUIREMENTS r;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, 0);
-    par_context();
     SETUP(cuArray3DCreate_v2, (&plain, &a));
     a.Flags = 0x80;
     SETUP(cuArray3DCreate_v2, (&deferred, &a));
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 3));
+    CUmipmappedArray m = par_mipmap(&a, 3);
     a = form(512, 512, 0, F32, 1, 0x40);
     SETUP(cuArray3DCreate_v2, (&sparse, &a));
     CALLO(cuArrayGetMemoryRequirements, "not-deferred", (&r, plain, par.dev), OUT_U(r.size));
@@ -568,31 +538,27 @@ static void requirements_refused(void) {
     CALLO(cuArrayGetMemoryRequirements, "no-context", (&r, deferred, par.dev), OUT_U(r.alignment));
 }
 
-static void free_memory(void) {
-    CUarray x, y, z;
+SCENARIO(free_memory, "array/free-memory", par_context, PAR_ALONE) {
     CUDA_ARRAY3D_DESCRIPTOR a = form(1024, 1024, 0, F32, 4, 0);
-    par_context();
     par_free_mark();
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = par_array(&a);
     par_free_delta("16-mib-array");
     SETUP(cuArrayDestroy, (x));
     par_free_delta("destroyed");
     a.Flags = 0x80;
-    SETUP(cuArray3DCreate_v2, (&y, &a));
+    par_array(&a);
     par_free_delta("16-mib-deferred");
     a.Flags = 0x40;
-    SETUP(cuArray3DCreate_v2, (&z, &a));
+    par_array(&a);
     par_free_delta("16-mib-sparse");
 }
 
-static void pointer_queries(void) {
-    CUarray x;
+SCENARIO(pointer_queries, "array/pointer-queries", par_context) {
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 4, 0);
     unsigned type;
     CUdeviceptr base;
     size_t size;
-    par_context();
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = par_array(&a);
     CUdeviceptr as_address = (CUdeviceptr)(uintptr_t)x;
     CALLO(cuPointerGetAttribute, "array-handle",
           (&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, as_address), OUT_U(type));
@@ -603,10 +569,9 @@ static void pointer_queries(void) {
 
 /* ---- Planes --------------------------------------------------------------------------------- */
 
-static void planes(void) {
+SCENARIO(planes, "array/planes", par_context) {
     static const unsigned planar[] = {0xb0, 0x9f, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6,
                                       0xa7, 0xa8, 0xa9, 0xb1, 0xb2, 0xb3, 0xb4, 0xb5};
-    par_context();
     for (size_t i = 0; i < sizeof planar / sizeof planar[0]; i++)
         for (unsigned channels = 1; channels <= 4; channels++) {
             CUarray x, plane;
@@ -627,10 +592,9 @@ static void planes(void) {
         }
 }
 
-static void plane_handles(void) {
+SCENARIO(plane_handles, "array/plane-handles", par_context) {
     CUarray x, first, again, y, plain;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, CU_AD_FORMAT_NV12, 3, 0);
-    par_context();
     CALLO(cuArray3DCreate_v2, "nv12", (&x, &a), OUT_H(x));
     if (par_last() != CUDA_SUCCESS)
         return;
@@ -653,11 +617,10 @@ static void plane_handles(void) {
 
 /* ---- Old versions --------------------------------------------------------------------------- */
 
-static void old_versions(void) {
+SCENARIO(old_versions, "array/old-versions", par_context) {
     CUarray x;
     CUDA_ARRAY_DESCRIPTOR_v1 flat = {64, 64, U8, 1};
     CUDA_ARRAY3D_DESCRIPTOR_v1 deep = {64, 64, 0, U8, 1, 0};
-    par_context();
     CALLO(cuArrayCreate, "v1", (&x, &flat), OUT_H(x));
     CALLO(cuArray3DCreate, "v1", (&x, &deep), OUT_H(x));
     CALLO(cuArrayCreate, "v1-null-desc", (&x, NULL), OUT_H(x));
@@ -668,7 +631,7 @@ static void old_versions(void) {
 }
 
 /* In a context of the first version, too? */
-static void old_context(void) {
+SCENARIO(old_context, "array/old-context") {
     CUcontext v1;
     CUarray x;
     CUdeviceptr_v1 p;
@@ -703,7 +666,7 @@ static void old_context(void) {
 }
 
 /* Formats of video with the flag that they want. */
-static void video_kinds(void) {
+SCENARIO(video_kinds, "array/video-kinds", par_context) {
     static const struct {
         size_t w, h, d;
         unsigned flags;
@@ -715,7 +678,6 @@ static void video_kinds(void) {
         unsigned format, channels;
     } forms[] = {{0xb0, 3}, {0x9f, 3}, {0xa2, 3}, {0xa5, 4}, {0xa6, 2},
                  {0xa8, 4}, {0xa9, 1}, {0xb1, 4}, {0xb2, 3}, {0xb5, 3}};
-    par_context();
     for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
         row r = {"", 0};
         for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
@@ -731,11 +693,10 @@ static void video_kinds(void) {
     }
 }
 
-static void video_planes(void) {
+SCENARIO(video_planes, "array/video-planes", par_context) {
     CUarray x, first, again, y;
     CUmipmappedArray m;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, CU_AD_FORMAT_NV12, 3, 0x100);
-    par_context();
     SETUP(cuArray3DCreate_v2, (&x, &a));
     SETUP(cuArrayGetPlane, (&first, x, 0));
     SETUP(cuArrayGetPlane, (&again, x, 0));
@@ -760,7 +721,7 @@ static void video_planes(void) {
 }
 
 /* What works in a context of the first version, with its own memory. */
-static void old_context_more(void) {
+SCENARIO(old_context_more, "array/old-context-more") {
     CUcontext v1;
     CUarray x, y, plane, level;
     CUmipmappedArray m;
@@ -857,13 +818,10 @@ static void old_context_more(void) {
     CALL(cuArrayDestroy, "v1-ctx", (x));
 }
 
-static void primary_reset(void) {
-    CUarray x;
-    CUmipmappedArray m;
+SCENARIO(primary_reset, "array/primary-released", par_context) {
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, 0);
-    par_context();
-    SETUP(cuArray3DCreate_v2, (&x, &a));
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 2));
+    CUarray x = par_array(&a);
+    CUmipmappedArray m = par_mipmap(&a, 2);
     SETUP(cuDevicePrimaryCtxRelease_v2, (par.dev));
     SETUP(cuDevicePrimaryCtxRetain, (&par.primary, par.dev));
     SETUP(cuCtxSetCurrent, (par.primary));
@@ -871,34 +829,3 @@ static void primary_reset(void) {
     CALL(cuArrayDestroy, "of-earlier-primary", (x));
     CALL(cuMipmappedArrayDestroy, "of-earlier-primary", (m));
 }
-
-PAR_SCENARIOS = {
-    {"array/format-channels", format_channels, 0, 0},
-    {"array/format-kinds", format_kinds, 0, 0},
-    {"array/format-calls", format_calls, 0, 0},
-    {"array/flag-pairs", flag_pairs, 0, 0},
-    {"array/flag-dimensions", flag_dimensions, 0, 0},
-    {"array/limits", limits, 0, 0},
-    {"array/create-flat", create_flat, 0, 0},
-    {"array/create-deep", create_deep, 0, 0},
-    {"array/get-descriptor", get_descriptor, 0, 0},
-    {"array/no-context", no_context, 0, 0},
-    {"array/foreign-context-destroy", foreign_context_destroy, 0, 0},
-    {"array/destroyed-context-current", destroyed_context_current, 0, 0},
-    {"array/destroy-null", destroy_null, 0, 0},
-    {"array/destroy-twice", destroy_twice, 0, 0},
-    {"array/stale-descriptor", stale_descriptor, 0, 0},
-    {"array/destroy-under-work", destroy_under_work, 0, 0},
-    {"array/requirements", requirements, 0, 0},
-    {"array/requirements-refused", requirements_refused, 0, 0},
-    {"array/free-memory", free_memory, PAR_ALONE, 0},
-    {"array/pointer-queries", pointer_queries, 0, 0},
-    {"array/planes", planes, 0, 0},
-    {"array/plane-handles", plane_handles, 0, 0},
-    {"array/old-versions", old_versions, 0, 0},
-    {"array/old-context", old_context, 0, 0},
-    {"array/video-kinds", video_kinds, 0, 0},
-    {"array/video-planes", video_planes, 0, 0},
-    {"array/old-context-more", old_context_more, 0, 0},
-    {"array/primary-released", primary_reset, 0, 0},
-};

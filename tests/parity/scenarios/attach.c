@@ -13,12 +13,9 @@ static CUdeviceptr managed(size_t size) {
     return m;
 }
 
-static void flags(void) {
-    CUdeviceptr m;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    m = managed(2 * PAGE);
+SCENARIO(flags, "attach/flags", par_context) {
+    CUstream s = par_stream();
+    CUdeviceptr m = managed(2 * PAGE);
     for (unsigned f = 0; f <= 8; f++) {
         par_note("flags=%u", f);
         CALL(cuStreamAttachMemAsync, "stream", (s, m, 0, f));
@@ -34,15 +31,12 @@ static void flags(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void lengths(void) {
-    CUdeviceptr m, f;
-    CUstream s, gone;
-    par_context();
-    s = par_stream();
-    SETUP(cuStreamCreate, (&gone, 0));
+SCENARIO(lengths, "attach/lengths", par_context) {
+    CUstream s = par_stream();
+    CUstream gone = par_blocking_stream();
     SETUP(cuStreamDestroy_v2, (gone));
-    m = managed(2 * PAGE + 100);
-    f = managed(PAGE);
+    CUdeviceptr m = managed(2 * PAGE + 100);
+    CUdeviceptr f = managed(PAGE);
     SETUP(cuMemFree_v2, (f));
     CALL(cuStreamAttachMemAsync, "whole", (s, m, 2 * PAGE + 100, CU_MEM_ATTACH_SINGLE));
     CALL(cuStreamAttachMemAsync, "to-page-end", (s, m, 3 * PAGE, CU_MEM_ATTACH_SINGLE));
@@ -60,14 +54,12 @@ static void lengths(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void kinds(void) {
+SCENARIO(kinds, "attach/kinds", par_context) {
     static char global[8192];
     char *heap = malloc(8192);
     char *registered = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CUdeviceptr pooled;
-    CUstream s;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuMemAllocAsync, (&pooled, 8192, NULL));
     SETUP(cuMemHostRegister_v2, (registered, 8192, 0));
     struct {
@@ -94,13 +86,10 @@ static void kinds(void) {
     free(heap);
 }
 
-static void order(void) {
-    CUdeviceptr m;
-    CUstream s, t;
-    par_context();
-    s = par_stream();
-    t = par_stream();
-    m = managed(2 * PAGE);
+SCENARIO(order, "attach/order", par_context) {
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUdeviceptr m = managed(2 * PAGE);
     *(unsigned char *)(uintptr_t)m = 3;
     par_hold(s);
     CALL(cuStreamAttachMemAsync, "held", (s, m, 0, CU_MEM_ATTACH_SINGLE));
@@ -121,14 +110,10 @@ static void order(void) {
     CALL(cuStreamDestroy_v2, "of-freed", (s));
 }
 
-static void other_context(void) {
-    CUdeviceptr m;
-    CUcontext other;
-    CUstream s;
-    par_context();
-    m = managed(2 * PAGE);
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
-    s = par_stream();
+SCENARIO(other_context, "attach/other-context", par_context) {
+    CUdeviceptr m = managed(2 * PAGE);
+    CUcontext other = par_new_context();
+    CUstream s = par_stream();
     CALL(cuStreamAttachMemAsync, "foreign-ctx", (s, m, 0, CU_MEM_ATTACH_SINGLE));
     SETUP(cuCtxSetCurrent, (par.primary));
     CALL(cuStreamAttachMemAsync, "stream-of-other-ctx", (s, m, 0, CU_MEM_ATTACH_GLOBAL));
@@ -136,11 +121,3 @@ static void other_context(void) {
     SETUP(cuCtxDestroy_v2, (other));
     CALL(cuStreamAttachMemAsync, "stream-of-destroyed-ctx", (s, m, 0, CU_MEM_ATTACH_GLOBAL));
 }
-
-PAR_SCENARIOS = {
-    {"attach/flags", flags, 0, 0},
-    {"attach/lengths", lengths, 0, 0},
-    {"attach/kinds", kinds, 0, 0},
-    {"attach/order", order, 0, 0},
-    {"attach/other-context", other_context, 0, 0},
-};

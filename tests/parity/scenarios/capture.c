@@ -10,7 +10,6 @@ static void CUDAAPI count_call(void *data) {
 }
 
 static void CUDAAPI no_callback(CUstream stream, CUresult status, void *unused) {
-    (void)stream, (void)status, (void)unused;
 }
 
 static const CUstreamCaptureMode GLOBAL = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -22,12 +21,10 @@ static void see_status(CUstream s, const char *which) {
     par_see("status", "%s %s %d", which, result_text(result), (int)status);
 }
 
-static void begins(void) {
-    CUstream s, blocking;
+SCENARIO(begins, "capture/begins", par_context) {
     CUgraph graph;
-    par_context();
-    s = par_stream();
-    SETUP(cuStreamCreate, (&blocking, 0));
+    CUstream s = par_stream();
+    CUstream blocking = par_blocking_stream();
     for (int mode = -1; mode <= 4; mode++) {
         par_note("mode=%d", mode);
         CALL(cuStreamBeginCapture_v2, "mode", (s, (CUstreamCaptureMode)mode));
@@ -58,11 +55,9 @@ static void begins(void) {
     CALL(cuStreamBeginCapture_v2, "no-context-null-stream", (NULL, GLOBAL));
 }
 
-static void begins_twice(void) {
-    CUstream s;
+SCENARIO(begins_twice, "capture/begins-twice", par_context) {
     CUgraph graph;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     CALL(cuStreamBeginCapture_v2, "capturing", (s, GLOBAL));
     see_status(s, "s");
@@ -81,13 +76,10 @@ static void begins_twice(void) {
 }
 
 /* With work queued before the capture: it is no part of it. */
-static void begins_busy(void) {
-    CUstream s;
-    CUdeviceptr d;
+SCENARIO(begins_busy, "capture/begins-busy", par_context) {
     unsigned char byte = 9;
-    par_context();
-    s = par_stream();
-    d = par_alloc(16);
+    CUstream s = par_stream();
+    CUdeviceptr d = par_alloc(16);
     SETUP(cuMemsetD8_v2, (d, 1, 16));
     par_hold(s);
     SETUP(cuMemsetD8Async, (d, 2, 16, s));
@@ -117,19 +109,16 @@ static void info_of(const char *cls, CUstream s) {
     }
 }
 
-static void info(void) {
-    CUstream s, fresh;
-    CUdeviceptr d;
+SCENARIO(info, "capture/info", par_context) {
     CUstreamCaptureStatus status;
     cuuint64_t id, second;
     CUgraph graph;
     const CUgraphNode *nodes;
     const CUgraphEdgeData *edges;
     size_t count;
-    par_context();
-    s = par_stream();
-    fresh = par_stream();
-    d = par_alloc(16);
+    CUstream s = par_stream();
+    CUstream fresh = par_stream();
+    CUdeviceptr d = par_alloc(16);
     info_of("not-capturing", s);
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     info_of("empty", s);
@@ -170,8 +159,7 @@ static void info(void) {
 /* ---- What becomes a node -------------------------------------------------------------------- */
 
 static CUDA_MEMCPY3D box(CUdeviceptr from, CUdeviceptr to) {
-    CUDA_MEMCPY3D c;
-    memset(&c, 0, sizeof(c));
+    CUDA_MEMCPY3D c = {0};
     c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     c.srcDevice = from;
     c.dstDevice = to;
@@ -184,8 +172,7 @@ static CUDA_MEMCPY3D box(CUdeviceptr from, CUdeviceptr to) {
 }
 
 static CUDA_MEMCPY2D plane(CUdeviceptr from, CUdeviceptr to) {
-    CUDA_MEMCPY2D c;
-    memset(&c, 0, sizeof(c));
+    CUDA_MEMCPY2D c = {0};
     c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     c.srcDevice = from;
     c.dstDevice = to;
@@ -195,16 +182,13 @@ static CUDA_MEMCPY2D plane(CUdeviceptr from, CUdeviceptr to) {
     return c;
 }
 
-static void nodes(void) {
+SCENARIO(nodes, "capture/nodes", par_context) {
     static int calls;
-    CUstream s;
     CUdeviceptr d, at;
-    char *pinned;
     static char plain[64];
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     d = par_alloc(4096);
-    pinned = par_pinned(4096);
+    char *pinned = par_pinned(4096);
     SETUP(cuMemHostGetDevicePointer_v2, (&at, pinned, 0));
     CUDA_MEMCPY2D flat = plane(d, d + 1024);
     CUDA_MEMCPY3D deep = box(d, d + 1024);
@@ -237,23 +221,19 @@ static void nodes(void) {
     par_see("not-run", "%d %d", byte, calls);
 }
 
-static void launched(void) {
+SCENARIO(launched, "capture/launched", par_context) {
     static int calls;
-    CUstream s;
-    CUdeviceptr d;
     CUgraph graph;
-    CUgraphExec exec;
     unsigned char bytes[4];
-    par_context();
-    s = par_stream();
-    d = par_alloc(64);
+    CUstream s = par_stream();
+    CUdeviceptr d = par_alloc(64);
     SETUP(cuMemsetD8_v2, (d, 7, 64));
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     SETUP(cuMemsetD8Async, (d, 1, 16, s));
     SETUP(cuMemcpyDtoDAsync_v2, (d + 32, d, 2, s));
     SETUP(cuLaunchHostFunc, (s, count_call, &calls));
     CALLO(cuStreamEndCapture, "ok", (s, &graph), OUT_C(graph));
-    SETUP(cuGraphInstantiateWithFlags, (&exec, graph, 0));
+    CUgraphExec exec = par_instantiate(graph);
     CALL(cuGraphLaunch, "captured-graph", (exec, s));
     CALL(cuGraphLaunch, "captured-graph", (exec, s));
     CALL(cuStreamSynchronize, "launched", (s));
@@ -270,12 +250,10 @@ static void launched(void) {
     end_and_see(s, "ok");
 }
 
-static void batches(void) {
-    CUstream s;
+SCENARIO(batches, "capture/batches", par_context) {
     CUstreamBatchMemOpParams ops[2];
     CUdeviceptr at;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     void *pinned = par_pinned(4096);
     SETUP(cuMemHostGetDevicePointer_v2, (&at, pinned, 0));
     memset(ops, 0, sizeof(ops));
@@ -303,14 +281,11 @@ static void batches(void) {
     end_and_see(s, "ok");
 }
 
-static void memory(void) {
-    CUstream s;
+SCENARIO(memory, "capture/memory", par_context) {
     CUdeviceptr p, second, plain, async_plain;
     CUmemoryPool pool;
     CUgraph graph;
-    CUgraphExec exec;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     plain = par_alloc(64);
     SETUP(cuDeviceGetDefaultMemPool, (&pool, par.dev));
     SETUP(cuMemAllocAsync, (&async_plain, 64, s));
@@ -346,7 +321,7 @@ static void memory(void) {
     SETUP(cuMemAllocAsync, (&p, 1 << 20, s));
     SETUP(cuMemsetD8Async, (p, 6, 1 << 20, s));
     SETUP(cuStreamEndCapture, (s, &graph));
-    SETUP(cuGraphInstantiateWithFlags, (&exec, graph, 0));
+    CUgraphExec exec = par_instantiate(graph);
     CALL(cuGraphLaunch, "allocates", (exec, s));
     CALL(cuStreamSynchronize, "allocated", (s));
     unsigned char byte = 0;
@@ -366,22 +341,18 @@ static void memory(void) {
         end_and_see(s, "after");                                                                   \
     } while (0)
 
-static void refused(void) {
-    CUstream s, t;
-    CUdeviceptr d, m;
-    CUevent e;
+SCENARIO(refused, "capture/refused", par_context) {
     unsigned flags;
     int priority;
     unsigned long long id;
     CUcontext ctx;
     CUdevice dev;
     CUstreamAttrValue value;
-    par_context();
-    s = par_stream();
-    t = par_stream();
-    d = par_alloc(64);
-    SETUP(cuMemAllocManaged, (&m, 4096, CU_MEM_ATTACH_GLOBAL));
-    SETUP(cuEventCreate, (&e, 0));
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUdeviceptr d = par_alloc(64);
+    CUdeviceptr m = par_managed(4096);
+    CUevent e = par_event(0);
     memset(&value, 0, sizeof(value));
     CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, par.dev};
     REFUSAL(CALL(cuStreamQuery, "captured", (s)));
@@ -415,18 +386,15 @@ static void refused(void) {
 }
 
 /* After the capture was invalidated. */
-static void invalidated(void) {
+SCENARIO(invalidated, "capture/invalidated", par_context) {
     static int calls;
-    CUstream s, t;
     CUdeviceptr d, p;
-    CUevent e;
     unsigned flags;
     CUstreamAttrValue value;
-    par_context();
-    s = par_stream();
-    t = par_stream();
+    CUstream s = par_stream();
+    CUstream t = par_stream();
     d = par_alloc(64);
-    SETUP(cuEventCreate, (&e, 0));
+    CUevent e = par_event(0);
     memset(&value, 0, sizeof(value));
     SETUP(cuStreamBeginCapture_v2, (s, RELAXED));
     CALL(cuStreamQuery, "captured", (s));
@@ -474,17 +442,14 @@ static void see_dependencies(CUstream s) {
     par_see("dependencies", "%s status %d count %zu", result_text(result), (int)status, count);
 }
 
-static void updates(void) {
-    CUstream s, idle;
-    CUdeviceptr d;
+SCENARIO(updates, "capture/updates", par_context) {
     CUgraph graph, foreign;
     CUgraphNode a, b, other, removed;
     CUgraphEdgeData data;
     CUstreamCaptureStatus status;
-    par_context();
-    s = par_stream();
-    idle = par_stream();
-    d = par_alloc(64);
+    CUstream s = par_stream();
+    CUstream idle = par_stream();
+    CUdeviceptr d = par_alloc(64);
     memset(&data, 0, sizeof(data));
     SETUP(cuGraphCreate, (&foreign, 0));
     SETUP(cuGraphAddEmptyNode, (&other, foreign, NULL, 0));
@@ -546,17 +511,14 @@ static void updates(void) {
     end_and_see(s, "ok");
 }
 
-static void graph_during(void) {
-    CUstream s;
-    CUdeviceptr d;
+SCENARIO(graph_during, "capture/graph-during", par_context) {
     CUgraph graph, clone;
     CUgraphExec exec;
     CUgraphNode nodes_seen[4], node;
     CUstreamCaptureStatus status;
     size_t count = 4;
-    par_context();
-    s = par_stream();
-    d = par_alloc(64);
+    CUstream s = par_stream();
+    CUdeviceptr d = par_alloc(64);
     SETUP(cuStreamBeginCapture_v2, (s, RELAXED));
     SETUP(cuMemsetD8Async, (d, 1, 16, s));
     SETUP(cuMemsetD8Async, (d, 2, 16, s));
@@ -579,17 +541,14 @@ static void graph_during(void) {
 
 /* ---- Into a graph --------------------------------------------------------------------------- */
 
-static void to_graph(void) {
-    CUstream s, t;
-    CUdeviceptr d;
+SCENARIO(to_graph, "capture/to-graph", par_context) {
     CUgraph graph, ended = NULL, foreign;
     CUgraphExec exec;
     CUgraphNode a, b, other;
     CUgraphEdgeData data;
-    par_context();
-    s = par_stream();
-    t = par_stream();
-    d = par_alloc(64);
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUdeviceptr d = par_alloc(64);
     memset(&data, 0, sizeof(data));
     SETUP(cuGraphCreate, (&graph, 0));
     SETUP(cuGraphCreate, (&foreign, 0));
@@ -639,13 +598,10 @@ static void to_graph(void) {
     CALL(cuGraphDestroy, "after-invalidated", (graph));
 }
 
-static void to_graph_twice(void) {
-    CUstream s;
-    CUgraph graph;
+SCENARIO(to_graph_twice, "capture/to-graph-twice", par_context) {
     CUgraphNode a;
-    par_context();
-    s = par_stream();
-    SETUP(cuGraphCreate, (&graph, 0));
+    CUstream s = par_stream();
+    CUgraph graph = par_graph();
     SETUP(cuGraphAddEmptyNode, (&a, graph, NULL, 0));
     CUgraphNode twice[2] = {a, a};
     CALL(cuStreamBeginCaptureToGraph, "twice", (s, graph, twice, NULL, 2, GLOBAL));
@@ -655,11 +611,9 @@ static void to_graph_twice(void) {
     }
 }
 
-static void to_graph_destroyed(void) {
-    CUstream s;
+SCENARIO(to_graph_destroyed, "capture/to-graph-destroyed", par_context) {
     CUgraph graph, ended;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuGraphCreate, (&graph, 0));
     SETUP(cuStreamBeginCaptureToGraph, (s, graph, NULL, NULL, 0, GLOBAL));
     CALL(cuGraphDestroy, "in-capture", (graph));
@@ -669,10 +623,9 @@ static void to_graph_destroyed(void) {
 
 /* ---- A thread's mode ------------------------------------------------------------------------ */
 
-static void exchange(void) {
+SCENARIO(exchange, "capture/exchange", par_context) {
     static const int modes[] = {2, 1, 0, 1, 7, -1, 0};
     CUstreamCaptureMode mode;
-    par_context();
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         mode = (CUstreamCaptureMode)modes[i];
         par_note("mode=%d", modes[i]);
@@ -702,10 +655,8 @@ static void in_thread(void *(*function)(void *), void *data) {
     pthread_join(thread, NULL);
 }
 
-static void wrong_thread(void) {
-    CUstream s;
-    par_context();
-    s = par_stream();
+SCENARIO(wrong_thread, "capture/wrong-thread", par_context) {
+    CUstream s = par_stream();
     for (int mode = 0; mode < 3; mode++) {
         SETUP(cuStreamBeginCapture_v2, (s, (CUstreamCaptureMode)mode));
         par_note("mode=%d", mode);
@@ -728,11 +679,9 @@ static void *begin_here(void *data) {
 }
 
 /* The thread that began is gone. */
-static void thread_gone(void) {
-    CUstream s;
+SCENARIO(thread_gone, "capture/thread-gone", par_context) {
     CUdeviceptr p;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     in_thread(begin_here, s);
     see_status(s, "s");
     CALLO(cuMemAlloc_v2, "thread-gone", (&p, 64), OUT_C(p));
@@ -741,24 +690,3 @@ static void thread_gone(void) {
     CALL(cuStreamDestroy_v2, "thread-gone", (s));
     CALLO(cuMemAlloc_v2, "destroyed", (&p, 64), OUT_C(p));
 }
-
-PAR_SCENARIOS = {
-    {"capture/begins", begins, 0, 0},
-    {"capture/begins-twice", begins_twice, 0, 0},
-    {"capture/begins-busy", begins_busy, 0, 0},
-    {"capture/info", info, 0, 0},
-    {"capture/nodes", nodes, 0, 0},
-    {"capture/launched", launched, 0, 0},
-    {"capture/batches", batches, 0, 0},
-    {"capture/memory", memory, 0, 0},
-    {"capture/refused", refused, 0, 0},
-    {"capture/invalidated", invalidated, 0, 0},
-    {"capture/updates", updates, 0, 0},
-    {"capture/graph-during", graph_during, 0, 0},
-    {"capture/to-graph", to_graph, 0, 0},
-    {"capture/to-graph-twice", to_graph_twice, 0, 0},
-    {"capture/to-graph-destroyed", to_graph_destroyed, 0, 0},
-    {"capture/exchange", exchange, 0, 0},
-    {"capture/wrong-thread", wrong_thread, 0, 0},
-    {"capture/thread-gone", thread_gone, 0, 0},
-};

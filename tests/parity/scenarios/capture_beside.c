@@ -9,8 +9,7 @@
 #define RELAXED CU_STREAM_CAPTURE_MODE_RELAXED
 
 static CUstream make_blocking(void) {
-    CUstream stream;
-    SETUP(cuStreamCreate, (&stream, CU_STREAM_DEFAULT));
+    CUstream stream = par_blocking_stream();
     return stream;
 }
 
@@ -29,13 +28,11 @@ static void see_status(CUstream s) {
 
 /* A blocking stream's event comes after what the legacy stream was given before: also of a stream
  * that was made later, and that never had work. */
-static void events_after_legacy(void) {
-    CUevent early_event, late_event, free_event;
-    par_context();
+SCENARIO(events_after_legacy, "beside/events-after-legacy", par_context) {
     CUstream early = make_blocking(), running = par_stream();
-    SETUP(cuEventCreate, (&early_event, CU_EVENT_DISABLE_TIMING));
-    SETUP(cuEventCreate, (&late_event, CU_EVENT_DISABLE_TIMING));
-    SETUP(cuEventCreate, (&free_event, CU_EVENT_DISABLE_TIMING));
+    CUevent early_event = par_event(CU_EVENT_DISABLE_TIMING);
+    CUevent late_event = par_event(CU_EVENT_DISABLE_TIMING);
+    CUevent free_event = par_event(CU_EVENT_DISABLE_TIMING);
     par_hold(NULL);
     CUstream late = make_blocking();
     CALL(cuEventRecord, "blocking-made-before", (early_event, early));
@@ -54,15 +51,13 @@ static void events_after_legacy(void) {
 
 /* ---- During a capture of a blocking stream --------------------------------------------------- */
 
-static void beside_blocking(void) {
-    CUevent event;
+SCENARIO(beside_blocking, "beside/blocking-capture", par_context) {
     CUstreamCaptureStatus status;
     cuuint64_t id;
     CUdeviceptr pooled, more;
     unsigned long long number;
-    par_context();
     CUstream captured = make_blocking(), other = make_blocking(), made = NULL;
-    SETUP(cuEventCreate, (&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = par_event(CU_EVENT_DISABLE_TIMING);
     SETUP(cuMemAllocAsync, (&pooled, 64, other));
     SETUP(cuStreamSynchronize, (other));
     relax();
@@ -86,11 +81,9 @@ static void beside_blocking(void) {
 }
 
 /* An event that was recorded in a capture is recorded anew, and is an event like any other. */
-static void event_used_again(void) {
-    CUevent event;
-    par_context();
+SCENARIO(event_used_again, "beside/event-used-again", par_context) {
     CUstream s = par_stream(), fork = par_stream(), other = par_stream();
-    SETUP(cuEventCreate, (&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = par_event(CU_EVENT_DISABLE_TIMING);
     relax();
     SETUP(cuStreamBeginCapture_v2, (s, RELAXED));
     SETUP(cuEventRecord, (event, s));
@@ -111,10 +104,9 @@ static void see_pool_of(const char *cls, CUdeviceptr p) {
     CALLO(cuPointerGetAttribute, cls, (&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p), OUT_C(pool));
 }
 
-static void refused_frees(void) {
+SCENARIO(refused_frees, "beside/refused-frees", par_context) {
     CUdeviceptr outside, inside;
     CUgraph graph = NULL;
-    par_context();
     CUstream s = par_stream(), other = par_stream();
     SETUP(cuMemAllocAsync, (&outside, 64, s));
     SETUP(cuStreamSynchronize, (s));
@@ -144,11 +136,10 @@ static void refused_frees(void) {
 #define TRIES 64
 
 /* The value of a destroyed stream comes back; the number does not. */
-static void values_come_back(void) {
+SCENARIO(values_come_back, "beside/values-come-back", par_context) {
     CUstream first, again[TRIES];
     unsigned long long id = 0, id_again = 0;
     int count = 0;
-    par_context();
     SETUP(cuStreamCreate, (&first, CU_STREAM_NON_BLOCKING));
     SETUP(cuStreamGetId, (first, &id));
     SETUP(cuStreamDestroy_v2, (first));
@@ -162,14 +153,13 @@ static void values_come_back(void) {
     par_see("number", "%s", id == id_again ? "the same" : "another");
 }
 
-static void asked_without_context(void) {
+SCENARIO(asked_without_context, "beside/without-context", par_context) {
     CUstreamCaptureStatus status;
     cuuint64_t capture;
     unsigned long long id;
     CUdeviceptr p;
     CUmemoryPool pool;
     CUcontext other = NULL;
-    par_context();
     CUstream s = par_stream();
     SETUP(cuDeviceGetDefaultMemPool, (&pool, par.dev));
     SETUP(cuCtxSetCurrent, (NULL));
@@ -182,12 +172,3 @@ static void asked_without_context(void) {
     CALL(cuMemFreeAsync, "other-context", (p, s));
     SETUP(cuCtxDestroy_v2, (other));
 }
-
-PAR_SCENARIOS = {
-    {"beside/events-after-legacy", events_after_legacy, 0, 0},
-    {"beside/blocking-capture", beside_blocking, 0, 0},
-    {"beside/event-used-again", event_used_again, 0, 0},
-    {"beside/refused-frees", refused_frees, 0, 0},
-    {"beside/values-come-back", values_come_back, 0, 0},
-    {"beside/without-context", asked_without_context, 0, 0},
-};

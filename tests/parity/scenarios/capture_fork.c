@@ -9,7 +9,6 @@ static const CUstreamCaptureMode GLOBAL = CU_STREAM_CAPTURE_MODE_GLOBAL;
 static const CUstreamCaptureMode RELAXED = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 static void CUDAAPI nothing(void *unused) {
-    (void)unused;
 }
 
 static void see_status(CUstream s, const char *which) {
@@ -49,7 +48,7 @@ static void capture_fork(const fork_ground *g) {
     SETUP(cuStreamWaitEvent, (g->t, g->e, 0));
 }
 
-static void joins(void) {
+SCENARIO(joins, "capture/joins") {
     fork_ground g = make();
     cuuint64_t a, b;
     CUstreamCaptureStatus status;
@@ -87,7 +86,7 @@ static void joins(void) {
 }
 
 /* A join of a stream that got no node of its own. */
-static void joins_without_node(void) {
+SCENARIO(joins_without_node, "capture/joins-without-node") {
     fork_ground g = make();
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     CALL(cuEventRecord, "empty", (g.e, g.s));
@@ -102,7 +101,7 @@ static void joins_without_node(void) {
     end_and_see(g.s, "fork-without-node-behind");
 }
 
-static void unjoined(void) {
+SCENARIO(unjoined, "capture/unjoined") {
     fork_ground g = make();
     capture_fork(&g);
     SET(g.t, 16);
@@ -136,7 +135,7 @@ static void unjoined(void) {
     end_and_see(g.s, "dependencies-removed");
 }
 
-static void unmatched(void) {
+SCENARIO(unmatched, "capture/unmatched") {
     fork_ground g = make();
     capture_fork(&g);
     SET(g.t, 16);
@@ -156,7 +155,7 @@ static void unmatched(void) {
     see_status(g.t, "t");
 }
 
-static void merges(void) {
+SCENARIO(merges, "capture/merges") {
     fork_ground g = make();
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     SETUP(cuStreamBeginCapture_v2, (g.t, GLOBAL));
@@ -191,11 +190,10 @@ static void merges(void) {
     end_and_see(g.s, "after");
 }
 
-static void isolation(void) {
+SCENARIO(isolation, "capture/isolation") {
     fork_ground g = make();
-    CUevent never, before;
-    SETUP(cuEventCreate, (&never, 0));
-    SETUP(cuEventCreate, (&before, 0));
+    CUevent never = par_event(0);
+    CUevent before = par_event(0);
     SETUP(cuEventRecord, (before, g.t));
     SETUP(cuStreamSynchronize, (g.t));
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
@@ -230,7 +228,7 @@ static void isolation(void) {
     CALL(cuStreamSynchronize, "after", (g.t));
 }
 
-static void external(void) {
+SCENARIO(external, "capture/external") {
     fork_ground g = make();
     CALL(cuEventRecordWithFlags, "external-not-capturing", (g.e, g.s, CU_EVENT_RECORD_EXTERNAL));
     CALL(cuStreamWaitEvent, "external-not-capturing", (g.s, g.e, CU_EVENT_WAIT_EXTERNAL));
@@ -247,13 +245,12 @@ static void external(void) {
     end_and_see(g.s, "ok");
 }
 
-static void events(void) {
+SCENARIO(events, "capture/events") {
     fork_ground g = make();
-    CUevent timed, interprocess;
     CUipcEventHandle handle;
     float ms;
-    SETUP(cuEventCreate, (&timed, 0));
-    SETUP(cuEventCreate, (&interprocess, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    CUevent timed = par_event(0);
+    CUevent interprocess = par_event(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
     SETUP(cuEventRecord, (timed, g.u));
     SETUP(cuStreamSynchronize, (g.u));
     SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
@@ -303,18 +300,14 @@ static void events(void) {
     end_and_see(g.s, "after-destroy");
 }
 
-static void legacy(void) {
-    CUstream s, t;
-    CUevent e;
-    CUdeviceptr d;
+SCENARIO(legacy, "capture/legacy", par_context) {
     CUstreamCaptureStatus status;
     cuuint64_t id;
     char plain[16];
-    par_context();
-    SETUP(cuStreamCreate, (&s, 0));
-    t = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
-    d = par_alloc(64);
+    CUstream s = par_blocking_stream();
+    CUstream t = par_stream();
+    CUevent e = par_event(0);
+    CUdeviceptr d = par_alloc(64);
 #define LEGACY(call)                                                                               \
     do {                                                                                           \
         SETUP(cuStreamBeginCapture_v2, (s, RELAXED));                                              \
@@ -353,7 +346,7 @@ static void legacy(void) {
     end_and_see(s, "after");
 }
 
-static void per_thread(void) {
+SCENARIO(per_thread, "capture/per-thread") {
     fork_ground g = make();
     SETUP(cuStreamBeginCapture_v2, (CU_STREAM_PER_THREAD, GLOBAL));
     see_status(CU_STREAM_LEGACY, "legacy");
@@ -363,7 +356,7 @@ static void per_thread(void) {
     end_and_see(CU_STREAM_PER_THREAD, "ok");
 }
 
-static void destroys(void) {
+SCENARIO(destroys, "capture/destroys") {
     fork_ground g = make();
     CUdeviceptr p;
     capture_fork(&g);
@@ -389,7 +382,7 @@ static void destroys(void) {
     see_status(g.s, "s");
 }
 
-static void destroys_origin_of_fork(void) {
+SCENARIO(destroys_origin_of_fork, "capture/destroys-origin") {
     fork_ground g = make();
     capture_fork(&g);
     CALL(cuStreamDestroy_v2, "origin", (g.s));
@@ -400,12 +393,10 @@ static void destroys_origin_of_fork(void) {
     CALL(cuStreamSynchronize, "origin-destroyed", (g.t));
 }
 
-static void context_destroyed(void) {
-    CUcontext made;
+SCENARIO(context_destroyed, "capture/context-destroyed", par_context) {
     CUstream s;
     CUdeviceptr p;
-    par_context();
-    SETUP(cuCtxCreate_v2, (&made, 0, 0));
+    CUcontext made = par_new_context();
     SETUP(cuStreamCreate, (&s, 1));
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     CALL(cuCtxDestroy_v2, "capturing", (made));
@@ -413,30 +404,24 @@ static void context_destroyed(void) {
     CALLO(cuMemAlloc_v2, "context-destroyed", (&p, 64), OUT_C(p));
 }
 
-static void primary_reset(void) {
-    CUstream s;
+SCENARIO(primary_reset, "capture/primary-reset", par_context) {
     CUdeviceptr p;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     CALL(cuDevicePrimaryCtxReset_v2, "capturing", (0));
     CALLO(cuMemAlloc_v2, "reset", (&p, 64), OUT_C(p));
 }
 
 /* Two contexts of the device in one capture. */
-static void two_contexts(void) {
-    CUcontext made;
+SCENARIO(two_contexts, "capture/two-contexts", par_context) {
     CUstream s, t;
-    CUevent e, f;
-    CUdeviceptr d, d2;
-    par_context();
     s = par_stream();
-    d = par_alloc(64);
-    SETUP(cuEventCreate, (&e, 0));
-    SETUP(cuCtxCreate_v2, (&made, 0, 0));
+    CUdeviceptr d = par_alloc(64);
+    CUevent e = par_event(0);
+    par_new_context();
     SETUP(cuStreamCreate, (&t, 1));
-    SETUP(cuEventCreate, (&f, 0));
-    SETUP(cuMemAlloc_v2, (&d2, 64));
+    CUevent f = par_event(0);
+    CUdeviceptr d2 = par_alloc(64);
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     SETUP(cuMemsetD8Async, (d, 1, 16, s));
     SETUP(cuEventRecord, (e, s));
@@ -472,18 +457,16 @@ static void see_edges(CUstream s) {
     }
 }
 
-static void kernels(void) {
+SCENARIO(kernels, "capture/kernels") {
     fork_ground g = make();
-    CUmodule module;
-    CUfunction f;
     CUlaunchConfig config;
     CUlaunchAttribute attribute[2];
     CUstreamCaptureStatus status;
     CUgraph graph;
     const CUgraphNode *nodes;
     size_t count;
-    SETUP(cuModuleLoadData, (&module, ptx));
-    SETUP(cuModuleGetFunction, (&f, module, "empty"));
+    CUmodule module = par_module(ptx);
+    CUfunction f = par_function(module, "empty");
     memset(&config, 0, sizeof(config));
     memset(attribute, 0, sizeof(attribute));
     config.gridDimX = config.gridDimY = config.gridDimZ = 1;
@@ -530,8 +513,7 @@ static void kernels(void) {
     } while (0)
 #define SPOIL (void)par.api->cuStreamQuery(s)
 
-static void asks(void) {
-    CUstream s, t;
+SCENARIO(asks, "capture/asks", par_context) {
     CUgreenCtx green;
     CUcontext ctx;
     CUdevice dev;
@@ -539,10 +521,9 @@ static void asks(void) {
     unsigned flags;
     unsigned long long id;
     int priority;
-    par_context();
     memset(&value, 0, sizeof(value));
-    SETUP(cuStreamCreate, (&s, 0));
-    t = par_stream();
+    CUstream s = par_blocking_stream();
+    CUstream t = par_stream();
     ASK("s", (void)0, CALL(cuStreamGetGreenCtx, "captured", (s, &green)));
     ASK("s", (void)0, CALL(cuStreamGetCtx_v2, "captured", (s, &ctx, &green)));
     ASK("s", (void)0, CALL(cuStreamGetFlags, "captured-null-out", (s, NULL)));
@@ -572,11 +553,10 @@ static void asks(void) {
 }
 
 /* Events of captures: asked in the mode that forbids unsafe calls, and when all is over. */
-static void events_global(void) {
+SCENARIO(events_global, "capture/events-global") {
     fork_ground g = make();
-    CUevent timed;
     float ms;
-    SETUP(cuEventCreate, (&timed, 0));
+    CUevent timed = par_event(0);
     SETUP(cuEventRecord, (timed, g.u));
     SETUP(cuStreamSynchronize, (g.u));
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
@@ -608,10 +588,9 @@ static void events_global(void) {
 }
 
 /* Depending on a node twice, by events of different age. */
-static void orders(void) {
+SCENARIO(orders, "capture/orders") {
     fork_ground g = make();
-    CUevent f2;
-    SETUP(cuEventCreate, (&f2, 0));
+    CUevent f2 = par_event(0);
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     SET(g.s, 0);
     SETUP(cuEventRecord, (g.e, g.s));
@@ -632,25 +611,3 @@ static void orders(void) {
     see_status(g.s, "s");
     end_and_see(g.s, "ok");
 }
-
-PAR_SCENARIOS = {
-    {"capture/joins", joins, 0, 0},
-    {"capture/joins-without-node", joins_without_node, 0, 0},
-    {"capture/unjoined", unjoined, 0, 0},
-    {"capture/unmatched", unmatched, 0, 0},
-    {"capture/merges", merges, 0, 0},
-    {"capture/isolation", isolation, 0, 0},
-    {"capture/external", external, 0, 0},
-    {"capture/events", events, 0, 0},
-    {"capture/legacy", legacy, 0, 0},
-    {"capture/per-thread", per_thread, 0, 0},
-    {"capture/destroys", destroys, 0, 0},
-    {"capture/destroys-origin", destroys_origin_of_fork, 0, 0},
-    {"capture/context-destroyed", context_destroyed, 0, 0},
-    {"capture/primary-reset", primary_reset, 0, 0},
-    {"capture/two-contexts", two_contexts, 0, 0},
-    {"capture/kernels", kernels, 0, 0},
-    {"capture/asks", asks, 0, 0},
-    {"capture/events-global", events_global, 0, 0},
-    {"capture/orders", orders, 0, 0},
-};

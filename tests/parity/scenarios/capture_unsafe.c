@@ -31,11 +31,9 @@ static const char ptx[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
                           ".visible .entry empty()\n{\n  ret;\n}\n";
 
 static void CUDAAPI nothing(void *unused) {
-    (void)unused;
 }
 
 static void CUDAAPI no_callback(CUstream stream, CUresult status, void *unused) {
-    (void)stream, (void)status, (void)unused;
 }
 
 static CUdeviceptr p, q;
@@ -387,7 +385,6 @@ static void end_capture(void) {
 
 /* The thread that captures while the main thread makes the attempts. */
 static void *capturer(void *unused) {
-    (void)unused;
     par.api->cuCtxSetCurrent(par.primary);
     for (;;) {
         sem_wait(&capturing.go);
@@ -457,8 +454,8 @@ static void make_ground(void) {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-#define SWEEP(name, where, captured, is_blocking, own)                                             \
-    static void name(void) {                                                                       \
+#define SWEEP(name, title, where, captured, is_blocking, own)                                      \
+    SCENARIO(name, title) {                                                                        \
         CUstreamCaptureMode mode = own;                                                            \
         make_ground();                                                                             \
         capturing.mode = captured;                                                                 \
@@ -469,22 +466,30 @@ static void make_ground(void) {
 #define GLOBAL_MODE  CU_STREAM_CAPTURE_MODE_GLOBAL
 #define THREAD_MODE  CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 #define RELAXED_MODE CU_STREAM_CAPTURE_MODE_RELAXED
-SWEEP(global_here, HERE, GLOBAL_MODE, false, GLOBAL_MODE)
-SWEEP(local_here, HERE, THREAD_MODE, false, GLOBAL_MODE)
-SWEEP(relaxed_here, HERE, RELAXED_MODE, false, GLOBAL_MODE)
-SWEEP(global_blocking_here, HERE, GLOBAL_MODE, true, GLOBAL_MODE)
-SWEEP(relaxed_blocking_here, HERE, RELAXED_MODE, true, GLOBAL_MODE)
-SWEEP(global_here_local, HERE, GLOBAL_MODE, false, THREAD_MODE)
-SWEEP(global_here_relaxed, HERE, GLOBAL_MODE, false, RELAXED_MODE)
-SWEEP(local_here_local, HERE, THREAD_MODE, false, THREAD_MODE)
-SWEEP(global_elsewhere, ELSEWHERE, GLOBAL_MODE, false, GLOBAL_MODE)
-SWEEP(local_elsewhere, ELSEWHERE, THREAD_MODE, false, GLOBAL_MODE)
-SWEEP(relaxed_elsewhere, ELSEWHERE, RELAXED_MODE, false, GLOBAL_MODE)
-SWEEP(global_elsewhere_local, ELSEWHERE, GLOBAL_MODE, false, THREAD_MODE)
-SWEEP(global_elsewhere_relaxed, ELSEWHERE, GLOBAL_MODE, false, RELAXED_MODE)
+SWEEP(global_here, "capture/unsafe-global", HERE, GLOBAL_MODE, false, GLOBAL_MODE)
+SWEEP(local_here, "capture/unsafe-thread-local", HERE, THREAD_MODE, false, GLOBAL_MODE)
+SWEEP(relaxed_here, "capture/unsafe-relaxed", HERE, RELAXED_MODE, false, GLOBAL_MODE)
+SWEEP(global_blocking_here, "capture/unsafe-global-blocking", HERE, GLOBAL_MODE, true, GLOBAL_MODE)
+SWEEP(relaxed_blocking_here, "capture/unsafe-relaxed-blocking", HERE, RELAXED_MODE, true,
+      GLOBAL_MODE)
+SWEEP(global_here_local, "capture/unsafe-global-own-thread-local", HERE, GLOBAL_MODE, false,
+      THREAD_MODE)
+SWEEP(global_here_relaxed, "capture/unsafe-global-own-relaxed", HERE, GLOBAL_MODE, false,
+      RELAXED_MODE)
+SWEEP(local_here_local, "capture/unsafe-thread-local-own-thread-local", HERE, THREAD_MODE, false,
+      THREAD_MODE)
+SWEEP(global_elsewhere, "capture/unsafe-elsewhere-global", ELSEWHERE, GLOBAL_MODE, false,
+      GLOBAL_MODE)
+SWEEP(local_elsewhere, "capture/unsafe-elsewhere-thread-local", ELSEWHERE, THREAD_MODE, false,
+      GLOBAL_MODE)
+SWEEP(relaxed_elsewhere, "capture/unsafe-elsewhere-relaxed", ELSEWHERE, RELAXED_MODE, false,
+      GLOBAL_MODE)
+SWEEP(global_elsewhere_local, "capture/unsafe-elsewhere-global-own-thread-local", ELSEWHERE,
+      GLOBAL_MODE, false, THREAD_MODE)
+SWEEP(global_elsewhere_relaxed, "capture/unsafe-elsewhere-global-own-relaxed", ELSEWHERE,
+      GLOBAL_MODE, false, RELAXED_MODE)
 
-static void of_graphs(void) {
-    make_ground();
+SCENARIO(of_graphs, "capture/unsafe-graphs", make_ground) {
     SETUP(cuGraphCreate, (&g.graph, 0));
     CUgraphNode node;
     SETUP(cuGraphAddEmptyNode, (&node, g.graph, NULL, 0));
@@ -495,8 +500,7 @@ static void of_graphs(void) {
     attempts(HERE, graphs, COUNT(graphs));
 }
 
-static void of_modules(void) {
-    make_ground();
+SCENARIO(of_modules, "capture/unsafe-modules", make_ground) {
     SETUP(cuModuleLoadData, (&g.module, ptx));
     SETUP(cuModuleGetFunction, (&g.function, g.module, "empty"));
     capturing.mode = GLOBAL_MODE;
@@ -505,29 +509,25 @@ static void of_modules(void) {
     attempts(HERE, modules, COUNT(modules));
 }
 
-static void of_arrays(void) {
-    make_ground();
+SCENARIO(of_arrays, "capture/unsafe-arrays", make_ground) {
     capturing.mode = GLOBAL_MODE;
     attempts(HERE, arrays, COUNT(arrays));
     capturing.mode = RELAXED_MODE;
     attempts(HERE, arrays, COUNT(arrays));
 }
 
-static void more_global(void) {
-    make_ground();
+SCENARIO(more_global, "capture/unsafe-more-global", make_ground) {
     capturing.mode = GLOBAL_MODE;
     attempts(HERE, more, COUNT(more));
 }
 
-static void more_relaxed(void) {
-    make_ground();
+SCENARIO(more_relaxed, "capture/unsafe-more-relaxed", make_ground) {
     capturing.mode = RELAXED_MODE;
     attempts(HERE, more, COUNT(more));
 }
 
 /* These take something from the ground, so each has its own. */
-static void frees(void) {
-    make_ground();
+SCENARIO(frees, "capture/unsafe-frees", make_ground) {
     for (int mode = 0; mode < 3; mode++) {
         CUdeviceptr device = par_alloc(64);
         void *pinned = par_pinned(64);
@@ -547,9 +547,8 @@ static void frees(void) {
     }
 }
 
-static void contexts(void) {
+SCENARIO(contexts, "capture/unsafe-contexts", make_ground) {
     CUcontext made = NULL;
-    make_ground();
     capturing.mode = GLOBAL_MODE;
     begin_capture();
     CALLO(cuCtxCreate_v2, "captured", (&made, 0, 0), OUT_C(made));
@@ -563,26 +562,3 @@ static void contexts(void) {
     end_capture();
     par_see("capture", "ended %s", result_text(capturing.ended));
 }
-
-PAR_SCENARIOS = {
-    {"capture/unsafe-global", global_here, 0, 0},
-    {"capture/unsafe-thread-local", local_here, 0, 0},
-    {"capture/unsafe-relaxed", relaxed_here, 0, 0},
-    {"capture/unsafe-global-blocking", global_blocking_here, 0, 0},
-    {"capture/unsafe-relaxed-blocking", relaxed_blocking_here, 0, 0},
-    {"capture/unsafe-global-own-thread-local", global_here_local, 0, 0},
-    {"capture/unsafe-global-own-relaxed", global_here_relaxed, 0, 0},
-    {"capture/unsafe-thread-local-own-thread-local", local_here_local, 0, 0},
-    {"capture/unsafe-elsewhere-global", global_elsewhere, 0, 0},
-    {"capture/unsafe-elsewhere-thread-local", local_elsewhere, 0, 0},
-    {"capture/unsafe-elsewhere-relaxed", relaxed_elsewhere, 0, 0},
-    {"capture/unsafe-elsewhere-global-own-thread-local", global_elsewhere_local, 0, 0},
-    {"capture/unsafe-elsewhere-global-own-relaxed", global_elsewhere_relaxed, 0, 0},
-    {"capture/unsafe-graphs", of_graphs, 0, 0},
-    {"capture/unsafe-modules", of_modules, 0, 0},
-    {"capture/unsafe-arrays", of_arrays, 0, 0},
-    {"capture/unsafe-frees", frees, 0, 0},
-    {"capture/unsafe-contexts", contexts, 0, 0},
-    {"capture/unsafe-more-global", more_global, 0, 0},
-    {"capture/unsafe-more-relaxed", more_relaxed, 0, 0},
-};

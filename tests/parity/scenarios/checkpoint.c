@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Uses the device, says so, and goes when it is told to. */
-static void helper_target(void) {
+HELPER(helper_target, "checkpoint-target") {
     int pid = getpid();
     char byte;
     par_record_start("checkpoint/coordinator:target");
@@ -35,7 +35,7 @@ static void step(const char *cls, int pid) {
 }
 
 /* The runner's environment decides; the coordinator has opened the driver and called nothing. */
-static void coordinator(void) {
+SCENARIO(coordinator, "checkpoint/coordinator") {
     int pid = 0, tid = -1, peer = par_spawn("checkpoint-target");
     CUcheckpointLockArgs reserved = {.reserved0 = 1}, timed = {.timeoutMs = 1000};
     if (!par_receive(peer, &pid, sizeof(pid), NULL)) {
@@ -70,7 +70,7 @@ static void no_target(const char *cls, int pid) {
 }
 
 /* Processes that do not use the device, and numbers that are none. */
-static void no_targets(void) {
+SCENARIO(no_targets, "checkpoint/no-targets") {
     no_target("no-init-itself", getpid());
     no_target("no-init-parent", getppid());
     no_target("no-init-zero", 0);
@@ -80,8 +80,7 @@ static void no_targets(void) {
     CALL(cuCheckpointProcessGetRestoreThreadId, "no-init-null-out", (getpid(), NULL));
 }
 
-static void no_targets_initialized(void) {
-    par_init();
+SCENARIO(no_targets_initialized, "checkpoint/no-targets-initialized", par_init) {
     no_target("parent", getppid());
     no_target("zero", 0);
     no_target("none", INT_MAX);
@@ -90,8 +89,7 @@ static void no_targets_initialized(void) {
 }
 
 /* The child of a process that uses the driver asks for its parent. */
-static void forked(void) {
-    par_context();
+SCENARIO(forked, "checkpoint/forked", par_context) {
     par_no_restart();
     fflush(NULL);
     pid_t child = fork();
@@ -105,14 +103,3 @@ static void forked(void) {
     }
     waitpid(child, NULL, 0);
 }
-
-PAR_HELPERS = {
-    {"checkpoint-target", helper_target},
-};
-
-PAR_SCENARIOS = {
-    {"checkpoint/coordinator", coordinator, 0, 0},
-    {"checkpoint/no-targets", no_targets, 0, 0},
-    {"checkpoint/no-targets-initialized", no_targets_initialized, 0, 0},
-    {"checkpoint/forked", forked, 0, 0},
-};

@@ -9,9 +9,8 @@ static void primary_state(const char *when) {
     CALLO(cuDevicePrimaryCtxGetState, when, (0, &flags, &active), OUT_U(flags), OUT_I(active));
 }
 
-static void primary_life(void) {
+SCENARIO(primary_life, "context/primary-life", par_init) {
     CUcontext ctx, again, current;
-    par_init();
     primary_state("never-retained");
     CALL(cuDevicePrimaryCtxRelease_v2, "not-retained", (0));
     CALL(cuDevicePrimaryCtxReset_v2, "not-retained", (0));
@@ -32,12 +31,11 @@ static void primary_life(void) {
     primary_state("retained-again");
 }
 
-static void primary_bad(void) {
+SCENARIO(primary_bad, "context/primary-bad", par_init) {
     static const unsigned flags[] = {1, 2, 3, 4, 5, 6, 7, 8, 16, 24, 32, 64, 128, 256, 512, ~0u};
     CUcontext ctx;
     unsigned f;
     int active;
-    par_init();
     CALL(cuDevicePrimaryCtxRetain, "null-out", (NULL, 0));
     CALLO(cuDevicePrimaryCtxRetain, "bad-device", (&ctx, 99), OUT_H(ctx));
     CALLO(cuDevicePrimaryCtxRetain, "bad-device", (&ctx, -1), OUT_H(ctx));
@@ -55,11 +53,10 @@ static void primary_bad(void) {
     }
 }
 
-static void primary_reset(void) {
+SCENARIO(primary_reset, "context/primary-reset", par_context) {
     CUdeviceptr p;
     CUcontext current, ctx;
     unsigned flags;
-    par_context();
     CALLO(cuMemAlloc_v2, "ok", (&p, 4096), OUT_P(p));
     CALL(cuDevicePrimaryCtxReset_v2, "current", (0));
     primary_state("after-reset");
@@ -74,13 +71,12 @@ static void primary_reset(void) {
     CALLO(cuMemAlloc_v2, "retained-after-reset", (&p, 4096), OUT_C(p));
 }
 
-static void primary_released_current(void) {
+SCENARIO(primary_released_current, "context/primary-released-current", par_context) {
     CUdeviceptr p;
     CUcontext current;
     CUdevice dev;
     unsigned version;
     unsigned long long id;
-    par_context();
     CALL(cuDevicePrimaryCtxRelease_v2, "last-while-current", (0));
     primary_state("released-while-current");
     CALLO(cuCtxGetCurrent, "released", (&current), OUT_H(current));
@@ -94,18 +90,16 @@ static void primary_released_current(void) {
     CALL(cuCtxDestroy_v2, "released", (par.primary));
 }
 
-static void primary_destroyed(void) {
+SCENARIO(primary_destroyed, "context/primary-destroyed", par_context) {
     CUcontext current;
-    par_context();
     CALL(cuCtxDestroy_v2, "primary", (par.primary));
     primary_state("after-destroy");
     CALLO(cuCtxGetCurrent, "after-destroy", (&current), OUT_H(current));
     CALL(cuCtxSynchronize, "after-destroy", ());
 }
 
-static void primary_old_versions(void) {
+SCENARIO(primary_old_versions, "context/primary-old-versions", par_init) {
     CUcontext ctx;
-    par_init();
     CALL(cuDevicePrimaryCtxSetFlags, "ok", (0, CU_CTX_SCHED_YIELD));
     CALLO(cuDevicePrimaryCtxRetain, "ok", (&ctx, 0), OUT_H(ctx));
     CALL(cuDevicePrimaryCtxSetFlags, "active", (0, CU_CTX_SCHED_SPIN));
@@ -115,11 +109,10 @@ static void primary_old_versions(void) {
     CALL(cuDevicePrimaryCtxRelease, "not-retained", (0));
 }
 
-static void create_flags(void) {
+SCENARIO(create_flags, "context/create-flags", par_init) {
     static const unsigned flags[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, ~0u};
     CUcontext ctx;
     unsigned got;
-    par_init();
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
         par_note("flags=0x%x", flags[i]);
         CALLO(cuCtxCreate_v2, "flags", (&ctx, flags[i], 0), OUT_H(ctx));
@@ -132,11 +125,10 @@ static void create_flags(void) {
     }
 }
 
-static void create_bad(void) {
+SCENARIO(create_bad, "context/create-bad", par_init) {
     CUcontext ctx;
     CUexecAffinityParam affinity = {CU_EXEC_AFFINITY_TYPE_SM_COUNT, {{1}}};
     CUctxCreateParams params = {&affinity, 1, NULL};
-    par_init();
     CALL(cuCtxCreate_v2, "null-out", (NULL, 0, 0));
     CALLO(cuCtxCreate_v2, "bad-device", (&ctx, 0, 99), OUT_H(ctx));
     CALLO(cuCtxCreate_v2, "bad-device", (&ctx, 0, -1), OUT_H(ctx));
@@ -151,11 +143,10 @@ static void create_bad(void) {
 }
 
 /* Beside a context of the first version no other one is made. */
-static void create_first_version(void) {
+SCENARIO(create_first_version, "context/create-first-version", par_init) {
     CUcontext v1, v2, again, current;
     CUdevice dev;
     unsigned version;
-    par_init();
     CALL(cuCtxCreate, "null-out", (NULL, 0, 0));
     CALLO(cuCtxCreate, "bad-device", (&v1, 0, 99), OUT_H(v1));
     CALLO(cuCtxCreate, "bad-flags", (&v1, ~0u, 0), OUT_H(v1));
@@ -171,11 +162,10 @@ static void create_first_version(void) {
     CALLO(cuCtxCreate_v2, "after-v1", (&v2, 0, 0), OUT_H(v2));
 }
 
-static void create_versions(void) {
+SCENARIO(create_versions, "context/create-versions", par_init) {
     CUcontext v2, v3, v4;
     CUctxCreateParams params = {NULL, 0, NULL};
     unsigned version;
-    par_init();
     CALLO(cuCtxCreate_v2, "ok", (&v2, 0, 0), OUT_H(v2));
     CALLO(cuCtxGetApiVersion, "created-v2", (v2, &version), OUT_U(version));
     CALLO(cuCtxCreate_v3, "ok", (&v3, NULL, 0, 0, 0), OUT_H(v3));
@@ -188,9 +178,8 @@ static void create_versions(void) {
     CALL(cuCtxDestroy, "v2", (v2));
 }
 
-static void stack(void) {
+SCENARIO(stack, "context/stack", par_init) {
     CUcontext a, b, popped, current;
-    par_init();
     CALLO(cuCtxGetCurrent, "empty", (&current), OUT_H(current));
     CALLO(cuCtxPopCurrent_v2, "empty", (&popped), OUT_H(popped));
     CALL(cuCtxGetCurrent, "null-out", (NULL));
@@ -217,11 +206,10 @@ static void stack(void) {
     CALLO(cuCtxPopCurrent, "v1-empty", (&popped), OUT_H(popped));
 }
 
-static void destroy(void) {
+SCENARIO(destroy, "context/destroy", par_init) {
     CUcontext a, b, current, popped;
     CUdevice dev;
     CUdeviceptr p;
-    par_init();
     SETUP(cuCtxCreate_v2, (&a, 0, 0));
     NAME(a);
     SETUP(cuCtxCreate_v2, (&b, 0, 0));
@@ -238,50 +226,40 @@ static void destroy(void) {
     CALL(cuCtxSynchronize, "destroyed-current", ());
 }
 
-static void stale_set(void) {
-    CUcontext a;
-    par_init();
-    SETUP(cuCtxCreate_v2, (&a, 0, 0));
+SCENARIO(stale_set, "context/stale-set", par_init) {
+    CUcontext a = par_new_context();
     SETUP(cuCtxDestroy_v2, (a));
     CALL(cuCtxSetCurrent, "stale-handle", (a));
 }
 
-static void stale_push(void) {
-    CUcontext a;
-    par_init();
-    SETUP(cuCtxCreate_v2, (&a, 0, 0));
+SCENARIO(stale_push, "context/stale-push", par_init) {
+    CUcontext a = par_new_context();
     SETUP(cuCtxDestroy_v2, (a));
     CALL(cuCtxPushCurrent_v2, "stale-handle", (a));
 }
 
-static void stale_destroy(void) {
-    CUcontext a;
-    par_init();
-    SETUP(cuCtxCreate_v2, (&a, 0, 0));
+SCENARIO(stale_destroy, "context/stale-destroy", par_init) {
+    CUcontext a = par_new_context();
     SETUP(cuCtxDestroy_v2, (a));
     CALL(cuCtxDestroy_v2, "stale-handle", (a));
 }
 
-static void stale_query(void) {
-    CUcontext a;
+SCENARIO(stale_query, "context/stale-query", par_context) {
     unsigned version;
     unsigned long long id;
-    par_context();
-    SETUP(cuCtxCreate_v2, (&a, 0, 0));
+    CUcontext a = par_new_context();
     SETUP(cuCtxDestroy_v2, (a));
     CALLO(cuCtxGetApiVersion, "stale-handle", (a, &version), OUT_U(version));
     CALLO(cuCtxGetId, "stale-handle", (a, &id), OUT_C(id));
     CALL(cuCtxSynchronize_v2, "stale-handle", (a));
 }
 
-static void random_set(void) {
-    par_init();
+SCENARIO(random_set, "context/random-set", par_init) {
     CALL(cuCtxSetCurrent, "random-handle", ((CUcontext)(uintptr_t)0x12345678));
 }
 
-static void random_pointer_set(void) {
+SCENARIO(random_pointer_set, "context/random-pointer-set", par_init) {
     static uint64_t words[512];
-    par_init();
     CALL(cuCtxSetCurrent, "foreign-pointer", ((CUcontext)(void *)words));
 }
 
@@ -290,13 +268,12 @@ static void *destroyed_elsewhere_thread(void *ctx) {
     return NULL;
 }
 
-static void destroyed_elsewhere(void) {
+SCENARIO(destroyed_elsewhere, "context/destroyed-elsewhere", par_init) {
     CUcontext a, current;
     CUdevice dev;
     CUdeviceptr p;
     unsigned version, flags;
     pthread_t thread;
-    par_init();
     SETUP(cuCtxCreate_v2, (&a, 0, 0));
     NAME(a);
     pthread_create(&thread, NULL, destroyed_elsewhere_thread, a);
@@ -310,13 +287,12 @@ static void destroyed_elsewhere(void) {
     CALLO(cuCtxPopCurrent_v2, "destroyed-by-other-thread", (&current), OUT_H(current));
 }
 
-static void queries(void) {
+SCENARIO(queries, "context/queries", par_context) {
     CUdevice dev;
     unsigned flags, version;
     unsigned long long id, id2;
     int least, greatest;
     CUcontext other;
-    par_context();
     CALLO(cuCtxGetDevice, "ok", (&dev), OUT_I(dev));
     CALL(cuCtxGetDevice, "null-out", (NULL));
     CALLO(cuCtxGetDevice_v2, "ok", (&dev, par.primary), OUT_I(dev));
@@ -342,7 +318,7 @@ static void queries(void) {
     CALL(cuCtxResetPersistingL2Cache, "ok", ());
 }
 
-static void queries_without(void) {
+SCENARIO(queries_without, "context/queries-without", par_init) {
     CUdevice dev;
     unsigned flags, version;
     unsigned long long id;
@@ -350,7 +326,6 @@ static void queries_without(void) {
     size_t value;
     CUfunc_cache cache;
     CUsharedconfig shared;
-    par_init();
     CALLO(cuCtxGetDevice, "no-context", (&dev), OUT_I(dev));
     CALLO(cuCtxGetFlags, "no-context", (&flags), OUT_U(flags));
     CALLO(cuCtxGetApiVersion, "no-context", (NULL, &version), OUT_U(version));
@@ -369,10 +344,9 @@ static void queries_without(void) {
     CALL(cuCtxResetPersistingL2Cache, "no-context", ());
 }
 
-static void limits(void) {
+SCENARIO(limits, "context/limits", par_context) {
     static const size_t values[] = {0, 1, 1024, 1 << 20, (size_t)1 << 62};
     size_t value;
-    par_context();
     for (int l = -1; l <= 12; l++) {
         bool known = l >= 0 && l < CU_LIMIT_MAX;
         par_note("limit=%d", l);
@@ -387,12 +361,11 @@ static void limits(void) {
     CALL(cuCtxGetLimit, "null-out", (NULL, CU_LIMIT_STACK_SIZE));
 }
 
-static void configs(void) {
+SCENARIO(configs, "context/configs", par_context) {
     CUfunc_cache cache;
     CUsharedconfig shared;
     unsigned got;
     static const unsigned flags[] = {0, 1, 2, 3, 4, 8, 16, 32, 64, 128, 256, ~0u};
-    par_context();
     for (int c = -1; c <= 5; c++) {
         par_note("%d", c);
         CALL(cuCtxSetCacheConfig, "value", ((CUfunc_cache)c));
@@ -410,18 +383,16 @@ static void configs(void) {
     }
 }
 
-static void affinity(void) {
+SCENARIO(affinity, "context/affinity", par_context) {
     CUexecAffinityParam param;
-    par_context();
     CALLO(cuCtxGetExecAffinity, "ok", (&param, CU_EXEC_AFFINITY_TYPE_SM_COUNT), OUT_I(param.type),
           OUT_U(param.param.smCount.val));
     CALLO(cuCtxGetExecAffinity, "bad-type", (&param, CU_EXEC_AFFINITY_TYPE_MAX), OUT_I(param.type));
     CALL(cuCtxGetExecAffinity, "null-out", (NULL, CU_EXEC_AFFINITY_TYPE_SM_COUNT));
 }
 
-static void attach(void) {
+SCENARIO(attach, "context/attach", par_init) {
     CUcontext a, attached;
-    par_init();
     CALLO(cuCtxAttach, "no-context", (&attached, 0), OUT_H(attached));
     SETUP(cuCtxCreate_v2, (&a, 0, 0));
     NAME(a);
@@ -442,19 +413,16 @@ static void *other_thread(void *unused) {
     return unused;
 }
 
-static void threads(void) {
+SCENARIO(threads, "context/threads", par_context) {
     pthread_t thread;
     CUcontext current;
-    par_context();
     pthread_create(&thread, NULL, other_thread, NULL);
     pthread_join(thread, NULL);
     CALLO(cuCtxGetCurrent, "after-thread", (&current), OUT_H(current));
 }
 
-static void peer_access(void) {
-    CUcontext other;
-    par_context();
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+SCENARIO(peer_access, "context/peer-access", par_context) {
+    CUcontext other = par_new_context();
     NAME(other);
     CALL(cuCtxEnablePeerAccess, "itself", (other, 0));
     CALL(cuCtxEnablePeerAccess, "same-device", (par.primary, 0));
@@ -463,33 +431,3 @@ static void peer_access(void) {
     CALL(cuCtxDisablePeerAccess, "not-enabled", (par.primary));
     CALL(cuCtxDisablePeerAccess, "null", (NULL));
 }
-
-PAR_SCENARIOS = {
-    {"context/primary-life", primary_life, 0, 0},
-    {"context/primary-bad", primary_bad, 0, 0},
-    {"context/primary-reset", primary_reset, 0, 0},
-    {"context/primary-released-current", primary_released_current, 0, 0},
-    {"context/primary-destroyed", primary_destroyed, 0, 0},
-    {"context/primary-old-versions", primary_old_versions, 0, 0},
-    {"context/create-flags", create_flags, 0, 0},
-    {"context/create-bad", create_bad, 0, 0},
-    {"context/create-first-version", create_first_version, 0, 0},
-    {"context/create-versions", create_versions, 0, 0},
-    {"context/stack", stack, 0, 0},
-    {"context/destroy", destroy, 0, 0},
-    {"context/stale-set", stale_set, 0, 0},
-    {"context/stale-push", stale_push, 0, 0},
-    {"context/stale-destroy", stale_destroy, 0, 0},
-    {"context/stale-query", stale_query, 0, 0},
-    {"context/random-set", random_set, 0, 0},
-    {"context/random-pointer-set", random_pointer_set, 0, 0},
-    {"context/destroyed-elsewhere", destroyed_elsewhere, 0, 0},
-    {"context/queries", queries, 0, 0},
-    {"context/queries-without", queries_without, 0, 0},
-    {"context/limits", limits, 0, 0},
-    {"context/configs", configs, 0, 0},
-    {"context/affinity", affinity, 0, 0},
-    {"context/attach", attach, 0, 0},
-    {"context/threads", threads, 0, 0},
-    {"context/peer-access", peer_access, 0, 0},
-};

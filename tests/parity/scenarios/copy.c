@@ -27,7 +27,7 @@ static places make_places(void) {
     return at;
 }
 
-static void host_and_device(void) {
+SCENARIO(host_and_device, "copy/host-and-device") {
     places at = make_places();
     memset(at.plain, 42, N);
     CALL(cuMemcpyHtoD_v2, "plain", (at.d, at.plain, N));
@@ -52,7 +52,7 @@ static void host_and_device(void) {
     CALL(cuMemcpyDtoD_v2, "plain-as-device", (at.d, (CUdeviceptr)(uintptr_t)at.plain, N));
 }
 
-static void zero_size(void) {
+SCENARIO(zero_size, "copy/zero-size") {
     places at = make_places();
     CALL(cuMemcpyHtoD_v2, "zero-size", (at.d, at.plain, 0));
     CALL(cuMemcpyHtoD_v2, "zero-size-null", (0, NULL, 0));
@@ -69,7 +69,7 @@ static void zero_size(void) {
     CALL(cuMemcpyPeer, "zero-size-null", (0, par.primary, 0, par.primary, 0));
 }
 
-static void bad_device_end(void) {
+SCENARIO(bad_device_end, "copy/bad-device-end") {
     places at = make_places();
     CALL(cuMemcpyHtoD_v2, "one-past-end", (at.d, at.plain, N + 1));
     CALL(cuMemcpyDtoH_v2, "one-past-end", (at.plain, at.d, N + 1));
@@ -90,7 +90,7 @@ static void bad_device_end(void) {
     CALL(cuCtxSynchronize, "after-refusals", ());
 }
 
-static void bad_device_end_async(void) {
+SCENARIO(bad_device_end_async, "copy/bad-device-end-async") {
     places at = make_places();
     CALL(cuMemcpyHtoDAsync_v2, "one-past-end", (at.d, at.plain, N + 1, at.s));
     CALL(cuMemcpyDtoHAsync_v2, "one-past-end", (at.plain, at.d, N + 1, at.s));
@@ -104,22 +104,22 @@ static void bad_device_end_async(void) {
     CALL(cuStreamSynchronize, "after-refusals", (at.s));
 }
 
-static void null_host_to_device(void) {
+SCENARIO(null_host_to_device, "copy/null-host-to-device") {
     places at = make_places();
     CALL(cuMemcpyHtoD_v2, "null-host", (at.d, NULL, N));
 }
 
-static void null_host_from_device(void) {
+SCENARIO(null_host_from_device, "copy/null-host-from-device") {
     places at = make_places();
     CALL(cuMemcpyDtoH_v2, "null-host", (NULL, at.d, N));
 }
 
-static void bad_host_from_device(void) {
+SCENARIO(bad_host_from_device, "copy/bad-host-from-device") {
     places at = make_places();
     CALL(cuMemcpyDtoH_v2, "unmapped-host", ((void *)0x10000, at.d, N));
 }
 
-static void pinned_past_end(void) {
+SCENARIO(pinned_past_end, "copy/pinned-past-end") {
     places at = make_places();
     CALL(cuMemcpyHtoD_v2, "pinned-past-end", (at.freed - PAR_2M, at.pinned, N));
     CALL(cuMemcpyHtoDAsync_v2, "pinned-past-end", (at.d, at.pinned + 8, N, at.s));
@@ -127,12 +127,10 @@ static void pinned_past_end(void) {
     CALL(cuStreamSynchronize, "after", (at.s));
 }
 
-static void across_allocations(void) {
-    CUdeviceptr a, b;
+SCENARIO(across_allocations, "copy/across-allocations", par_context) {
     char *host = calloc(1, 8192);
-    par_context();
-    a = par_alloc(1024);
-    b = par_alloc(1024);
+    CUdeviceptr a = par_alloc(1024);
+    CUdeviceptr b = par_alloc(1024);
     CUdeviceptr low = a < b ? a : b;
     par_see("distance", "%llu", (unsigned long long)(a < b ? b - a : a - b));
     CALL(cuMemcpyHtoD_v2, "into-neighbour", (low, host, 1536));
@@ -142,7 +140,7 @@ static void across_allocations(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void asynchronous(void) {
+SCENARIO(asynchronous, "copy/asynchronous") {
     places at = make_places();
     CALL(cuMemcpyHtoDAsync_v2, "pinned", (at.d, at.pinned, N, at.s));
     CALL(cuMemcpyHtoDAsync_v2, "plain", (at.d, at.plain, N, at.s));
@@ -159,7 +157,7 @@ static void asynchronous(void) {
     CALL(cuCtxSynchronize, "ok", ());
 }
 
-static void held_plain_host(void) {
+SCENARIO(held_plain_host, "copy/held-plain-host") {
     places at = make_places();
     CUstream held = par_stream();
     memset(at.plain, 1, N);
@@ -173,7 +171,7 @@ static void held_plain_host(void) {
     par_see("source-was-read", at.other[0] == 1 ? "at-the-call" : "in-stream-order");
 }
 
-static void held_pinned_host(void) {
+SCENARIO(held_pinned_host, "copy/held-pinned-host") {
     places at = make_places();
     CUstream held = par_stream();
     memset(at.pinned, 1, N);
@@ -188,7 +186,7 @@ static void held_pinned_host(void) {
 }
 
 /* A device to plain host copy on a held stream: does the call wait? A timeout says yes. */
-static void held_to_plain(void) {
+SCENARIO(held_to_plain, "copy/held-to-plain") {
     places at = make_places();
     CUstream held = par_stream();
     par_hold(held);
@@ -197,7 +195,7 @@ static void held_to_plain(void) {
     CALL(cuStreamSynchronize, "released", (held));
 }
 
-static void twins(void) {
+SCENARIO(twins, "copy/twins") {
     places at = make_places();
     CALL(cuMemcpy_ptds, "ok", (at.e, at.d, N));
     CALL(cuMemcpyAsync_ptsz, "ok", (at.e, at.d, N, NULL));
@@ -214,7 +212,7 @@ static void twins(void) {
     CALL(cuCtxSynchronize, "ok", ());
 }
 
-static void old_versions(void) {
+SCENARIO(old_versions, "copy/old-versions") {
     places at = make_places();
     CALL(cuMemcpyHtoD, "v1-random", (0x1000, at.plain, 16));
     CALL(cuMemcpyDtoH, "v1-random", (at.plain, 0x1000, 16));
@@ -225,14 +223,13 @@ static void old_versions(void) {
     CALL(cuMemcpyDtoDAsync, "v1-random", (0x1000, 0x2000, 16, at.s));
 }
 
-static void peer(void) {
+SCENARIO(peer, "copy/peer") {
     places at = make_places();
-    CUcontext other;
     CALL(cuMemcpyPeer, "same-ctx", (at.e, par.primary, at.d, par.primary, N));
     CALL(cuMemcpyPeer, "null-ctx", (at.e, NULL, at.d, NULL, N));
     CALL(cuMemcpyPeer, "one-past-end", (at.e, par.primary, at.d, par.primary, N + 1));
     CALL(cuMemcpyPeerAsync, "same-ctx", (at.e, par.primary, at.d, par.primary, N, at.s));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     CALL(cuMemcpyPeer, "foreign-ctx", (at.e, other, at.d, par.primary, N));
     CALL(cuMemcpyDtoD_v2, "memory-of-other-ctx", (at.e, at.d, N));
     CALL(cuMemcpyDtoDAsync_v2, "stream-of-other-ctx", (at.e, at.d, N, at.s));
@@ -243,19 +240,18 @@ static void peer(void) {
 }
 
 static CUDA_MEMCPY2D plane(const places *at) {
-    CUDA_MEMCPY2D c = {0};
-    c.srcMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = at->plain;
-    c.srcPitch = 64;
-    c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.dstDevice = at->d;
-    c.dstPitch = 128;
-    c.WidthInBytes = 32;
-    c.Height = 8;
+    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                       .srcHost = at->plain,
+                       .srcPitch = 64,
+                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .dstDevice = at->d,
+                       .dstPitch = 128,
+                       .WidthInBytes = 32,
+                       .Height = 8};
     return c;
 }
 
-static void two_dimensions(void) {
+SCENARIO(two_dimensions, "copy/two-dimensions") {
     places at = make_places();
     CUDA_MEMCPY2D c = plane(&at);
     CALL(cuMemcpy2D_v2, "ok", (&c));
@@ -296,7 +292,7 @@ static void two_dimensions(void) {
     CALL(cuStreamSynchronize, "after", (at.s));
 }
 
-static void two_dimensions_null(void) {
+SCENARIO(two_dimensions_null, "copy/two-dimensions-null") {
     places at = make_places();
     CALL(cuMemcpy2D_v2, "null-descriptor", (NULL));
     CALL(cuMemcpy2DAsync_v2, "null-descriptor", (NULL, at.s));
@@ -304,22 +300,21 @@ static void two_dimensions_null(void) {
 }
 
 static CUDA_MEMCPY3D box(const places *at) {
-    CUDA_MEMCPY3D c = {0};
-    c.srcMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = at->plain;
-    c.srcPitch = 64;
-    c.srcHeight = 4;
-    c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.dstDevice = at->d;
-    c.dstPitch = 64;
-    c.dstHeight = 8;
-    c.WidthInBytes = 32;
-    c.Height = 4;
-    c.Depth = 2;
+    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                       .srcHost = at->plain,
+                       .srcPitch = 64,
+                       .srcHeight = 4,
+                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .dstDevice = at->d,
+                       .dstPitch = 64,
+                       .dstHeight = 8,
+                       .WidthInBytes = 32,
+                       .Height = 4,
+                       .Depth = 2};
     return c;
 }
 
-static void three_dimensions(void) {
+SCENARIO(three_dimensions, "copy/three-dimensions") {
     places at = make_places();
     CUDA_MEMCPY3D c = box(&at);
     CALL(cuMemcpy3D_v2, "ok", (&c));
@@ -351,14 +346,14 @@ static void three_dimensions(void) {
     CALL(cuStreamSynchronize, "after", (at.s));
 }
 
-static void three_dimensions_null(void) {
+SCENARIO(three_dimensions_null, "copy/three-dimensions-null") {
     places at = make_places();
     CALL(cuMemcpy3D_v2, "null-descriptor", (NULL));
     CALL(cuMemcpy3DAsync_v2, "null-descriptor", (NULL, at.s));
     CALL(cuMemcpy3DPeer, "null-descriptor", (NULL));
 }
 
-static void batch(void) {
+SCENARIO(batch, "copy/batch") {
     places at = make_places();
     CUdeviceptr dsts[2] = {at.d, at.e}, srcs[2];
     size_t lengths[2] = {64, 64}, index[1] = {0}, failed;
@@ -388,27 +383,3 @@ static void batch(void) {
     CALL(cuMemcpyBatchAsync_v2, "ok", (dsts, srcs, lengths, 2, &attribute, index, 1, at.s));
     CALL(cuStreamSynchronize, "after", (at.s));
 }
-
-PAR_SCENARIOS = {
-    {"copy/host-and-device", host_and_device, 0, 0},
-    {"copy/zero-size", zero_size, 0, 0},
-    {"copy/bad-device-end", bad_device_end, 0, 0},
-    {"copy/bad-device-end-async", bad_device_end_async, 0, 0},
-    {"copy/null-host-to-device", null_host_to_device, 0, 0},
-    {"copy/null-host-from-device", null_host_from_device, 0, 0},
-    {"copy/bad-host-from-device", bad_host_from_device, 0, 0},
-    {"copy/pinned-past-end", pinned_past_end, 0, 0},
-    {"copy/across-allocations", across_allocations, 0, 0},
-    {"copy/asynchronous", asynchronous, 0, 0},
-    {"copy/held-plain-host", held_plain_host, 0, 0},
-    {"copy/held-pinned-host", held_pinned_host, 0, 0},
-    {"copy/held-to-plain", held_to_plain, 0, 0},
-    {"copy/twins", twins, 0, 0},
-    {"copy/old-versions", old_versions, 0, 0},
-    {"copy/peer", peer, 0, 0},
-    {"copy/two-dimensions", two_dimensions, 0, 0},
-    {"copy/two-dimensions-null", two_dimensions_null, 0, 0},
-    {"copy/three-dimensions", three_dimensions, 0, 0},
-    {"copy/three-dimensions-null", three_dimensions_null, 0, 0},
-    {"copy/batch", batch, 0, 0},
-};

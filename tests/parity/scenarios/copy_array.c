@@ -66,7 +66,7 @@ static void see_bytes(const char *what, const unsigned char *bytes, size_t size)
 
 /* ---- One dimension --------------------------------------------------------------------------- */
 
-static void one_dimension(void) {
+SCENARIO(one_dimension, "copy-array/one-dimension") {
     ends at = make_ends();
     CUarray second = make(256, 0, 0, U8, 1, 0);
     CALL(cuMemcpyHtoA_v2, "ok", (at.line, 0, at.plain, 256));
@@ -120,7 +120,7 @@ static void one_dimension(void) {
 }
 
 /* Arrays of more dimensions and of larger elements, by the functions for one. */
-static void one_dimension_others(void) {
+SCENARIO(one_dimension_others, "copy-array/one-dimension-others") {
     ends at = make_ends();
     CUarray wide = make(64, 0, 0, U8, 4, 0), large = make(64, 0, 0, F32, 4, 0);
     CUarray layers = make(64, 0, 3, U8, 1, 1), flat_layers = make(64, 4, 3, U8, 1, 1);
@@ -160,7 +160,7 @@ static void one_dimension_others(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void one_dimension_twins(void) {
+SCENARIO(one_dimension_twins, "copy-array/one-dimension-twins") {
     ends at = make_ends();
     CALL(cuMemcpyHtoA_v2_ptds, "ok", (at.line, 0, at.plain, 256));
     CALL(cuMemcpyAtoH_v2_ptds, "ok", (at.back, at.line, 0, 256));
@@ -174,7 +174,7 @@ static void one_dimension_twins(void) {
     see_bytes("content", at.back, 256);
 }
 
-static void one_dimension_old(void) {
+SCENARIO(one_dimension_old, "copy-array/one-dimension-old") {
     ends at = make_ends();
     CALL(cuMemcpyHtoA, "v1", (at.line, 0, at.plain, 16));
     CALL(cuMemcpyAtoH, "v1", (at.back, at.line, 0, 16));
@@ -187,7 +187,7 @@ static void one_dimension_old(void) {
     CALL(cuMemcpyHtoA, "v1-null-array", (NULL, 0, at.plain, 16));
 }
 
-static void one_dimension_nulls(void) {
+SCENARIO(one_dimension_nulls, "copy-array/one-dimension-nulls") {
     ends at = make_ends();
     CALL(cuMemcpyHtoA_v2, "null-array", (NULL, 0, at.plain, 16));
     CALL(cuMemcpyAtoH_v2, "null-array", (at.back, NULL, 0, 16));
@@ -209,45 +209,40 @@ static void one_dimension_nulls(void) {
     CALL(cuMemcpyHtoA_v2, "no-context-zero-size", (at.line, 0, at.plain, 0));
 }
 
-static void stale_array(void) {
+SCENARIO(stale_array, "copy-array/stale") {
     ends at = make_ends();
     SETUP(cuArrayDestroy, (at.line));
     CALL(cuMemcpyHtoA_v2, "stale-array", (at.line, 0, at.plain, 16));
 }
 
-static void stale_array_2d(void) {
+SCENARIO(stale_array_2d, "copy-array/stale-2d") {
     ends at = make_ends();
-    CUDA_MEMCPY2D c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = at.plain;
-    c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    c.dstArray = at.plane;
-    c.WidthInBytes = 16;
-    c.Height = 1;
+    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                       .srcHost = at.plain,
+                       .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                       .dstArray = at.plane,
+                       .WidthInBytes = 16,
+                       .Height = 1};
     SETUP(cuArrayDestroy, (at.plane));
     CALL(cuMemcpy2D_v2, "stale-array", (&c));
 }
 
-static void other_contexts(void) {
+SCENARIO(other_contexts, "copy-array/other-contexts") {
     ends at = make_ends();
-    CUcontext other;
-    CUDA_MEMCPY3D_PEER p;
     SETUP(cuMemcpyHtoA_v2, (at.line, 0, at.plain, 256));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     CALL(cuMemcpyHtoA_v2, "foreign-ctx", (at.line, 0, at.plain, 16));
     CALL(cuMemcpyAtoH_v2, "foreign-ctx", (at.back, at.line, 0, 16));
     CALL(cuMemcpyHtoAAsync_v2, "stream-of-its-ctx", (at.line, 0, at.plain, 16, at.s));
-    memset(&p, 0, sizeof p);
-    p.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    p.srcArray = at.plane;
-    p.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    p.dstArray = at.other;
-    p.srcContext = par.primary;
-    p.dstContext = par.primary;
-    p.WidthInBytes = 64;
-    p.Height = 4;
-    p.Depth = 1;
+    CUDA_MEMCPY3D_PEER p = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                            .srcArray = at.plane,
+                            .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                            .dstArray = at.other,
+                            .srcContext = par.primary,
+                            .dstContext = par.primary,
+                            .WidthInBytes = 64,
+                            .Height = 4,
+                            .Depth = 1};
     CALL(cuMemcpy3DPeer, "its-ctx", (&p));
     p.dstContext = other;
     CALL(cuMemcpy3DPeer, "other-ctx", (&p));
@@ -262,28 +257,24 @@ static void other_contexts(void) {
 /* ---- Two dimensions -------------------------------------------------------------------------- */
 
 static CUDA_MEMCPY2D plane_in(const ends *at) {
-    CUDA_MEMCPY2D c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = at->plain;
-    c.srcPitch = ROW;
-    c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    c.dstArray = at->plane;
-    c.WidthInBytes = 64;
-    c.Height = 8;
+    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                       .srcHost = at->plain,
+                       .srcPitch = ROW,
+                       .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                       .dstArray = at->plane,
+                       .WidthInBytes = 64,
+                       .Height = 8};
     return c;
 }
 
 static CUDA_MEMCPY2D plane_out(const ends *at) {
-    CUDA_MEMCPY2D c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    c.srcArray = at->plane;
-    c.dstMemoryType = CU_MEMORYTYPE_HOST;
-    c.dstHost = at->back;
-    c.dstPitch = ROW;
-    c.WidthInBytes = ROW;
-    c.Height = ROWS;
+    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                       .srcArray = at->plane,
+                       .dstMemoryType = CU_MEMORYTYPE_HOST,
+                       .dstHost = at->back,
+                       .dstPitch = ROW,
+                       .WidthInBytes = ROW,
+                       .Height = ROWS};
     return c;
 }
 
@@ -293,7 +284,7 @@ static void see_plane(const ends *at) {
     see_bytes("plane", at->back, ALL);
 }
 
-static void two_dimensions(void) {
+SCENARIO(two_dimensions, "copy-array/two-dimensions") {
     ends at = make_ends();
     CUDA_MEMCPY2D c = plane_in(&at), all = plane_in(&at);
     all.WidthInBytes = ROW;
@@ -365,13 +356,12 @@ static void two_dimensions(void) {
 }
 
 /* Elements of other sizes on the two sides, and formats in blocks. */
-static void elements(void) {
+SCENARIO(elements, "copy-array/elements") {
     ends at = make_ends();
     CUarray wide = make(16, 8, 0, F32, 4, 0), bytes = make(256, 8, 0, U8, 1, 0);
     CUarray bc1 = make(64, 64, 0, CU_AD_FORMAT_BC1_UNORM, 4, 0);
     CUarray bc7 = make(64, 64, 0, CU_AD_FORMAT_BC7_UNORM, 4, 0);
-    CUDA_MEMCPY2D c;
-    c = plane_in(&at);
+    CUDA_MEMCPY2D c = plane_in(&at);
     c.dstArray = wide;
     CALL(cuMemcpy2D_v2, "16-bytes", (&c));
     c.dstXInBytes = 8;
@@ -425,13 +415,12 @@ static void planar_with(unsigned flags) {
     ends at = make_ends();
     CUarray x, luma, chroma;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, CU_AD_FORMAT_NV12, 3, flags);
-    CUDA_MEMCPY2D c;
     CALL(cuArray3DCreate_v2, "nv12", (&x, &a));
     if (par_last() != CUDA_SUCCESS)
         return;
     SETUP(cuArrayGetPlane, (&luma, x, 0));
     SETUP(cuArrayGetPlane, (&chroma, x, 1));
-    c = plane_in(&at);
+    CUDA_MEMCPY2D c = plane_in(&at);
     c.srcPitch = 64;
     c.dstArray = luma;
     c.WidthInBytes = 64;
@@ -468,48 +457,44 @@ static void planar_with(unsigned flags) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void planar(void) {
+SCENARIO(planar, "copy-array/planar") {
     planar_with(0);
 }
 
-static void video(void) {
+SCENARIO(video, "copy-array/video") {
     planar_with(CUDA_ARRAY3D_VIDEO_ENCODE_DECODE);
 }
 
 /* ---- Three dimensions ------------------------------------------------------------------------ */
 
 static CUDA_MEMCPY3D solid_in(const ends *at) {
-    CUDA_MEMCPY3D c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = at->plain;
-    c.srcPitch = 16;
-    c.srcHeight = 8;
-    c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    c.dstArray = at->solid;
-    c.WidthInBytes = 16;
-    c.Height = 8;
-    c.Depth = 4;
+    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                       .srcHost = at->plain,
+                       .srcPitch = 16,
+                       .srcHeight = 8,
+                       .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                       .dstArray = at->solid,
+                       .WidthInBytes = 16,
+                       .Height = 8,
+                       .Depth = 4};
     return c;
 }
 
 static void see_solid(const ends *at) {
-    CUDA_MEMCPY3D c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    c.srcArray = at->solid;
-    c.dstMemoryType = CU_MEMORYTYPE_HOST;
-    c.dstHost = at->back;
-    c.dstPitch = 16;
-    c.dstHeight = 8;
-    c.WidthInBytes = 16;
-    c.Height = 8;
-    c.Depth = 4;
+    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                       .srcArray = at->solid,
+                       .dstMemoryType = CU_MEMORYTYPE_HOST,
+                       .dstHost = at->back,
+                       .dstPitch = 16,
+                       .dstHeight = 8,
+                       .WidthInBytes = 16,
+                       .Height = 8,
+                       .Depth = 4};
     SETUP(cuMemcpy3D_v2, (&c));
     see_bytes("solid", at->back, 512);
 }
 
-static void three_dimensions(void) {
+SCENARIO(three_dimensions, "copy-array/three-dimensions") {
     ends at = make_ends();
     CUDA_MEMCPY3D c;
     CUarray layers = make(16, 8, 4, U8, 1, 1), lines = make(16, 0, 4, U8, 1, 1);
@@ -570,7 +555,7 @@ static void three_dimensions(void) {
 
 /* ---- When a call returns --------------------------------------------------------------------- */
 
-static void held_from_pinned(void) {
+SCENARIO(held_from_pinned, "copy-array/held-from-pinned") {
     ends at = make_ends();
     memset(at.pinned, 1, 256);
     par_hold(at.s);
@@ -583,7 +568,7 @@ static void held_from_pinned(void) {
     par_see("source-was-read", at.back[0] == 1 ? "at-the-call" : "in-stream-order");
 }
 
-static void held_from_plain(void) {
+SCENARIO(held_from_plain, "copy-array/held-from-plain") {
     ends at = make_ends();
     memset(at.plain, 1, 256);
     par_hold(at.s);
@@ -596,7 +581,7 @@ static void held_from_plain(void) {
     par_see("source-was-read", at.back[0] == 1 ? "at-the-call" : "in-stream-order");
 }
 
-static void held_between(void) {
+SCENARIO(held_between, "copy-array/held-between") {
     ends at = make_ends();
     CUDA_MEMCPY2D c = plane_in(&at);
     SETUP(cuMemcpy2D_v2, (&c));
@@ -616,7 +601,7 @@ static void held_between(void) {
 }
 
 /* A timeout says that it waits. */
-static void held_to_plain(void) {
+SCENARIO(held_to_plain, "copy-array/held-to-plain") {
     ends at = make_ends();
     par_hold(at.s);
     CALL(cuMemcpyAtoHAsync_v2, "held-plain", (at.back, at.line, 0, 256, at.s));
@@ -624,7 +609,7 @@ static void held_to_plain(void) {
     CALL(cuStreamSynchronize, "released", (at.s));
 }
 
-static void destroyed_while_copied(void) {
+SCENARIO(destroyed_while_copied, "copy-array/destroyed-while-copied") {
     ends at = make_ends();
     par_hold(at.s);
     CALL(cuMemcpyHtoAAsync_v2, "held", (at.line, 0, at.pinned, 256, at.s));
@@ -649,7 +634,7 @@ static CUDA_MEMCPY3D_BATCH_OP batch_op(const ends *at, CUarray x) {
     return op;
 }
 
-static void batches(void) {
+SCENARIO(batches, "copy-array/batches") {
     ends at = make_ends();
     CUDA_MEMCPY3D_BATCH_OP op;
     size_t failed;
@@ -712,25 +697,3 @@ static void batches(void) {
           OUT_U(failed));
     CALL(cuMemcpy3DBatchAsync_v2_ptsz, "per-thread", (1, &op, 0, CU_STREAM_PER_THREAD));
 }
-
-PAR_SCENARIOS = {
-    {"copy-array/one-dimension", one_dimension, 0, 0},
-    {"copy-array/one-dimension-others", one_dimension_others, 0, 0},
-    {"copy-array/one-dimension-twins", one_dimension_twins, 0, 0},
-    {"copy-array/one-dimension-old", one_dimension_old, 0, 0},
-    {"copy-array/one-dimension-nulls", one_dimension_nulls, 0, 0},
-    {"copy-array/stale", stale_array, 0, 0},
-    {"copy-array/stale-2d", stale_array_2d, 0, 0},
-    {"copy-array/other-contexts", other_contexts, 0, 0},
-    {"copy-array/two-dimensions", two_dimensions, 0, 0},
-    {"copy-array/elements", elements, 0, 0},
-    {"copy-array/planar", planar, 0, 0},
-    {"copy-array/video", video, 0, 0},
-    {"copy-array/three-dimensions", three_dimensions, 0, 0},
-    {"copy-array/held-from-pinned", held_from_pinned, 0, 0},
-    {"copy-array/held-from-plain", held_from_plain, 0, 0},
-    {"copy-array/held-between", held_between, 0, 0},
-    {"copy-array/held-to-plain", held_to_plain, 0, 0},
-    {"copy-array/destroyed-while-copied", destroyed_while_copied, 0, 0},
-    {"copy-array/batches", batches, 0, 0},
-};

@@ -16,11 +16,7 @@ typedef struct ends {
 
 static ends make_ends(void) {
     ends at;
-    CUDA_ARRAY3D_DESCRIPTOR a;
-    memset(&a, 0, sizeof a);
-    a.Width = 256;
-    a.Format = U8;
-    a.NumChannels = 1;
+    CUDA_ARRAY3D_DESCRIPTOR a = {.Width = 256, .Format = U8, .NumChannels = 1};
     par_context();
     SETUP(cuArray3DCreate_v2, (&at.line, &a));
     a.Width = 64;
@@ -93,7 +89,7 @@ static void end(const ends *at, const char *cls) {
         end(&at, cls);                                                                             \
     } while (0)
 
-static void linear(void) {
+SCENARIO(linear, "copy-array-node/linear") {
     ends at = make_ends();
     CAPTURED(cuMemcpyAsync, "device-device", (at.e, at.d, 100, at.s));
     CAPTURED(cuMemcpyAsync, "device-device-offsets", (at.e + 8, at.d + 16, 100, at.s));
@@ -114,22 +110,18 @@ static void linear(void) {
     CAPTURED(cuMemcpyAsync_ptsz, "twin", (at.e, at.d, 100, at.s));
 }
 
-static void regions(void) {
+SCENARIO(regions, "copy-array-node/regions") {
     ends at = make_ends();
-    CUDA_MEMCPY2D c;
-    CUDA_MEMCPY3D b;
-    CUDA_MEMCPY3D_PEER p;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = at.pinned;
-    c.srcPitch = 128;
-    c.srcXInBytes = 4;
-    c.srcY = 1;
-    c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.dstDevice = at.d;
-    c.dstPitch = 64;
-    c.WidthInBytes = 32;
-    c.Height = 4;
+    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                       .srcHost = at.pinned,
+                       .srcPitch = 128,
+                       .srcXInBytes = 4,
+                       .srcY = 1,
+                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .dstDevice = at.d,
+                       .dstPitch = 64,
+                       .WidthInBytes = 32,
+                       .Height = 4};
     CAPTURED(cuMemcpy2DAsync_v2, "host-device", (&c, at.s));
     c.Height = 1;
     CAPTURED(cuMemcpy2DAsync_v2, "one-row", (&c, at.s));
@@ -153,25 +145,24 @@ static void regions(void) {
     CAPTURED(cuMemcpy2DAsync_v2, "array-array", (&c, at.s));
     c.dstXInBytes = 2;
     CAPTURED(cuMemcpy2DAsync_v2, "x-inside-element", (&c, at.s));
-    memset(&b, 0, sizeof b);
-    b.srcMemoryType = CU_MEMORYTYPE_HOST;
-    b.srcHost = at.pinned;
-    b.srcPitch = 64;
-    b.srcHeight = 8;
-    b.srcZ = 1;
-    b.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    b.dstDevice = at.d;
-    b.dstPitch = 32;
-    b.dstHeight = 4;
-    b.WidthInBytes = 32;
-    b.Height = 4;
-    b.Depth = 2;
+    CUDA_MEMCPY3D b = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                       .srcHost = at.pinned,
+                       .srcPitch = 64,
+                       .srcHeight = 8,
+                       .srcZ = 1,
+                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .dstDevice = at.d,
+                       .dstPitch = 32,
+                       .dstHeight = 4,
+                       .WidthInBytes = 32,
+                       .Height = 4,
+                       .Depth = 2};
     CAPTURED(cuMemcpy3DAsync_v2, "host-device", (&b, at.s));
     b.srcLOD = 2;
     CAPTURED(cuMemcpy3DAsync_v2, "lod", (&b, at.s));
     b.Depth = 0;
     CAPTURED(cuMemcpy3DAsync_v2, "zero-depth", (&b, at.s));
-    memset(&p, 0, sizeof p);
+    CUDA_MEMCPY3D_PEER p = {0};
     p.srcMemoryType = p.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     p.srcDevice = at.d;
     p.dstDevice = at.e;
@@ -189,7 +180,7 @@ static void regions(void) {
     CAPTURED(cuMemcpyHtoAAsync_v2, "zero-size", (at.line, 0, at.pinned, 0, at.s));
 }
 
-static void sets(void) {
+SCENARIO(sets, "copy-array-node/sets") {
     ends at = make_ends();
     CAPTURED(cuMemsetD8Async, "ok", (at.d, 0x85, 100, at.s));
     CAPTURED(cuMemsetD16Async, "ok", (at.d, 0x8581, 100, at.s));
@@ -207,7 +198,7 @@ static void sets(void) {
     CAPTURED(cuMemsetD8Async, "null", (0, 1, 10, at.s));
 }
 
-static void batches(void) {
+SCENARIO(batches, "copy-array-node/batches") {
     ends at = make_ends();
     CUdeviceptr to[2] = {at.d, at.d + 512}, from[2] = {at.e, at.e + 512};
     size_t sizes[2] = {64, 64}, index = 0, failed;
@@ -238,22 +229,19 @@ static void batches(void) {
 }
 
 /* Nodes of arrays: what is checked when, and what a launch does. */
-static void array_nodes(void) {
+SCENARIO(array_nodes, "copy-array-node/array-nodes") {
     ends at = make_ends();
-    CUgraph g;
     CUgraphNode node, two;
     CUgraphExec exec;
-    CUDA_MEMCPY3D c;
     unsigned char out[256];
-    SETUP(cuGraphCreate, (&g, 0));
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = at.pinned;
-    c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    c.dstArray = at.line;
-    c.WidthInBytes = 256;
-    c.Height = 1;
-    c.Depth = 1;
+    CUgraph g = par_graph();
+    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                       .srcHost = at.pinned,
+                       .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                       .dstArray = at.line,
+                       .WidthInBytes = 256,
+                       .Height = 1,
+                       .Depth = 1};
     CALLO(cuGraphAddMemcpyNode, "to-array", (&node, g, NULL, 0, &c, par.primary), OUT_C(node));
     show_copy(node);
     c.WidthInBytes = 257;
@@ -287,11 +275,3 @@ static void array_nodes(void) {
     CALL(cuGraphLaunch, "array-destroyed", (exec, at.s));
     CALL(cuStreamSynchronize, "array-destroyed", (at.s));
 }
-
-PAR_SCENARIOS = {
-    {"copy-array-node/linear", linear, 0, 0},
-    {"copy-array-node/regions", regions, 0, 0},
-    {"copy-array-node/sets", sets, 0, 0},
-    {"copy-array-node/batches", batches, 0, 0},
-    {"copy-array-node/array-nodes", array_nodes, 0, 0},
-};

@@ -26,8 +26,7 @@ static places make_places(void) {
 }
 
 static CUDA_MEMCPY3D_PEER box(const places *at) {
-    CUDA_MEMCPY3D_PEER c;
-    memset(&c, 0, sizeof(c));
+    CUDA_MEMCPY3D_PEER c = {0};
     c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     c.srcDevice = at->d;
     c.dstDevice = at->e;
@@ -42,7 +41,7 @@ static CUDA_MEMCPY3D_PEER box(const places *at) {
     return c;
 }
 
-static void peer_good(void) {
+SCENARIO(peer_good, "copy-peer/good") {
     places at = make_places();
     CUDA_MEMCPY3D_PEER c = box(&at);
     CALL(cuMemcpy3DPeer, "ok", (&c));
@@ -54,7 +53,7 @@ static void peer_good(void) {
     par_see("content", "%d %d %d", at.plain[0], at.plain[32], at.plain[8 * 128]);
 }
 
-static void peer_bad(void) {
+SCENARIO(peer_bad, "copy-peer/bad") {
     places at = make_places();
     CUDA_MEMCPY3D_PEER c;
 #define PEER(cls, change)                                                                          \
@@ -85,11 +84,10 @@ static void peer_bad(void) {
     CALL(cuStreamSynchronize, "after", (at.s));
 }
 
-static void peer_contexts(void) {
+SCENARIO(peer_contexts, "copy-peer/contexts") {
     places at = make_places();
-    CUcontext other;
     CUDA_MEMCPY3D_PEER c = box(&at);
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     c.dstContext = other;
     CALL(cuMemcpy3DPeer, "foreign-ctx", (&c));
     CALL(cuMemcpy3DPeerAsync, "stream-of-other-ctx", (&c, at.s));
@@ -118,7 +116,7 @@ static CUDA_MEMCPY3D_BATCH_OP operation(const places *at) {
     return op;
 }
 
-static void batch_3d(void) {
+SCENARIO(batch_3d, "copy-batch/three-dimensions") {
     places at = make_places();
     CUDA_MEMCPY3D_BATCH_OP op = operation(&at);
     size_t failed;
@@ -169,15 +167,15 @@ static void batch_3d_address(const char *cls, CUdeviceptr to, size_t depth) {
     CALL(cuStreamSynchronize, cls, (at.s));
 }
 
-static void batch_3d_null(void) {
+SCENARIO(batch_3d_null, "copy-batch/3d-null") {
     batch_3d_address("dst-null", 0, 2);
 }
 
-static void batch_3d_random(void) {
+SCENARIO(batch_3d_random, "copy-batch/3d-random") {
     batch_3d_address("dst-random", 0x1000, 2);
 }
 
-static void batch_3d_past_end(void) {
+SCENARIO(batch_3d_past_end, "copy-batch/3d-past-end") {
     batch_3d_address("past-end", 1, 17);
 }
 
@@ -193,23 +191,23 @@ static void batch_row_address(const char *cls, CUdeviceptr to, CUdeviceptr from,
     CALL(cuStreamSynchronize, cls, (at.s));
 }
 
-static void batch_row_null_source(void) {
+SCENARIO(batch_row_null_source, "copy-batch/null-source") {
     batch_row_address("null-source", 1, 0, 64);
 }
 
-static void batch_row_random_source(void) {
+SCENARIO(batch_row_random_source, "copy-batch/random-source") {
     batch_row_address("random-source", 1, 0x1000, 64);
 }
 
-static void batch_row_null_destination(void) {
+SCENARIO(batch_row_null_destination, "copy-batch/null-destination") {
     batch_row_address("null-destination", 0, 1, 64);
 }
 
-static void batch_row_past_end(void) {
+SCENARIO(batch_row_past_end, "copy-batch/past-end") {
     batch_row_address("past-end", 1, 1, N + 1);
 }
 
-static void batch_rows(void) {
+SCENARIO(batch_rows, "copy-batch/rows") {
     places at = make_places();
     CUdeviceptr dsts[2] = {at.d, at.e}, srcs[2];
     size_t lengths[2] = {64, 64}, index[2] = {0, 1}, failed;
@@ -266,7 +264,7 @@ static void batch_rows(void) {
 }
 
 /* For managed memory; what they say of memory that is not. */
-static void prefetch(void) {
+SCENARIO(prefetch, "copy-prefetch/device") {
     places at = make_places();
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     CUmemLocation bad = {CU_MEM_LOCATION_TYPE_DEVICE, 99};
@@ -293,7 +291,7 @@ static void prefetch(void) {
 }
 
 /* A few KiB of managed memory: the success lines of functions that this project does not do. */
-static void prefetch_managed(void) {
+SCENARIO(prefetch_managed, "copy-prefetch/managed") {
     places at = make_places();
     CUdeviceptr m;
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
@@ -320,7 +318,7 @@ static void prefetch_managed(void) {
     CALL(cuMemFree_v2, "managed", (m));
 }
 
-static void twin_errors(void) {
+SCENARIO(twin_errors, "copy-twins/errors") {
     places at = make_places();
     CUdeviceptr plain = (CUdeviceptr)(uintptr_t)at.plain;
     CUDA_MEMCPY2D flat = {0};
@@ -369,21 +367,3 @@ static void twin_errors(void) {
     CALL(cuMemcpyHtoD_v2_ptds, "host-to-plain", (plain, at.plain + N, N));
     CALL(cuCtxSynchronize, "after", ());
 }
-
-PAR_SCENARIOS = {
-    {"copy-peer/good", peer_good, 0, 0},
-    {"copy-peer/bad", peer_bad, 0, 0},
-    {"copy-peer/contexts", peer_contexts, 0, 0},
-    {"copy-batch/three-dimensions", batch_3d, 0, 0},
-    {"copy-batch/3d-null", batch_3d_null, 0, 0},
-    {"copy-batch/3d-random", batch_3d_random, 0, 0},
-    {"copy-batch/3d-past-end", batch_3d_past_end, 0, 0},
-    {"copy-batch/rows", batch_rows, 0, 0},
-    {"copy-batch/null-source", batch_row_null_source, 0, 0},
-    {"copy-batch/random-source", batch_row_random_source, 0, 0},
-    {"copy-batch/null-destination", batch_row_null_destination, 0, 0},
-    {"copy-batch/past-end", batch_row_past_end, 0, 0},
-    {"copy-prefetch/device", prefetch, 0, 0},
-    {"copy-prefetch/managed", prefetch_managed, 0, 0},
-    {"copy-twins/errors", twin_errors, 0, 0},
-};

@@ -3,10 +3,9 @@
 
 #include <string.h>
 
-static void enumerate(void) {
+SCENARIO(enumerate, "device/enumerate", par_init) {
     int count;
     CUdevice dev;
-    par_init();
     CALLO(cuDeviceGetCount, "ok", (&count), OUT_I(count));
     CALL(cuDeviceGetCount, "null-out", (NULL));
     CALLO(cuDeviceGet, "ok", (&dev, 0), OUT_I(dev));
@@ -16,10 +15,9 @@ static void enumerate(void) {
     CALLO(cuDeviceGet, "past-end", (&dev, 2147483647), OUT_I(dev));
 }
 
-static void names(void) {
+SCENARIO(names, "device/names", par_init) {
     static const int lengths[] = {1, 2, 5, 11, 12, 32};
     char name[32];
-    par_init();
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         par_note("len=%d", lengths[i]);
         CALLO(cuDeviceGetName, "length", (name, lengths[i], 0), OUT_S(name));
@@ -30,17 +28,15 @@ static void names(void) {
 }
 
 /* H200's driver 580 writes far behind the buffer, and dies. */
-static void name_of_no_length(void) {
+SCENARIO(name_of_no_length, "device/name-of-no-length", par_init) {
     char name[32];
-    par_init();
     CALLO(cuDeviceGetName, "zero-length", (name, 0, 0), OUT_S(name));
 }
 
-static void identity(void) {
+SCENARIO(identity, "device/identity", par_init) {
     CUuuid uuid, uuid2;
     char luid[8];
     unsigned mask;
-    par_init();
     CALLO(cuDeviceGetUuid, "ok", (&uuid, 0), OUT_C(uuid));
     CALLO(cuDeviceGetUuid_v2, "ok", (&uuid2, 0), OUT_C(uuid2));
     par_see("uuid-v1-v2", memcmp(&uuid, &uuid2, sizeof(uuid)) == 0 ? "equal" : "different");
@@ -53,7 +49,7 @@ static void identity(void) {
     CALLO(cuDeviceGetLuid, "bad-device", (luid, &mask, 99), OUT_C(luid), OUT_U(mask));
 }
 
-static void pci(void) {
+SCENARIO(pci, "device/pci") {
     static const int lengths[] = {64, 14, 13, 12, 5, 1, 0, -1};
     static const char *const bad[] = {"",        "x",      "0000:ff:1f.0", "ffff:ff:ff.f",
                                       "0000:00", "garbage"};
@@ -82,9 +78,8 @@ static void pci(void) {
     CALLO(cuDeviceGetByPCIBusId, "null-id", (&dev, NULL), OUT_I(dev));
 }
 
-static void attributes(void) {
+SCENARIO(attributes, "device/attributes", par_init) {
     int n;
-    par_init();
     for (int a = -1; a <= 160; a++) {
         /* PCI bus, device and domain are the machine's. */
         bool machine = a == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ||
@@ -106,12 +101,11 @@ static void attributes(void) {
     CALLO(cuDeviceGetAttribute, "bad-device-unknown", (&n, (CUdevice_attribute)1000, 99), OUT_I(n));
 }
 
-static void properties(void) {
+SCENARIO(properties, "device/properties", par_init) {
     size_t bytes;
     unsigned small;
     int major, minor;
     CUdevprop prop;
-    par_init();
     CALLO(cuDeviceTotalMem_v2, "ok", (&bytes, 0), OUT_U(bytes));
     CALLO(cuDeviceTotalMem, "ok", (&small, 0), OUT_U(small));
     CALL(cuDeviceTotalMem_v2, "null-out", (NULL, 0));
@@ -130,9 +124,8 @@ static void properties(void) {
     CALLO(cuDeviceGetProperties, "bad-device", (&prop, 99), OUT_C(prop));
 }
 
-static void peers(void) {
+SCENARIO(peers, "device/peers", par_init) {
     int n;
-    par_init();
     for (int a = 0; a <= 6; a++) {
         par_note("%d", a);
         CALLO(cuDeviceGetP2PAttribute, "same-device", (&n, (CUdevice_P2PAttribute)a, 0, 0),
@@ -156,10 +149,9 @@ static void peers(void) {
           OUT_I(n));
 }
 
-static void texture_width(void) {
+SCENARIO(texture_width, "device/texture-width", par_init) {
     static const int formats[] = {1, 2, 3, 8, 9, 10, 16, 32, 0, 4, 99};
     size_t width;
-    par_init();
     for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         for (unsigned channels = 0; channels <= 4; channels++) {
             par_note("format=%d channels=%u", formats[i], channels);
@@ -172,9 +164,8 @@ static void texture_width(void) {
           OUT_U(width));
 }
 
-static void pools_of_device(void) {
+SCENARIO(pools_of_device, "device/pools", par_init) {
     CUmemoryPool pool, current;
-    par_init();
     CALLO(cuDeviceGetDefaultMemPool, "ok", (&pool, 0), OUT_H(pool));
     CALLO(cuDeviceGetMemPool, "ok", (&current, 0), OUT_H(current));
     CALL(cuDeviceGetDefaultMemPool, "null-out", (NULL, 0));
@@ -185,9 +176,8 @@ static void pools_of_device(void) {
     CALL(cuDeviceSetMemPool, "bad-device", (99, pool));
 }
 
-static void flush_rdma(void) {
+SCENARIO(flush_rdma, "device/flush-rdma", par_init) {
     static const int scopes[] = {100, 200, 0, 300};
-    par_init();
     CALL(cuFlushGPUDirectRDMAWrites, "no-context",
          (CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
           CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
@@ -202,10 +192,9 @@ static void flush_rdma(void) {
          ((CUflushGPUDirectRDMAWritesTarget)7, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
 }
 
-static void atomic_capabilities(void) {
+SCENARIO(atomic_capabilities, "device/atomics", par_init) {
     CUatomicOperation operations[2] = {CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_CAS};
     unsigned caps[2];
-    par_init();
     CALLO(cuDeviceGetHostAtomicCapabilities, "ok", (caps, operations, 2, 0), OUT_X(caps[0]),
           OUT_X(caps[1]));
     CALLO(cuDeviceGetHostAtomicCapabilities, "zero-count", (caps, operations, 0, 0),
@@ -220,9 +209,8 @@ static void atomic_capabilities(void) {
           OUT_X(caps[0]));
 }
 
-static void graph_memory(void) {
+SCENARIO(graph_memory, "device/graph-memory", par_init) {
     uint64_t value;
-    par_init();
     for (int a = -1; a <= 4; a++) {
         par_note("%d", a);
         CALLO(cuDeviceGetGraphMemAttribute, a >= 0 && a < 4 ? "ok" : "bad-attribute",
@@ -243,19 +231,3 @@ static void graph_memory(void) {
     CALL(cuDeviceGraphMemTrim, "ok", (0));
     CALL(cuDeviceGraphMemTrim, "bad-device", (99));
 }
-
-PAR_SCENARIOS = {
-    {"device/enumerate", enumerate, 0, 0},
-    {"device/names", names, 0, 0},
-    {"device/name-of-no-length", name_of_no_length, 0, 0},
-    {"device/identity", identity, 0, 0},
-    {"device/pci", pci, 0, 0},
-    {"device/attributes", attributes, 0, 0},
-    {"device/properties", properties, 0, 0},
-    {"device/peers", peers, 0, 0},
-    {"device/texture-width", texture_width, 0, 0},
-    {"device/pools", pools_of_device, 0, 0},
-    {"device/flush-rdma", flush_rdma, 0, 0},
-    {"device/atomics", atomic_capabilities, 0, 0},
-    {"device/graph-memory", graph_memory, 0, 0},
-};

@@ -1,9 +1,8 @@
 /* Events: flags, states, time by class, waiting, contexts. */
 #include "../parity.h"
 
-static void creates(void) {
+SCENARIO(creates, "event/creates", par_context) {
     CUevent e;
-    par_context();
     for (unsigned flags = 0; flags <= 16; flags++) {
         par_note("flags=%u", flags);
         CALLO(cuEventCreate, flags < 8 ? "flags" : "bad-flags", (&e, flags), OUT_H(e));
@@ -22,13 +21,10 @@ static void creates(void) {
     CALLO(cuEventCreate, "no-context", (&e, 0), OUT_H(e));
 }
 
-static void nulls(void) {
-    CUevent e;
-    CUstream s;
+SCENARIO(nulls, "event/nulls", par_context) {
     float ms;
-    par_context();
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+    CUstream s = par_stream();
+    CUevent e = par_event(0);
     CALL(cuEventQuery, "null", (NULL));
     CALL(cuEventSynchronize, "null", (NULL));
     CALL(cuEventDestroy_v2, "null", (NULL));
@@ -42,16 +38,13 @@ static void nulls(void) {
     CALL(cuEventQuery, "foreign-small", ((CUevent)(uintptr_t)1));
 }
 
-static void elapsed(void) {
-    CUevent a, b, untimed, never;
-    CUstream s;
+SCENARIO(elapsed, "event/elapsed", par_context) {
     float ms;
-    par_context();
-    s = par_stream();
-    SETUP(cuEventCreate, (&a, 0));
-    SETUP(cuEventCreate, (&b, 0));
-    SETUP(cuEventCreate, (&never, 0));
-    SETUP(cuEventCreate, (&untimed, CU_EVENT_DISABLE_TIMING));
+    CUstream s = par_stream();
+    CUevent a = par_event(0);
+    CUevent b = par_event(0);
+    CUevent never = par_event(0);
+    CUevent untimed = par_event(CU_EVENT_DISABLE_TIMING);
 #define ELAPSED(cls, x, y)                                                                         \
     do {                                                                                           \
         CALLO(cuEventElapsedTime, cls, (&ms, x, y), OUT_F(ms));                                    \
@@ -79,12 +72,9 @@ static void elapsed(void) {
     ELAPSED("released", a, b);
 }
 
-static void records(void) {
-    CUevent e;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+SCENARIO(records, "event/records", par_context) {
+    CUstream s = par_stream();
+    CUevent e = par_event(0);
     CALL(cuEventRecord, "ok", (e, s));
     CALL(cuEventRecord, "null-stream", (e, NULL));
     CALL(cuEventRecord, "legacy-stream", (e, CU_STREAM_LEGACY));
@@ -103,24 +93,18 @@ static void records(void) {
     CALL(cuEventQuery, "complete", (e));
 }
 
-static void wait_on_unrecorded(void) {
-    CUevent e;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+SCENARIO(wait_on_unrecorded, "event/wait-on-unrecorded", par_context) {
+    CUstream s = par_stream();
+    CUevent e = par_event(0);
     CALL(cuStreamWaitEvent, "never-recorded", (s, e, 0));
     CALL(cuStreamSynchronize, "ok", (s));
 }
 
 /* A wait is for the record that is last when the wait is queued. */
-static void waits(void) {
-    CUevent e;
-    CUstream s, t;
-    par_context();
-    s = par_stream();
-    t = par_stream();
-    SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
+SCENARIO(waits, "event/waits", par_context) {
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUevent e = par_event(CU_EVENT_DISABLE_TIMING);
     par_hold(s);
     CALL(cuEventRecord, "held", (e, s));
     CALL(cuStreamWaitEvent, "held", (t, e, 0));
@@ -134,12 +118,9 @@ static void waits(void) {
     CALL(cuStreamSynchronize, "released", (t));
 }
 
-static void destroy_pending(void) {
-    CUevent e;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+SCENARIO(destroy_pending, "event/destroy-pending", par_context) {
+    CUstream s = par_stream();
+    CUevent e = par_event(0);
     par_hold(s);
     SETUP(cuEventRecord, (e, s));
     CALL(cuEventDestroy_v2, "pending", (e));
@@ -147,17 +128,13 @@ static void destroy_pending(void) {
     CALL(cuStreamSynchronize, "released", (s));
 }
 
-static void contexts(void) {
-    CUcontext other;
-    CUevent mine, theirs;
-    CUstream s, t;
+SCENARIO(contexts, "event/contexts", par_context) {
     float ms;
-    par_context();
-    s = par_stream();
-    SETUP(cuEventCreate, (&mine, 0));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
-    t = par_stream();
-    SETUP(cuEventCreate, (&theirs, 0));
+    CUstream s = par_stream();
+    CUevent mine = par_event(0);
+    CUcontext other = par_new_context();
+    CUstream t = par_stream();
+    CUevent theirs = par_event(0);
     CALL(cuEventRecord, "event-of-other-ctx", (mine, t));
     CALL(cuEventRecord, "stream-of-other-ctx", (theirs, s));
     CALL(cuEventRecord, "both-of-other-ctx", (mine, s));
@@ -181,8 +158,8 @@ static void contexts(void) {
 }
 
 static uint64_t words[1024];
-#define BAD_EVENT(function, setup, call)                                                           \
-    static void function(void) {                                                                   \
+#define BAD_EVENT(function, title, setup, call)                                                    \
+    SCENARIO(function, title) {                                                                    \
         CUevent e;                                                                                 \
         par_context();                                                                             \
         setup;                                                                                     \
@@ -194,26 +171,11 @@ static uint64_t words[1024];
         SETUP(cuEventDestroy_v2, (e));                                                             \
     } while (0)
 #define FOREIGN e = (CUevent)(void *)words
-BAD_EVENT(stale_query, STALE, CALL(cuEventQuery, "stale-handle", (e)))
-BAD_EVENT(stale_record, STALE, CALL(cuEventRecord, "stale-handle", (e, NULL)))
-BAD_EVENT(stale_destroy, STALE, CALL(cuEventDestroy_v2, "stale-handle", (e)))
-BAD_EVENT(stale_wait, STALE, CALL(cuStreamWaitEvent, "stale-handle", (NULL, e, 0)))
-BAD_EVENT(foreign_query, FOREIGN, CALL(cuEventQuery, "foreign-pointer", (e)))
-BAD_EVENT(foreign_destroy, FOREIGN, CALL(cuEventDestroy_v2, "foreign-pointer", (e)))
-
-PAR_SCENARIOS = {
-    {"event/creates", creates, 0, 0},
-    {"event/nulls", nulls, 0, 0},
-    {"event/elapsed", elapsed, 0, 0},
-    {"event/records", records, 0, 0},
-    {"event/wait-on-unrecorded", wait_on_unrecorded, 0, 0},
-    {"event/waits", waits, 0, 0},
-    {"event/destroy-pending", destroy_pending, 0, 0},
-    {"event/contexts", contexts, 0, 0},
-    {"event/stale-query", stale_query, 0, 0},
-    {"event/stale-record", stale_record, 0, 0},
-    {"event/stale-destroy", stale_destroy, 0, 0},
-    {"event/stale-wait", stale_wait, 0, 0},
-    {"event/foreign-query", foreign_query, 0, 0},
-    {"event/foreign-destroy", foreign_destroy, 0, 0},
-};
+BAD_EVENT(stale_query, "event/stale-query", STALE, CALL(cuEventQuery, "stale-handle", (e)))
+BAD_EVENT(stale_record, "event/stale-record", STALE, CALL(cuEventRecord, "stale-handle", (e, NULL)))
+BAD_EVENT(stale_destroy, "event/stale-destroy", STALE, CALL(cuEventDestroy_v2, "stale-handle", (e)))
+BAD_EVENT(stale_wait, "event/stale-wait", STALE,
+          CALL(cuStreamWaitEvent, "stale-handle", (NULL, e, 0)))
+BAD_EVENT(foreign_query, "event/foreign-query", FOREIGN, CALL(cuEventQuery, "foreign-pointer", (e)))
+BAD_EVENT(foreign_destroy, "event/foreign-destroy", FOREIGN,
+          CALL(cuEventDestroy_v2, "foreign-pointer", (e)))

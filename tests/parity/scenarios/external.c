@@ -52,15 +52,13 @@ static const char *descriptor(int fd) {
     return fcntl(fd, F_GETFD) >= 0 ? "open" : errno == EBADF ? "closed" : "?";
 }
 
-static void memory_bad(void) {
+SCENARIO(memory_bad, "external/memory-bad", par_context) {
     CUexternalMemory m;
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
     int null_fd = open("/dev/null", O_RDWR), ends[2];
-    par_context();
     if (null_fd < 0 || pipe(ends) != 0) {
         return;
     }
-    desc = memory_of(-1, PAR_2M);
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(-1, PAR_2M);
     CALLO(cuImportExternalMemory, "negative-fd", (&m, &desc), OUT_C(m));
     desc = memory_of(9999, PAR_2M);
     CALLO(cuImportExternalMemory, "closed-fd", (&m, &desc), OUT_C(m));
@@ -81,11 +79,9 @@ static void memory_bad(void) {
     CALL(cuImportExternalMemory, "no-context-null", (NULL, NULL));
 }
 
-static void memory_types(void) {
+SCENARIO(memory_types, "external/memory-types", par_context) {
     CUexternalMemory m;
-    int fd;
-    par_context();
-    fd = open("/dev/null", O_RDWR);
+    int fd = open("/dev/null", O_RDWR);
     for (int type = -1; type <= 11; type++) {
         CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
         if (type == 8) { /* would be followed as a pointer */
@@ -104,22 +100,18 @@ static void memory_types(void) {
     }
 }
 
-static void memory_nvsci_null(void) {
+SCENARIO(memory_nvsci_null, "external/memory-nvsci-null", par_context) {
     CUexternalMemory m;
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
-    par_context();
-    desc = memory_of(0, PAR_2M);
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(0, PAR_2M);
     desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF;
     desc.handle.nvSciBufObject = NULL;
     CALLO(cuImportExternalMemory, "nvscibuf-null", (&m, &desc), OUT_C(m));
 }
 
-static void memory_memfd(void) {
+SCENARIO(memory_memfd, "external/memory-memfd", par_context) {
     CUexternalMemory m;
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
     int open_fd = plain_memfd(PAR_2M, false), sealed = plain_memfd(PAR_2M, true);
-    par_context();
-    desc = memory_of(open_fd, PAR_2M);
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(open_fd, PAR_2M);
     CALLO(cuImportExternalMemory, "memfd-unsealed", (&m, &desc), OUT_C(m));
     par_see("descriptor", "unsealed %s", descriptor(open_fd));
     desc = memory_of(sealed, PAR_2M);
@@ -128,16 +120,13 @@ static void memory_memfd(void) {
 }
 
 /* The driver's own exports: is a descriptor of cuMemExportToShareableHandle external memory? */
-static void memory_own(void) {
-    CUmemGenericAllocationHandle h;
+SCENARIO(memory_own, "external/memory-own", par_context) {
     CUexternalMemory m = NULL, second = NULL;
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
-    int fd, other;
-    par_context();
-    h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    fd = exported(h);
-    other = exported(h);
-    desc = memory_of(fd, 2 * PAR_2M);
+    CUmemGenericAllocationHandle h =
+        par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    int fd = exported(h);
+    int other = exported(h);
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(fd, 2 * PAR_2M);
     CALLO(cuImportExternalMemory, "own-export", (&m, &desc), OUT_H(m));
     par_see("descriptor", "imported %s", descriptor(fd));
     desc = memory_of(other, 2 * PAR_2M);
@@ -150,11 +139,10 @@ static void memory_own(void) {
     }
 }
 
-static void memory_own_sizes(void) {
-    CUmemGenericAllocationHandle h;
+SCENARIO(memory_own_sizes, "external/memory-own-sizes", par_context) {
     static const unsigned long long sizes[] = {0, 1, 4096, 2097152, 4194303, 4194305, 8388608};
-    par_context();
-    h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUmemGenericAllocationHandle h =
+        par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         CUexternalMemory m;
         int fd = exported(h);
@@ -170,22 +158,19 @@ static void memory_own_sizes(void) {
 
 static CUexternalMemory own_memory(CUmemGenericAllocationHandle *h, size_t size, unsigned flags) {
     CUexternalMemory m = NULL;
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
     *h = par_create(size, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    desc = memory_of(exported(*h), size);
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(exported(*h), size);
     desc.flags = flags;
     return par.api->cuImportExternalMemory(&m, &desc) == CUDA_SUCCESS ? m : NULL;
 }
 
-static void memory_buffer(void) {
+SCENARIO(memory_buffer, "external/memory-buffer", par_context) {
     CUmemGenericAllocationHandle h;
-    CUexternalMemory m;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
     CUdeviceptr p, q, base;
     size_t size;
     unsigned word = 0;
-    par_context();
-    m = own_memory(&h, 2 * PAR_2M, 0);
+    CUexternalMemory m = own_memory(&h, 2 * PAR_2M, 0);
     if (m == NULL) {
         return;
     }
@@ -206,13 +191,11 @@ static void memory_buffer(void) {
     CALL(cuMemFree_v2, "external-again", (p));
 }
 
-static void memory_buffer_bad(void) {
+SCENARIO(memory_buffer_bad, "external/memory-buffer-bad", par_context) {
     CUmemGenericAllocationHandle h;
-    CUexternalMemory m;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
     CUdeviceptr p;
-    par_context();
-    m = own_memory(&h, 2 * PAR_2M, 0);
+    CUexternalMemory m = own_memory(&h, 2 * PAR_2M, 0);
     if (m == NULL) {
         return;
     }
@@ -242,14 +225,12 @@ static void memory_buffer_bad(void) {
     CALL(cuDestroyExternalMemory, "no-context", (m));
 }
 
-static void memory_mipmap(void) {
+SCENARIO(memory_mipmap, "external/memory-mipmap", par_context) {
     CUmemGenericAllocationHandle h;
-    CUexternalMemory m;
     CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
     CUmipmappedArray mipmap;
     CUarray level;
-    par_context();
-    m = own_memory(&h, 2 * PAR_2M, CUDA_EXTERNAL_MEMORY_DEDICATED);
+    CUexternalMemory m = own_memory(&h, 2 * PAR_2M, CUDA_EXTERNAL_MEMORY_DEDICATED);
     if (m == NULL) {
         return;
     }
@@ -279,29 +260,25 @@ static void memory_mipmap(void) {
 }
 
 /* A range of device memory as a DMA buffer, where the kernel has them. */
-static void memory_dmabuf(void) {
+SCENARIO(memory_dmabuf, "external/memory-dmabuf", par_context) {
     CUexternalMemory m;
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
-    CUdeviceptr p;
     int fd = -1;
-    par_context();
-    p = par_mapped(PAR_2M);
+    CUdeviceptr p = par_mapped(PAR_2M);
     if (par.api->cuMemGetHandleForAddressRange(&fd, p, PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD,
                                                0) != CUDA_SUCCESS) {
         return;
     }
-    desc = memory_of(fd, PAR_2M);
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(fd, PAR_2M);
     desc.type = (CUexternalMemoryHandleType)9;
     CALLO(cuImportExternalMemory, "dma-buf", (&m, &desc), OUT_C(m));
     par_see("descriptor", "dma-buf %s", descriptor(fd));
 }
 
-static void semaphore_bad(void) {
+SCENARIO(semaphore_bad, "external/semaphore-bad", par_context) {
     CUexternalSemaphore s;
     CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc;
     int null_fd = open("/dev/null", O_RDWR), counter = eventfd(0, EFD_CLOEXEC);
     int sealed = plain_memfd(4096, true);
-    par_context();
     for (int i = 0; i < 2; i++) {
         CUexternalSemaphoreHandleType type = i == 0 ? BINARY : TIMELINE;
         par_note("type=%d", (int)type);
@@ -333,9 +310,8 @@ static void semaphore_bad(void) {
     CALL(cuImportExternalSemaphore, "no-context-null", (NULL, NULL));
 }
 
-static void semaphore_types(void) {
+SCENARIO(semaphore_types, "external/semaphore-types", par_context) {
     CUexternalSemaphore s;
-    par_context();
     for (int type = -1; type <= 12; type++) {
         CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc = semaphore_of(BINARY, -1);
         desc.type = (CUexternalSemaphoreHandleType)type;
@@ -353,36 +329,30 @@ static void semaphore_types(void) {
     }
 }
 
-static void semaphore_nvsci_null(void) {
+SCENARIO(semaphore_nvsci_null, "external/semaphore-nvsci-null", par_context) {
     CUexternalSemaphore s;
-    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc;
-    par_context();
-    desc = semaphore_of(CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_NVSCISYNC, 0);
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc =
+        semaphore_of(CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_NVSCISYNC, 0);
     desc.handle.nvSciSyncObj = NULL;
     CALLO(cuImportExternalSemaphore, "nvscisync-null", (&s, &desc), OUT_C(s));
 }
 
 /* A descriptor of memory is no semaphore. */
-static void semaphore_memory(void) {
+SCENARIO(semaphore_memory, "external/semaphore-memory", par_context) {
     CUexternalSemaphore s;
-    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc;
-    CUmemGenericAllocationHandle h;
-    par_context();
-    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    desc = semaphore_of(BINARY, exported(h));
+    CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc = semaphore_of(BINARY, exported(h));
     CALLO(cuImportExternalSemaphore, "memory-fd", (&s, &desc), OUT_C(s));
     desc = semaphore_of(TIMELINE, exported(h));
     CALLO(cuImportExternalSemaphore, "memory-fd-timeline", (&s, &desc), OUT_C(s));
 }
 
 /* Arguments of signals and waits that are refused before a semaphore is looked at. */
-static void operations_bad(void) {
+SCENARIO(operations_bad, "external/operations-bad", par_context) {
     CUexternalSemaphore none[2] = {NULL, NULL};
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS signal[2];
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS wait[2];
-    CUstream s;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     memset(signal, 0, sizeof(signal));
     memset(wait, 0, sizeof(wait));
     CALL(cuSignalExternalSemaphoresAsync, "zero-count", (none, signal, 0, s));
@@ -399,32 +369,27 @@ static void operations_bad(void) {
          (none, signal, 0, (CUstream)(uintptr_t)0x1234560));
 }
 
-static void semaphore_null_handle(void) {
+SCENARIO(semaphore_null_handle, "external/signal-null", par_context) {
     CUexternalSemaphore none[2] = {NULL, NULL};
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS signal[2];
-    CUstream s;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     memset(signal, 0, sizeof(signal));
     CALL(cuSignalExternalSemaphoresAsync, "null-semaphore", (none, signal, 1, s));
 }
 
-static void semaphore_wait_null_handle(void) {
+SCENARIO(semaphore_wait_null_handle, "external/wait-null", par_context) {
     CUexternalSemaphore none[2] = {NULL, NULL};
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS wait[2];
-    CUstream s;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     memset(wait, 0, sizeof(wait));
     CALL(cuWaitExternalSemaphoresAsync, "null-semaphore", (none, wait, 1, s));
 }
 
-static void null_handles(void) {
+SCENARIO(null_handles, "external/null-handles", par_context) {
     CUdeviceptr p;
     CUmipmappedArray mipmap;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer;
     CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC array;
-    par_context();
     memset(&buffer, 0, sizeof(buffer));
     buffer.size = PAR_2M;
     memset(&array, 0, sizeof(array));
@@ -439,13 +404,11 @@ static void null_handles(void) {
     CALL(cuDestroyExternalSemaphore, "null", (NULL));
 }
 
-static void destroyed_memory(void) {
+SCENARIO(destroyed_memory, "external/destroyed-memory", par_context) {
     CUmemGenericAllocationHandle h;
-    CUexternalMemory m;
     CUdeviceptr p;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer;
-    par_context();
-    m = own_memory(&h, PAR_2M, 0);
+    CUexternalMemory m = own_memory(&h, PAR_2M, 0);
     if (m == NULL) {
         return;
     }
@@ -459,15 +422,12 @@ static void destroyed_memory(void) {
 /* ---- What the first answers left open -------------------------------------------------------- */
 
 /* Sizes are believed at the import: of memory that is smaller, what can be mapped? */
-static void memory_larger(void) {
-    CUmemGenericAllocationHandle h;
+SCENARIO(memory_larger, "external/memory-larger", par_context) {
     CUexternalMemory m = NULL;
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer;
     CUdeviceptr p;
-    par_context();
-    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    desc = memory_of(exported(h), 4 * PAR_2M);
+    CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(exported(h), 4 * PAR_2M);
     CALLO(cuImportExternalMemory, "larger-than-memory", (&m, &desc), OUT_C(m));
     memset(&buffer, 0, sizeof(buffer));
     buffer.size = PAR_2M;
@@ -479,15 +439,13 @@ static void memory_larger(void) {
     CALLO(cuExternalMemoryGetMappedBuffer, "behind-the-memory", (&p, m, &buffer), OUT_C(p));
 }
 
-static void buffer_places(void) {
+SCENARIO(buffer_places, "external/buffer-places", par_context) {
     CUmemGenericAllocationHandle h;
-    CUexternalMemory m;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
     CUdeviceptr whole, part, base;
     size_t size;
     unsigned word = 0;
-    par_context();
-    m = own_memory(&h, 2 * PAR_2M, 0);
+    CUexternalMemory m = own_memory(&h, 2 * PAR_2M, 0);
     if (m == NULL) {
         return;
     }
@@ -518,7 +476,7 @@ static void buffer_places(void) {
     CALL(cuMemFree_v2, "offset-256", (part));
 }
 
-static void buffer_attributes(void) {
+SCENARIO(buffer_attributes, "external/buffer-attributes", par_context) {
     static const CUpointer_attribute numbers[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                                   CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
                                                   CU_POINTER_ATTRIBUTE_IS_MANAGED,
@@ -531,13 +489,11 @@ static void buffer_attributes(void) {
                                                 CU_POINTER_ATTRIBUTE_MAPPING_SIZE,
                                                 CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES};
     CUmemGenericAllocationHandle h, retained;
-    CUexternalMemory m;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
     CUipcMemHandle ipc;
     CUdeviceptr p, start;
     CUcontext ctx;
-    par_context();
-    m = own_memory(&h, 2 * PAR_2M, 0);
+    CUexternalMemory m = own_memory(&h, 2 * PAR_2M, 0);
     if (m == NULL) {
         return;
     }
@@ -565,17 +521,15 @@ static void buffer_attributes(void) {
 }
 
 /* Of which context are memory and buffers? */
-static void memory_contexts(void) {
+SCENARIO(memory_contexts, "external/memory-contexts", par_context) {
     CUmemGenericAllocationHandle h;
-    CUexternalMemory m;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
     CUcontext other, ctx;
     CUdeviceptr p;
     unsigned word = 0;
-    par_context();
     SETUP(cuCtxCreate_v2, (&other, 0, 0));
     NAME(other);
-    m = own_memory(&h, PAR_2M, 0);
+    CUexternalMemory m = own_memory(&h, PAR_2M, 0);
     if (m == NULL) {
         return;
     }
@@ -592,16 +546,14 @@ static void memory_contexts(void) {
     CALL(cuMemFree_v2, "context-destroyed", (p));
 }
 
-static void mipmap_bytes(void) {
+SCENARIO(mipmap_bytes, "external/mipmap-bytes", par_context) {
     CUmemGenericAllocationHandle h;
-    CUexternalMemory m;
     CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
     CUDA_ARRAY3D_DESCRIPTOR told;
     CUmipmappedArray mipmap;
     CUarray level;
     unsigned char row[64], back[64];
-    par_context();
-    m = own_memory(&h, 2 * PAR_2M, CUDA_EXTERNAL_MEMORY_DEDICATED);
+    CUexternalMemory m = own_memory(&h, 2 * PAR_2M, CUDA_EXTERNAL_MEMORY_DEDICATED);
     if (m == NULL) {
         return;
     }
@@ -634,13 +586,11 @@ static void mipmap_bytes(void) {
     CALL(cuMipmappedArrayDestroy, "memory-destroyed", (mipmap));
 }
 
-static void mipmap_bad(void) {
+SCENARIO(mipmap_bad, "external/mipmap-bad", par_context) {
     CUmemGenericAllocationHandle h;
-    CUexternalMemory m;
     CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
     CUmipmappedArray mipmap;
-    par_context();
-    m = own_memory(&h, 2 * PAR_2M, 0);
+    CUexternalMemory m = own_memory(&h, 2 * PAR_2M, 0);
     if (m == NULL) {
         return;
     }
@@ -670,31 +620,3 @@ static void mipmap_bad(void) {
     MIPMAP("deferred", desc.arrayDesc.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING);
     MIPMAP("bad-flags", desc.arrayDesc.Flags = 0x10000);
 }
-
-PAR_SCENARIOS = {
-    {"external/memory-bad", memory_bad, 0, 0},
-    {"external/memory-types", memory_types, 0, 0},
-    {"external/memory-nvsci-null", memory_nvsci_null, 0, 0},
-    {"external/memory-memfd", memory_memfd, 0, 0},
-    {"external/memory-own", memory_own, 0, 0},
-    {"external/memory-own-sizes", memory_own_sizes, 0, 0},
-    {"external/memory-buffer", memory_buffer, 0, 0},
-    {"external/memory-buffer-bad", memory_buffer_bad, 0, 0},
-    {"external/memory-mipmap", memory_mipmap, 0, 0},
-    {"external/memory-dmabuf", memory_dmabuf, 0, 0},
-    {"external/semaphore-bad", semaphore_bad, 0, 0},
-    {"external/semaphore-types", semaphore_types, 0, 0},
-    {"external/semaphore-nvsci-null", semaphore_nvsci_null, 0, 0},
-    {"external/semaphore-memory", semaphore_memory, 0, 0},
-    {"external/operations-bad", operations_bad, 0, 0},
-    {"external/signal-null", semaphore_null_handle, 0, 0},
-    {"external/wait-null", semaphore_wait_null_handle, 0, 0},
-    {"external/null-handles", null_handles, 0, 0},
-    {"external/destroyed-memory", destroyed_memory, 0, 0},
-    {"external/memory-larger", memory_larger, 0, 0},
-    {"external/buffer-places", buffer_places, 0, 0},
-    {"external/buffer-attributes", buffer_attributes, 0, 0},
-    {"external/memory-contexts", memory_contexts, 0, 0},
-    {"external/mipmap-bytes", mipmap_bytes, 0, 0},
-    {"external/mipmap-bad", mipmap_bad, 0, 0},
-};

@@ -3,12 +3,10 @@
 
 #include <string.h>
 
-static void create(void) {
+SCENARIO(create, "fabric/create", par_context) {
     CUmemGenericAllocationHandle h;
-    CUmemAllocationProp prop;
     size_t n;
-    par_context();
-    prop = par_device_prop();
+    CUmemAllocationProp prop = par_device_prop();
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
     CALLO(cuMemGetAllocationGranularity, "fabric", (&n, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
           OUT_U(n));
@@ -33,10 +31,9 @@ static void create(void) {
     CALLO(cuMemCreate, "fabric-bad-type", (&h, PAR_2M, &prop, 0), OUT_C(h));
 }
 
-static void import(void) {
+SCENARIO(import, "fabric/import", par_context) {
     CUmemGenericAllocationHandle h;
     CUmemFabricHandle handle;
-    par_context();
     memset(&handle, 0, sizeof(handle));
     CALLO(cuMemImportFromShareableHandle, "zeros", (&h, &handle, CU_MEM_HANDLE_TYPE_FABRIC),
           OUT_C(h));
@@ -48,16 +45,13 @@ static void import(void) {
           OUT_C(h));
 }
 
-static void pool(void) {
-    CUmemPoolProps props;
+SCENARIO(pool, "fabric/pool", par_context) {
     CUmemoryPool p = NULL, imported;
     CUmemFabricHandle handle;
     CUdeviceptr a;
-    par_context();
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.handleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .handleTypes = CU_MEM_HANDLE_TYPE_FABRIC,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
     CALLO(cuMemPoolCreate, "fabric", (&p, &props), OUT_C(p));
     if (par_last() == CUDA_SUCCESS) {
         CALLO(cuMemPoolExportToShareableHandle, "fabric",
@@ -68,9 +62,3 @@ static void pool(void) {
     CALLO(cuMemPoolImportFromShareableHandle, "garbage-fabric",
           (&imported, &handle, CU_MEM_HANDLE_TYPE_FABRIC, 0), OUT_C(imported));
 }
-
-PAR_SCENARIOS = {
-    {"fabric/create", create, 0, 0},
-    {"fabric/import", import, 0, 0},
-    {"fabric/pool", pool, 0, 0},
-};

@@ -44,7 +44,7 @@ static things make_things(void) {
     return x;
 }
 
-static void after_contexts(void) {
+SCENARIO(after_contexts, "fault/after-contexts") {
     CUcontext ctx;
     CUdevice dev;
     unsigned flags;
@@ -77,7 +77,7 @@ static void after_contexts(void) {
     CALLO(cuCtxCreate_v2, "faulted", (&ctx, 0, 0), OUT_H(ctx));
 }
 
-static void after_memory(void) {
+SCENARIO(after_memory, "fault/after-memory") {
     CUdeviceptr p, base;
     void *host;
     char bytes[64] = {0};
@@ -105,7 +105,7 @@ static void after_memory(void) {
     CALL(cuMemFreeAsync, "faulted", (x.q, x.t));
 }
 
-static void after_vmm(void) {
+SCENARIO(after_vmm, "fault/after-vmm") {
     CUmemAllocationProp prop = par_device_prop();
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     CUmemGenericAllocationHandle h;
@@ -128,7 +128,7 @@ static void after_vmm(void) {
     CALL(cuMemAddressFree, "faulted", (x.reserved, PAR_2M));
 }
 
-static void after_streams(void) {
+SCENARIO(after_streams, "fault/after-streams") {
     CUstream s;
     CUevent e;
     float ms;
@@ -155,7 +155,7 @@ static void after_streams(void) {
     CALL(cuStreamDestroy_v2, "faulted", (x.t));
 }
 
-static void after_reset(void) {
+SCENARIO(after_reset, "fault/after-reset") {
     CUcontext ctx;
     CUdeviceptr p;
     things x = make_things();
@@ -170,12 +170,10 @@ static void after_reset(void) {
     CALLO(cuMemAlloc_v2, "faulted-reset", (&p, 4096), OUT_C(p));
 }
 
-static void created_context(void) {
-    CUcontext a, b;
+SCENARIO(created_context, "fault/created-context", par_init) {
     CUdeviceptr p;
-    par_init();
-    SETUP(cuCtxCreate_v2, (&a, 0, 0));
-    SETUP(cuCtxCreate_v2, (&b, 0, 0));
+    CUcontext a = par_new_context();
+    CUcontext b = par_new_context();
     fault();
     SETUP(cuCtxSetCurrent, (a));
     CALL(cuCtxSynchronize, "other-context", ());
@@ -188,26 +186,19 @@ static void created_context(void) {
 static int host_function_ran;
 
 static void CUDAAPI note_run(void *unused) {
-    (void)unused;
     host_function_ran++;
 }
 
 static int callback_status = -1;
 
 static void CUDAAPI note_status(CUstream stream, CUresult status, void *unused) {
-    (void)stream;
-    (void)unused;
     callback_status = (int)status;
 }
 
-static void work_behind(void) {
-    CUevent e;
-    CUstream s;
-    CUdeviceptr m;
-    par_context();
-    s = par_stream();
-    m = par_mapped(PAR_2M);
-    SETUP(cuEventCreate, (&e, 0));
+SCENARIO(work_behind, "fault/work-behind", par_context) {
+    CUstream s = par_stream();
+    CUdeviceptr m = par_mapped(PAR_2M);
+    CUevent e = par_event(0);
     par_hold(s);
     SETUP(cuMemsetD8Async, (m, 1, PAR_2M, s));
     CALL(cuLaunchHostFunc, "behind-fault", (s, note_run, NULL));
@@ -223,14 +214,10 @@ static void work_behind(void) {
     par_see("callback-status", "%d", callback_status);
 }
 
-static void copy_from_unmapped(void) {
-    CUstream s;
-    CUdeviceptr m;
-    void *host;
-    par_context();
-    s = par_stream();
-    m = par_mapped(PAR_2M);
-    host = par_pinned(4096);
+SCENARIO(copy_from_unmapped, "fault/copy-from-unmapped", par_context) {
+    CUstream s = par_stream();
+    CUdeviceptr m = par_mapped(PAR_2M);
+    void *host = par_pinned(4096);
     par_hold(s);
     CALL(cuMemcpyDtoHAsync_v2, "held", (host, m, 4096, s));
     CALL(cuMemUnmap, "under-work", (m, PAR_2M));
@@ -238,13 +225,10 @@ static void copy_from_unmapped(void) {
     CALL(cuStreamSynchronize, "faulted", (s));
 }
 
-static void access_taken(void) {
+SCENARIO(access_taken, "fault/access-taken", par_context) {
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READ);
-    CUstream s;
-    CUdeviceptr m;
-    par_context();
-    s = par_stream();
-    m = par_mapped(PAR_2M);
+    CUstream s = par_stream();
+    CUdeviceptr m = par_mapped(PAR_2M);
     par_hold(s);
     CALL(cuMemsetD8Async, "held", (m, 1, PAR_2M, s));
     CALL(cuMemSetAccess, "read-only-under-work", (m, PAR_2M, &access, 1));
@@ -252,12 +236,9 @@ static void access_taken(void) {
     CALL(cuStreamSynchronize, "faulted", (s));
 }
 
-static void freed_under_work(void) {
-    CUstream s;
-    CUdeviceptr p;
-    par_context();
-    s = par_stream();
-    p = par_alloc((size_t)64 << 20);
+SCENARIO(freed_under_work, "fault/freed-under-work", par_context) {
+    CUstream s = par_stream();
+    CUdeviceptr p = par_alloc((size_t)64 << 20);
     par_hold(s);
     CALL(cuMemsetD8Async, "held", (p, 1, (size_t)64 << 20, s));
     CALL(cuMemFree_v2, "under-work", (p));
@@ -265,13 +246,11 @@ static void freed_under_work(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void unregistered_under_work(void) {
+SCENARIO(unregistered_under_work, "fault/unregistered-under-work") {
     static char memory[65536] __attribute__((aligned(4096)));
-    CUstream s;
-    CUdeviceptr d;
     par_context();
-    s = par_stream();
-    d = par_alloc(4096);
+    CUstream s = par_stream();
+    CUdeviceptr d = par_alloc(4096);
     SETUP(cuMemHostRegister_v2, (memory, 65536, 0));
     par_hold(s);
     CALL(cuMemcpyHtoDAsync_v2, "held", (d, memory, 4096, s));
@@ -279,17 +258,3 @@ static void unregistered_under_work(void) {
     par_release();
     CALL(cuStreamSynchronize, "after", (s));
 }
-
-PAR_SCENARIOS = {
-    {"fault/after-contexts", after_contexts, 0, 0},
-    {"fault/after-memory", after_memory, 0, 0},
-    {"fault/after-vmm", after_vmm, 0, 0},
-    {"fault/after-streams", after_streams, 0, 0},
-    {"fault/after-reset", after_reset, 0, 0},
-    {"fault/created-context", created_context, 0, 0},
-    {"fault/work-behind", work_behind, 0, 0},
-    {"fault/copy-from-unmapped", copy_from_unmapped, 0, 0},
-    {"fault/access-taken", access_taken, 0, 0},
-    {"fault/freed-under-work", freed_under_work, 0, 0},
-    {"fault/unregistered-under-work", unregistered_under_work, 0, 0},
-};

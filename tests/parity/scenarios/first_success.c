@@ -41,10 +41,9 @@ static void see_nodes(CUgraph graph) {
 
 /* ---- Launches of the per-thread twins ---- */
 
-static void launches(void) {
+SCENARIO(launches, "first/launches", par_context) {
     CUlaunchConfig config;
     CUgraph graph;
-    par_context();
     CUstream s = par_stream();
     CUmodule m = module_of(image_kernels_cubin);
     CUfunction empty = function_of(m, "empty"), heavy = function_of(m, "heavy");
@@ -81,10 +80,9 @@ static void launches(void) {
     CALL(cuLaunchKernelEx_ptsz, "null-function", (&config, NULL, NULL, NULL));
 }
 
-static void capture_to_graph(void) {
+SCENARIO(capture_to_graph, "first/capture-to-graph", par_context) {
     CUgraph graph, ended;
     CUgraphNode node;
-    par_context();
     CUstream s = par_stream();
     CUdeviceptr d = par_alloc(64);
     SETUP(cuGraphCreate, (&graph, 0));
@@ -111,8 +109,7 @@ static void capture_to_graph(void) {
 
 /* ---- Nodes with no semaphore in them ---- */
 
-static void semaphore_nodes(void) {
-    CUgraph graph;
+SCENARIO(semaphore_nodes, "first/semaphore-nodes", par_context) {
     CUgraphExec exec;
     CUgraphNode signal, wait, empty;
     CUexternalSemaphore list[1] = {NULL};
@@ -120,8 +117,7 @@ static void semaphore_nodes(void) {
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS one_wait[1] = {0};
     CUDA_EXT_SEM_SIGNAL_NODE_PARAMS s = {list, one_signal, 0};
     CUDA_EXT_SEM_WAIT_NODE_PARAMS w = {list, one_wait, 0};
-    par_context();
-    SETUP(cuGraphCreate, (&graph, 0));
+    CUgraph graph = par_graph();
     SETUP(cuGraphAddExternalSemaphoresSignalNode, (&signal, graph, NULL, 0, &s));
     SETUP(cuGraphAddExternalSemaphoresWaitNode, (&wait, graph, NULL, 0, &w));
     SETUP(cuGraphAddEmptyNode, (&empty, graph, NULL, 0));
@@ -151,10 +147,9 @@ static CUcontext old_context(void) {
     return ctx;
 }
 
-static void old_globals(void) {
+SCENARIO(old_globals, "first/old-globals", par_init) {
     CUdeviceptr_v1 p;
     unsigned bytes, word = 0;
-    par_init();
     old_context();
     CUmodule m = module_of(TEXT_PLAIN);
     CALLO(cuModuleGetGlobal, "old-context", (&p, &bytes, m, "counter"), OUT_C(p), OUT_U(bytes));
@@ -173,12 +168,11 @@ static void old_globals(void) {
           OUT_C(bytes));
 }
 
-static void old_link(void) {
+SCENARIO(old_link, "first/old-link", par_context) {
     CUlinkState s;
     char text[] = TEXT_OUTSIDE, wrong[] = TEXT_HEAD ".visible .entry a()\n{\nfrob;\n}\n";
     void *image;
     size_t size;
-    par_context();
     SETUP(cuLinkCreate_v2, (0, NULL, NULL, &s));
     CALL(cuLinkAddData, "old-ptx", (s, CU_JIT_INPUT_PTX, text, sizeof(text), "a", 0, NULL, NULL));
     CALL(cuLinkAddData, "old-cubin",
@@ -197,13 +191,12 @@ static void old_link(void) {
 }
 
 /* Addresses of 32 bits in a texture reference. */
-static void old_texture_reference(void) {
+SCENARIO(old_texture_reference, "first/old-texture-reference", par_init) {
     CUtexref ref;
     CUdeviceptr_v1 p, got;
     unsigned offset;
     CUDA_ARRAY_DESCRIPTOR_v1 plane = {
         .Width = 16, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-    par_init();
     old_context();
     SETUP(cuMemAlloc, (&p, N));
     SETUP(cuTexRefCreate, (&ref));
@@ -228,13 +221,12 @@ static void old_texture_reference(void) {
 }
 
 /* The same calls in a context of today. */
-static void old_texture_reference_today(void) {
+SCENARIO(old_texture_reference_today, "first/old-texture-reference-today", par_context) {
     CUtexref ref;
     CUdeviceptr_v1 got;
     unsigned offset;
     CUDA_ARRAY_DESCRIPTOR_v1 plane = {
         .Width = 16, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-    par_context();
     SETUP(cuTexRefCreate, (&ref));
     SETUP(cuTexRefSetFormat, (ref, CU_AD_FORMAT_FLOAT, 1));
     CALLO(cuTexRefGetAddress, "today-fresh", (&got, ref), OUT_C(got));
@@ -243,10 +235,9 @@ static void old_texture_reference_today(void) {
     CALL(cuTexRefSetAddress2D, "today-random", (ref, &plane, 0x1000, 512));
 }
 
-static void bound_texture(void) {
+SCENARIO(bound_texture, "first/bound-texture", par_context) {
     CUtexref t;
     size_t offset;
-    par_context();
     CUmodule m = module_of(TEXT_TEXTURES);
     CUfunction f = function_of(m, "look");
     SETUP(cuModuleGetTexRef, (&t, m, "picture"));
@@ -255,18 +246,16 @@ static void bound_texture(void) {
     CALL(cuParamSetTexRef, "bound", (f, CU_PARAM_TR_DEFAULT, t));
 }
 
-static void made_texture(void) {
+SCENARIO(made_texture, "first/made-texture", par_context) {
     CUtexref t;
-    par_context();
     CUfunction f = function_of(module_of(TEXT_TEXTURES), "look");
     SETUP(cuTexRefCreate, (&t));
     SETUP(cuTexRefSetFormat, (t, CU_AD_FORMAT_FLOAT, 1));
     CALL(cuParamSetTexRef, "made", (f, CU_PARAM_TR_DEFAULT, t));
 }
 
-static void old_context_texture(void) {
+SCENARIO(old_context_texture, "first/old-context-texture", par_init) {
     CUtexref t;
-    par_init();
     old_context();
     CUmodule m = module_of(TEXT_TEXTURES);
     CUfunction f = function_of(m, "look");
@@ -290,11 +279,11 @@ static void ipc_to(const char *name) {
     par_join();
 }
 
-static void ipc_to_today(void) {
+SCENARIO(ipc_to_today, "first/ipc-to-today") {
     ipc_to("first-ipc-today");
 }
 
-static void ipc_to_old(void) {
+SCENARIO(ipc_to_old, "first/ipc-to-old") {
     ipc_to("first-ipc-old");
 }
 
@@ -315,13 +304,13 @@ static void open_first(void) {
     par_send(par.peer_fd, "d", 1, -1);
 }
 
-static void helper_today(void) {
+HELPER(helper_today, "first-ipc-today") {
     par_record_start("first/ipc-to-today:peer");
     par_context();
     open_first();
 }
 
-static void helper_old(void) {
+HELPER(helper_old, "first-ipc-old") {
     par_record_start("first/ipc-to-old:peer");
     par_init();
     old_context();
@@ -330,7 +319,7 @@ static void helper_old(void) {
 
 /* ---- Errors ---- */
 
-static void link_files(void) {
+SCENARIO(link_files, "first/link-files", par_context) {
     static const struct {
         const char *cls;
         CUjitInputType type;
@@ -345,7 +334,6 @@ static void link_files(void) {
         {"older-cubin", CU_JIT_INPUT_CUBIN, image_older_cubin, sizeof(image_older_cubin)},
         {"relocatable", CU_JIT_INPUT_CUBIN, image_part_cubin, sizeof(image_part_cubin)},
     };
-    par_context();
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         CUlinkState s;
         char path[TEMPORARY_ROOM];
@@ -362,19 +350,17 @@ static void link_files(void) {
     }
 }
 
-static void errors(void) {
-    CUevent e;
+SCENARIO(errors, "first/errors", par_context) {
     CUtexObject texture = 0;
     CUsurfObject surface = 0;
     CUDA_RESOURCE_DESC resource;
-    par_context();
     memset(&resource, 0, sizeof(resource));
     resource.resType = (CUresourcetype)9;
     CALLO(cuTexObjectCreate, "bad-kind", (&texture, &resource, NULL, NULL), OUT_U(texture));
     CALLO(cuSurfObjectCreate, "bad-kind", (&surface, &resource), OUT_U(surface));
     CALL(cuTexObjectDestroy, "zero", (0));
     CALL(cuSurfObjectDestroy, "zero", (0));
-    SETUP(cuEventCreate, (&e, 0));
+    CUevent e = par_event(0);
     CALL(cuEventRecordWithFlags, "bad-flags", (e, NULL, 0x80));
     CALL(cuCtxGetStreamPriorityRange, "null-both", (NULL, NULL));
     CALL(cuCtxResetPersistingL2Cache, "ok", ());
@@ -382,25 +368,3 @@ static void errors(void) {
     CALL(cuCtxResetPersistingL2Cache, "no-context", ());
     CALL(cuCtxGetStreamPriorityRange, "no-context", (NULL, NULL));
 }
-
-PAR_HELPERS = {
-    {"first-ipc-today", helper_today},
-    {"first-ipc-old", helper_old},
-};
-
-PAR_SCENARIOS = {
-    {"first/launches", launches, 0, 0},
-    {"first/capture-to-graph", capture_to_graph, 0, 0},
-    {"first/semaphore-nodes", semaphore_nodes, 0, 0},
-    {"first/old-globals", old_globals, 0, 0},
-    {"first/old-link", old_link, 0, 0},
-    {"first/old-texture-reference", old_texture_reference, 0, 0},
-    {"first/old-texture-reference-today", old_texture_reference_today, 0, 0},
-    {"first/bound-texture", bound_texture, 0, 0},
-    {"first/made-texture", made_texture, 0, 0},
-    {"first/old-context-texture", old_context_texture, 0, 0},
-    {"first/ipc-to-today", ipc_to_today, 0, 0},
-    {"first/ipc-to-old", ipc_to_old, 0, 0},
-    {"first/link-files", link_files, 0, 0},
-    {"first/errors", errors, 0, 0},
-};

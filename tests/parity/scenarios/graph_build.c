@@ -43,15 +43,13 @@ static void show_edges(const char *cls, CUgraph g) {
 }
 
 static void host_work(void *data) {
-    (void)data;
 }
 
 /* ---- Graphs --------------------------------------------------------------------------------- */
 
-static void creates(void) {
+SCENARIO(creates, "graph/create", par_context) {
     static const unsigned flags[] = {0, 1, 2, 0x80000000u, ~0u};
     CUgraph g;
-    par_context();
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
         par_note("flags=0x%x", flags[i]);
         CALLO(cuGraphCreate, flags[i] ? "bad-flags" : "ok", (&g, flags[i]), OUT_H(g));
@@ -67,13 +65,12 @@ static void creates(void) {
     CALLO(cuGraphClone, "null", (&g, NULL), OUT_H(g));
 }
 
-static void without_context(void) {
+SCENARIO(without_context, "graph/create-no-context", par_init) {
     CUgraph g, copy;
     CUgraphNode node;
     CUgraphNodeType type;
     size_t count;
     CUDA_HOST_NODE_PARAMS host = {host_work, NULL};
-    par_init();
     CALLO(cuGraphCreate, "no-context", (&g, 0), OUT_H(g));
     CALLO(cuGraphAddEmptyNode, "no-context", (&node, g, NULL, 0), OUT_H(node));
     CALLO(cuGraphNodeGetType, "no-context", (node, &type), OUT_I(type));
@@ -86,20 +83,18 @@ static void without_context(void) {
     CALL(cuGraphDestroy, "no-context", (g));
 }
 
-static void works_without_context(void) {
+SCENARIO(works_without_context, "graph/works-no-context", par_context) {
     CUgraph g;
     CUgraphNode node;
     CUgraphConditionalHandle handle;
-    CUdeviceptr p;
     CUcontext primary;
     CUDA_MEMSET_NODE_PARAMS set = {0};
     CUDA_MEMCPY3D copy = {0};
     CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {0};
     CUDA_MEM_ALLOC_NODE_PARAMS alloc = {0};
     CUgraphNodeParams any = {0};
-    par_context();
     primary = par.primary;
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
     SETUP(cuCtxSetCurrent, (NULL));
     g = new_graph("g");
     set.dst = p;
@@ -140,14 +135,12 @@ static void works_without_context(void) {
     CALL(cuGraphDestroy, "no-context", (g));
 }
 
-static void in_destroyed_context(void) {
+SCENARIO(in_destroyed_context, "graph/destroyed-context", par_init) {
     CUgraph g, old;
     CUgraphNode node, old_node;
-    CUcontext ctx;
     size_t count;
     CUDA_MEMSET_NODE_PARAMS set = {0}, out;
-    par_init();
-    SETUP(cuCtxCreate_v2, (&ctx, 0, 0));
+    CUcontext ctx = par_new_context();
     par_name((uint64_t)(uintptr_t)ctx, 0, "ctx");
     old = new_graph("old");
     set.dst = par_alloc(4096);
@@ -170,13 +163,11 @@ static void in_destroyed_context(void) {
     CALL(cuGraphDestroy, "of-destroyed-context", (old));
 }
 
-static void add_to_destroyed_context(void) {
+SCENARIO(add_to_destroyed_context, "graph/stale-context", par_context) {
     CUgraph g;
     CUgraphNode node;
-    CUcontext ctx;
     CUDA_MEMSET_NODE_PARAMS set = {0};
-    par_context();
-    SETUP(cuCtxCreate_v2, (&ctx, 0, 0));
+    CUcontext ctx = par_new_context();
     SETUP(cuCtxDestroy_v2, (ctx));
     SETUP(cuCtxSetCurrent, (par.primary));
     g = new_graph("g");
@@ -187,24 +178,21 @@ static void add_to_destroyed_context(void) {
     CALLO(cuGraphAddMemsetNode, "stale-context", (&node, g, NULL, 0, &set, ctx), OUT_C(node));
 }
 
-static void poisoned(void) {
+SCENARIO(poisoned, "graph/poisoned", par_context) {
     CUgraph g, copy, old;
     CUgraphNode node, old_node;
     CUgraphNodeType type;
-    CUstream s;
-    CUdeviceptr m, p;
     CUuserObject object;
     CUevent event, got;
     CUgraphConditionalHandle handle;
     size_t count;
     CUDA_HOST_NODE_PARAMS host = {host_work, NULL}, host_out;
     CUDA_MEMSET_NODE_PARAMS set = {0};
-    par_context();
     old = new_graph("old");
     old_node = empty(old, NULL, 0, "old_node");
-    s = par_stream();
-    p = par_alloc(4096);
-    m = par_mapped(PAR_2M);
+    CUstream s = par_stream();
+    CUdeviceptr p = par_alloc(4096);
+    CUdeviceptr m = par_mapped(PAR_2M);
     SETUP(cuEventCreate, (&event, 0));
     NAME(event);
     par_hold(s);
@@ -254,10 +242,9 @@ static void poisoned(void) {
 
 /* ---- Nodes and lists ------------------------------------------------------------------------ */
 
-static void dependencies_of_new_nodes(void) {
+SCENARIO(dependencies_of_new_nodes, "graph/dependencies-of-new", par_context) {
     CUgraph g, other;
     CUgraphNode a, b, stranger, node, list[2];
-    par_context();
     g = new_graph("g");
     other = new_graph("other");
     a = empty(g, NULL, 0, "a");
@@ -282,13 +269,11 @@ static void dependencies_of_new_nodes(void) {
     CALLO(cuGraphAddEmptyNode, "count-huge", (&node, g, NULL, (size_t)1 << 60), OUT_H(node));
 }
 
-static void lists(void) {
+SCENARIO(lists, "graph/lists", par_context) {
     CUgraph g;
     CUgraphNode a, b, c, list[2];
-    size_t count;
-    par_context();
     g = new_graph("g");
-    count = 4;
+    size_t count = 4;
     CALLO(cuGraphGetNodes, "empty-graph", (g, NULL, &count), OUT_U(count));
     show_nodes("empty-graph", g);
     show_edges("empty-graph", g);
@@ -341,11 +326,10 @@ static void lists(void) {
     CALL(cuGraphNodeGetType, "null-out", (a, NULL));
 }
 
-static void lists_in_order(void) {
+SCENARIO(lists_in_order, "graph/lists-in-order", par_context) {
     CUgraph g;
     CUgraphNode a, b, c, d, from[3], to[3];
     size_t count = 4;
-    par_context();
     g = new_graph("g");
     a = empty(g, NULL, 0, "a");
     b = empty(g, NULL, 0, "b");
@@ -372,10 +356,9 @@ static void lists_in_order(void) {
 
 /* ---- Edges ---------------------------------------------------------------------------------- */
 
-static void dependencies(void) {
+SCENARIO(dependencies, "graph/dependencies", par_context) {
     CUgraph g, other;
     CUgraphNode a, b, c, stranger, from[3], to[3];
-    par_context();
     g = new_graph("g");
     other = new_graph("other");
     a = empty(g, NULL, 0, "a");
@@ -426,11 +409,10 @@ static void dependencies(void) {
     show_edges("after-duplicate-removal", g);
 }
 
-static void self_edge(void) {
+SCENARIO(self_edge, "graph/self-edge", par_context) {
     CUgraph g;
     CUgraphNode a;
     CUgraphExec exec;
-    par_context();
     g = new_graph("g");
     a = empty(g, NULL, 0, "a");
     CALL(cuGraphAddDependencies, "self", (g, &a, &a, 1));
@@ -438,13 +420,12 @@ static void self_edge(void) {
     CALLO(cuGraphInstantiateWithFlags, "self", (&exec, g, 0), OUT_C(exec));
 }
 
-static void cycles(void) {
+SCENARIO(cycles, "graph/cycles", par_context) {
     CUgraph g, copy;
     CUgraphNode a, b, c, d;
     CUgraphExec exec;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
     size_t count;
-    par_context();
     g = new_graph("g");
     a = empty(g, NULL, 0, "a");
     b = empty(g, &a, 1, "b");
@@ -467,9 +448,8 @@ static const char kernels[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
                               ".visible .entry nothing()\n{\n    ret;\n}\n";
 
 static CUfunction nothing(void) {
-    CUmodule module;
     CUfunction f = NULL;
-    SETUP(cuModuleLoadData, (&module, kernels));
+    CUmodule module = par_module(kernels);
     SETUP(cuModuleGetFunction, (&f, module, "nothing"));
     par_name((uint64_t)(uintptr_t)f, 0, "nothing");
     return f;
@@ -477,8 +457,7 @@ static CUfunction nothing(void) {
 
 static CUgraphNode kernel(CUgraph g, CUfunction f, const char *name) {
     CUgraphNode node = NULL;
-    CUDA_KERNEL_NODE_PARAMS params = {0};
-    params.func = f;
+    CUDA_KERNEL_NODE_PARAMS params = {.func = f};
     params.gridDimX = params.gridDimY = params.gridDimZ = 1;
     params.blockDimX = params.blockDimY = params.blockDimZ = 1;
     SETUP(cuGraphAddKernelNode_v2, (&node, g, NULL, 0, &params));
@@ -495,12 +474,10 @@ static void try_data(CUgraph g, const char *cls, CUgraphNode from, CUgraphNode t
         SETUP(cuGraphRemoveDependencies_v2, (g, &from, &to, &data, 1));
 }
 
-static void edge_data(void) {
+SCENARIO(edge_data, "graph/edge-data", par_context) {
     CUgraph g;
     CUgraphNode k, l, e;
-    CUfunction f;
-    par_context();
-    f = nothing();
+    CUfunction f = nothing();
     g = new_graph("g");
     k = kernel(g, f, "k");
     l = kernel(g, f, "l");
@@ -518,16 +495,14 @@ static void edge_data(void) {
     try_data(g, "reserved", k, l, (CUgraphEdgeData){0, 0, 0, {0, 0, 0, 0, 1}});
 }
 
-static void edge_data_queries(void) {
+SCENARIO(edge_data_queries, "graph/edge-data-queries", par_context) {
     const CUgraphEdgeData programmatic = {1, 0, 1, {0}}, order = {2, 0, 1, {0}}, plain = {0};
     CUgraphEdgeData data[4];
     CUgraph g;
     CUgraphNode k, l, m, node;
-    CUfunction f;
     CUgraphNodeParams params = {0};
     size_t count = 4;
-    par_context();
-    f = nothing();
+    CUfunction f = nothing();
     g = new_graph("g");
     k = kernel(g, f, "k");
     l = kernel(g, f, "l");
@@ -598,11 +573,10 @@ static void edge_data_queries(void) {
 
 /* ---- Destroying nodes ----------------------------------------------------------------------- */
 
-static void destroy_nodes(void) {
+SCENARIO(destroy_nodes, "graph/destroy-nodes", par_context) {
     CUgraph g;
     CUgraphNode a, b, c;
     size_t count = 4;
-    par_context();
     g = new_graph("g");
     a = empty(g, NULL, 0, "a");
     b = empty(g, &a, 1, "b");
@@ -623,10 +597,9 @@ static void destroy_nodes(void) {
 
 /* ---- Clones --------------------------------------------------------------------------------- */
 
-static void clones(void) {
+SCENARIO(clones, "graph/clones", par_context) {
     CUgraph g, copy, second, other;
     CUgraphNode a, b, later, found, stranger, in_copy;
-    par_context();
     g = new_graph("g");
     a = empty(g, NULL, 0, "a");
     b = empty(g, &a, 1, "b");
@@ -662,12 +635,11 @@ static void clones(void) {
 
 /* ---- Embedded graphs ------------------------------------------------------------------------ */
 
-static void children(void) {
+SCENARIO(children, "graph/children", par_context) {
     CUgraph g, child, embedded, again, copy, other;
     CUgraphNode node, a, in_child, found, deep;
     CUgraphNodeType type;
     size_t count;
-    par_context();
     g = new_graph("g");
     child = new_graph("child");
     a = empty(child, NULL, 0, "a");
@@ -703,11 +675,10 @@ static void children(void) {
     CALLO(cuGraphGetNodes, "copy-alive", (copy, NULL, &count), OUT_U(count));
 }
 
-static void destroy_embedded(void) {
+SCENARIO(destroy_embedded, "graph/destroy-embedded", par_context) {
     CUgraph g, child, embedded;
     CUgraphNode node;
     size_t count;
-    par_context();
     g = new_graph("g");
     child = new_graph("child");
     SETUP(cuGraphAddChildGraphNode, (&node, g, NULL, 0, child));
@@ -726,11 +697,10 @@ static CUresult move(const char *cls, CUgraphNode *node, CUgraph g, CUgraph chil
     return par_last();
 }
 
-static void moves(void) {
+SCENARIO(moves, "graph/moves", par_context) {
     CUgraph g, child, embedded, copy, second;
     CUgraphNode node, other, a;
     size_t count;
-    par_context();
     g = new_graph("g");
     child = new_graph("child");
     a = empty(child, NULL, 0, "a");
@@ -754,11 +724,10 @@ static void moves(void) {
     move("itself", &other, second, second, 1);
 }
 
-static void move_with_memory(void) {
+SCENARIO(move_with_memory, "graph/move-with-memory", par_context) {
     CUgraph g, child, copy;
     CUgraphNode node, alloc, other;
     CUDA_MEM_ALLOC_NODE_PARAMS params = {0};
-    par_context();
     g = new_graph("g");
     child = new_graph("child");
     params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -780,11 +749,10 @@ static void move_with_memory(void) {
 
 /* ---- Memory nodes restrict their graph ------------------------------------------------------ */
 
-static void memory_nodes(void) {
+SCENARIO(memory_nodes, "graph/memory-nodes", par_context) {
     CUgraph g, copy, other, embedded;
     CUgraphNode alloc, freed, node, a, b;
     CUDA_MEM_ALLOC_NODE_PARAMS params = {0};
-    par_context();
     g = new_graph("g");
     other = new_graph("other");
     a = empty(g, NULL, 0, "a");
@@ -823,12 +791,11 @@ static void memory_nodes(void) {
 }
 
 /* Free in another graph first, then in the owning one. */
-static void free_elsewhere(void) {
+SCENARIO(free_elsewhere, "graph/free-elsewhere", par_context) {
     CUgraph g, other, third, copy;
     CUgraphNode alloc, node;
     CUDA_MEM_ALLOC_NODE_PARAMS params = {0};
     CUdeviceptr dptr;
-    par_context();
     g = new_graph("g");
     other = new_graph("other");
     third = new_graph("third");
@@ -849,11 +816,10 @@ static void free_elsewhere(void) {
 }
 
 /* Must a free come after its allocation? */
-static void free_order(void) {
+SCENARIO(free_order, "graph/free-order", par_context) {
     CUgraph g;
     CUgraphNode alloc, node;
     CUDA_MEM_ALLOC_NODE_PARAMS params = {0};
-    par_context();
     g = new_graph("g");
     params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -864,12 +830,10 @@ static void free_order(void) {
 
 /* ---- Conditional nodes ---------------------------------------------------------------------- */
 
-static void condition_handles(void) {
+SCENARIO(condition_handles, "graph/condition-handles", par_context) {
     CUgraph g;
     CUgraphConditionalHandle h;
-    CUcontext other;
-    par_context();
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     SETUP(cuCtxSetCurrent, (par.primary));
     g = new_graph("g");
     CALLO(cuGraphConditionalHandleCreate, "ok", (&h, g, par.primary, 0, 0), OUT_C(h));
@@ -905,12 +869,10 @@ static CUgraph conditional(const char *cls, CUgraph g, CUgraphConditionalHandle 
     return par_last() == CUDA_SUCCESS ? params.conditional.phGraph_out[0] : NULL;
 }
 
-static void conditionals(void) {
+SCENARIO(conditionals, "graph/conditionals", par_context) {
     static const unsigned sizes[] = {0, 1, 2, 3, 5};
     CUgraph g, other;
-    CUcontext second;
-    par_context();
-    SETUP(cuCtxCreate_v2, (&second, 0, 0));
+    CUcontext second = par_new_context();
     SETUP(cuCtxSetCurrent, (par.primary));
     g = new_graph("g");
     other = new_graph("other");
@@ -929,25 +891,20 @@ static void conditionals(void) {
     }
 }
 
-static void body_contents(void) {
+SCENARIO(body_contents, "graph/body-contents", par_context) {
     CUgraph g, body, child, copy;
     CUgraphNode node, a, inner;
-    CUevent event;
-    CUdeviceptr p;
-    CUgraphConditionalHandle outer;
     CUDA_HOST_NODE_PARAMS host = {host_work, NULL};
     CUDA_MEMSET_NODE_PARAMS set = {0};
     CUDA_MEMCPY3D bytes = {0};
     CUDA_MEM_ALLOC_NODE_PARAMS alloc = {0};
     CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {0};
-    CUfunction f;
     size_t count;
-    par_context();
-    f = nothing();
-    SETUP(cuEventCreate, (&event, 0));
-    p = par_alloc(4096);
+    CUfunction f = nothing();
+    CUevent event = par_event(0);
+    CUdeviceptr p = par_alloc(4096);
     g = new_graph("g");
-    outer = condition(g);
+    CUgraphConditionalHandle outer = condition(g);
     body = conditional("ok", g, condition(g), 0, 1, par.primary);
     par_name((uint64_t)(uintptr_t)body, 0, "body");
     CALLO(cuGraphGetNodes, "fresh-body", (body, NULL, &count), OUT_U(count));
@@ -988,15 +945,13 @@ static void body_contents(void) {
     CALL(cuGraphDestroyNode, "in-body", (a));
 }
 
-static void conditional_nodes(void) {
+SCENARIO(conditional_nodes, "graph/conditional-nodes", par_context) {
     CUgraph g, copy;
     CUgraphNode node, second;
     CUgraphNodeType type;
     CUgraphNodeParams params = {0};
-    CUgraphConditionalHandle h;
-    par_context();
     g = new_graph("g");
-    h = condition(g);
+    CUgraphConditionalHandle h = condition(g);
     params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
     params.conditional.handle = h;
     params.conditional.size = 2;
@@ -1018,9 +973,8 @@ static void conditional_nodes(void) {
     CALL(cuGraphDestroy, "with-conditional", (g));
 }
 
-static void destroy_body(void) {
+SCENARIO(destroy_body, "graph/destroy-body", par_context) {
     CUgraph g, body;
-    par_context();
     g = new_graph("g");
     body = conditional("ok", g, condition(g), 0, 1, par.primary);
     CALL(cuGraphDestroy, "body", (body));
@@ -1029,8 +983,8 @@ static void destroy_body(void) {
 /* ---- Handles that are none ------------------------------------------------------------------ */
 
 static uint64_t words[512];
-#define STALE_GRAPH(function, call)                                                                \
-    static void function(void) {                                                                   \
+#define STALE_GRAPH(function, title, call)                                                         \
+    SCENARIO(function, title) {                                                                    \
         CUgraph g;                                                                                 \
         CUgraphNode node = NULL;                                                                   \
         size_t count = 0;                                                                          \
@@ -1040,11 +994,13 @@ static uint64_t words[512];
         call;                                                                                      \
         (void)node, (void)count;                                                                   \
     }
-STALE_GRAPH(stale_destroy, CALL(cuGraphDestroy, "stale-handle", (g)))
-STALE_GRAPH(stale_add, CALLO(cuGraphAddEmptyNode, "stale-handle", (&node, g, NULL, 0), OUT_C(node)))
-STALE_GRAPH(stale_nodes, CALLO(cuGraphGetNodes, "stale-handle", (g, NULL, &count), OUT_C(count)))
-#define STALE_NODE(function, call)                                                                 \
-    static void function(void) {                                                                   \
+STALE_GRAPH(stale_destroy, "graph/stale-destroy", CALL(cuGraphDestroy, "stale-handle", (g)))
+STALE_GRAPH(stale_add, "graph/stale-add",
+            CALLO(cuGraphAddEmptyNode, "stale-handle", (&node, g, NULL, 0), OUT_C(node)))
+STALE_GRAPH(stale_nodes, "graph/stale-nodes",
+            CALLO(cuGraphGetNodes, "stale-handle", (g, NULL, &count), OUT_C(count)))
+#define STALE_NODE(function, title, call)                                                          \
+    SCENARIO(function, title) {                                                                    \
         CUgraph g;                                                                                 \
         CUgraphNode node;                                                                          \
         CUgraphNodeType type = (CUgraphNodeType)0;                                                 \
@@ -1055,55 +1011,17 @@ STALE_GRAPH(stale_nodes, CALLO(cuGraphGetNodes, "stale-handle", (g, NULL, &count
         call;                                                                                      \
         (void)type;                                                                                \
     }
-STALE_NODE(stale_node_destroy, CALL(cuGraphDestroyNode, "stale-handle", (node)))
-STALE_NODE(stale_node_type, CALLO(cuGraphNodeGetType, "stale-handle", (node, &type), OUT_C(type)))
+STALE_NODE(stale_node_destroy, "graph/stale-node-destroy",
+           CALL(cuGraphDestroyNode, "stale-handle", (node)))
+STALE_NODE(stale_node_type, "graph/stale-node-type",
+           CALLO(cuGraphNodeGetType, "stale-handle", (node, &type), OUT_C(type)))
 
-static void foreign_graph(void) {
+SCENARIO(foreign_graph, "graph/foreign-graph", par_context) {
     size_t count;
-    par_context();
     CALLO(cuGraphGetNodes, "foreign-handle", ((CUgraph)(void *)words, NULL, &count), OUT_C(count));
 }
 
-static void foreign_node(void) {
+SCENARIO(foreign_node, "graph/foreign-node", par_context) {
     CUgraphNodeType type;
-    par_context();
     CALLO(cuGraphNodeGetType, "foreign-handle", ((CUgraphNode)(void *)words, &type), OUT_C(type));
 }
-
-PAR_SCENARIOS = {
-    {"graph/create", creates, 0, 0},
-    {"graph/create-no-context", without_context, 0, 0},
-    {"graph/works-no-context", works_without_context, 0, 0},
-    {"graph/destroyed-context", in_destroyed_context, 0, 0},
-    {"graph/stale-context", add_to_destroyed_context, 0, 0},
-    {"graph/poisoned", poisoned, 0, 0},
-    {"graph/dependencies-of-new", dependencies_of_new_nodes, 0, 0},
-    {"graph/lists", lists, 0, 0},
-    {"graph/lists-in-order", lists_in_order, 0, 0},
-    {"graph/dependencies", dependencies, 0, 0},
-    {"graph/self-edge", self_edge, 0, 0},
-    {"graph/cycles", cycles, 0, 0},
-    {"graph/edge-data", edge_data, 0, 0},
-    {"graph/edge-data-queries", edge_data_queries, 0, 0},
-    {"graph/destroy-nodes", destroy_nodes, 0, 0},
-    {"graph/clones", clones, 0, 0},
-    {"graph/children", children, 0, 0},
-    {"graph/destroy-embedded", destroy_embedded, 0, 0},
-    {"graph/moves", moves, 0, 0},
-    {"graph/move-with-memory", move_with_memory, 0, 0},
-    {"graph/memory-nodes", memory_nodes, 0, 0},
-    {"graph/free-elsewhere", free_elsewhere, 0, 0},
-    {"graph/free-order", free_order, 0, 0},
-    {"graph/condition-handles", condition_handles, 0, 0},
-    {"graph/conditionals", conditionals, 0, 0},
-    {"graph/body-contents", body_contents, 0, 0},
-    {"graph/conditional-nodes", conditional_nodes, 0, 0},
-    {"graph/destroy-body", destroy_body, 0, 0},
-    {"graph/stale-destroy", stale_destroy, 0, 0},
-    {"graph/stale-add", stale_add, 0, 0},
-    {"graph/stale-nodes", stale_nodes, 0, 0},
-    {"graph/stale-node-destroy", stale_node_destroy, 0, 0},
-    {"graph/stale-node-type", stale_node_type, 0, 0},
-    {"graph/foreign-graph", foreign_graph, 0, 0},
-    {"graph/foreign-node", foreign_node, 0, 0},
-};

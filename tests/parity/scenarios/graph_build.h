@@ -20,15 +20,13 @@ static inline CUDA_MEMSET_NODE_PARAMS gb_set(CUdeviceptr to, unsigned value, uns
 }
 
 static inline CUDA_MEMCPY3D gb_copy(CUdeviceptr to, CUdeviceptr from, size_t size) {
-    CUDA_MEMCPY3D params;
-    memset(&params, 0, sizeof(params));
-    params.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-    params.srcDevice = from;
-    params.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    params.dstDevice = to;
-    params.WidthInBytes = size;
-    params.Height = 1;
-    params.Depth = 1;
+    CUDA_MEMCPY3D params = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                            .srcDevice = from,
+                            .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                            .dstDevice = to,
+                            .WidthInBytes = size,
+                            .Height = 1,
+                            .Depth = 1};
     return params;
 }
 

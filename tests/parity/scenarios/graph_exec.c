@@ -5,17 +5,14 @@
 #include <stdio.h>
 
 static void do_nothing(void *unused) {
-    (void)unused;
 }
 
-static void versions(void) {
-    CUgraph graph;
+SCENARIO(versions, "graph_exec/versions", par_context) {
     CUgraphExec exec;
     CUgraphNode error;
     char log[64];
     cuuint64_t flags;
-    par_context();
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     gb_empty_node(graph, NULL);
     CALLO(cuGraphInstantiate, "ok", (&exec, graph, &error, log, sizeof(log)), OUT_H(exec),
           OUT_H(error), OUT_S(log));
@@ -53,14 +50,11 @@ static void versions(void) {
     CALL(cuGraphExecDestroy, "ok", (exec));
 }
 
-static void flags_each(void) {
+SCENARIO(flags_each, "graph_exec/flags", par_context) {
     static const unsigned long long values[] = {0,  1,  2,  3,  4,          5,  6,  7,   8,  9,
                                                 10, 12, 15, 16, 1ull << 32, 32, 64, 128, 256};
-    CUgraph graph;
-    CUdeviceptr p;
-    par_context();
-    p = par_alloc(4096);
-    graph = gb_graph();
+    CUdeviceptr p = par_alloc(4096);
+    CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 1, 4096);
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         CUgraphExec exec = NULL;
@@ -87,18 +81,13 @@ static void flags_each(void) {
     }
 }
 
-static void with_params(void) {
-    CUgraph graph;
+SCENARIO(with_params, "graph_exec/with_params", par_context) {
     CUgraphExec exec;
-    CUgraphNode node;
-    CUstream s;
-    CUdeviceptr p;
     CUDA_GRAPH_INSTANTIATE_PARAMS params;
-    par_context();
-    p = par_alloc(4096);
-    s = par_stream();
-    graph = gb_graph();
-    node = gb_set_node(graph, NULL, p, 1, 4096);
+    CUdeviceptr p = par_alloc(4096);
+    CUstream s = par_stream();
+    CUgraph graph = gb_graph();
+    CUgraphNode node = gb_set_node(graph, NULL, p, 1, 4096);
     NAME(node);
     memset(&params, 0, sizeof(params));
     params.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
@@ -153,23 +142,18 @@ static void device_launch_try(const char *what, CUgraph graph) {
     }
 }
 
-static void device_launch(void) {
+SCENARIO(device_launch, "graph_exec/device_launch", par_context) {
     static unsigned char pageable[4096];
-    CUgraph graph, child;
-    CUgraphNode node, second;
-    CUevent event;
     CUdeviceptr p, q;
-    void *pinned;
-    par_context();
     p = par_alloc(4096);
-    pinned = par_pinned(4096);
-    SETUP(cuEventCreate, (&event, CU_EVENT_DEFAULT));
+    void *pinned = par_pinned(4096);
+    CUevent event = par_event(CU_EVENT_DEFAULT);
     device_launch_try("no-nodes", gb_graph());
-    graph = gb_graph();
-    node = gb_empty_node(graph, NULL);
+    CUgraph graph = gb_graph();
+    CUgraphNode node = gb_empty_node(graph, NULL);
     NAME(node);
     device_launch_try("empty-node", graph);
-    second = gb_set_node(graph, node, p, 1, 64);
+    CUgraphNode second = gb_set_node(graph, node, p, 1, 64);
     NAME(second);
     device_launch_try("empty-node-and-memset", graph);
     graph = gb_graph();
@@ -198,7 +182,7 @@ static void device_launch(void) {
     node = gb_alloc_node(graph, NULL, 4096, &q);
     NAME(node);
     device_launch_try("alloc", graph);
-    child = gb_graph();
+    CUgraph child = gb_graph();
     gb_set_node(child, NULL, p, 1, 64);
     graph = gb_graph();
     SETUP(cuGraphAddChildGraphNode, (&node, graph, NULL, 0, child));
@@ -211,18 +195,13 @@ static void device_launch(void) {
     device_launch_try("child-without-nodes", graph);
 }
 
-static void upload(void) {
-    CUgraph graph;
-    CUgraphExec exec;
-    CUstream s;
-    CUdeviceptr p;
-    par_context();
-    p = par_alloc(4096);
-    s = par_stream();
+SCENARIO(upload, "graph_exec/upload", par_context) {
+    CUdeviceptr p = par_alloc(4096);
+    CUstream s = par_stream();
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 4096);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphUpload, "ok", (exec, s));
     CALL(cuStreamSynchronize, "after", (s));
     gb_show("uploaded", p);
@@ -245,14 +224,12 @@ static void upload(void) {
     CALL(cuGraphExecDestroy, "no-context", (exec));
 }
 
-static void cycles(void) {
-    CUgraph graph, child;
+SCENARIO(cycles, "graph_exec/cycles", par_context) {
     CUgraphExec exec;
     CUgraphNode a, b, error;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
     char log[128];
-    par_context();
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     a = gb_empty_node(graph, NULL);
     b = gb_empty_node(graph, a);
     NAME(a);
@@ -263,21 +240,19 @@ static void cycles(void) {
           OUT_C(error));
     CALLO(cuGraphInstantiateWithParams, "cycle", (&exec, graph, &params), OUT_H(exec),
           OUT_U(params.result_out), OUT_C(params.hErrNode_out));
-    child = graph;
+    CUgraph child = graph;
     graph = gb_graph();
     CALLO(cuGraphAddChildGraphNode, "cycle-in-child", (&a, graph, NULL, 0, child), OUT_H(a));
     CALLO(cuGraphInstantiateWithParams, "cycle-in-child", (&exec, graph, &params), OUT_H(exec),
           OUT_U(params.result_out), OUT_C(params.hErrNode_out));
 }
 
-static void unused_condition(void) {
-    CUgraph graph;
+SCENARIO(unused_condition, "graph_exec/unused_condition", par_context) {
     CUgraphExec exec;
     CUgraphConditionalHandle condition;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
     CUgraphNode error;
-    par_context();
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     gb_empty_node(graph, NULL);
     CALLO(cuGraphConditionalHandleCreate, "ok", (&condition, graph, par.primary, 1, 0),
           OUT_C(condition));
@@ -288,18 +263,13 @@ static void unused_condition(void) {
           OUT_H(error));
 }
 
-static void in_flight(void) {
-    CUgraph graph;
-    CUgraphExec exec;
-    CUstream s;
-    CUdeviceptr p;
-    par_context();
-    p = par_alloc(4096);
-    s = par_stream();
+SCENARIO(in_flight, "graph_exec/in_flight", par_context) {
+    CUdeviceptr p = par_alloc(4096);
+    CUstream s = par_stream();
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 4096);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     par_hold(s);
     CALL(cuGraphLaunch, "held", (exec, s));
     CALL(cuGraphExecDestroy, "in-flight", (exec));
@@ -310,20 +280,16 @@ static void in_flight(void) {
     gb_show("after-destroy", p);
 }
 
-static void contexts(void) {
-    CUgraph graph;
+SCENARIO(contexts, "graph_exec/contexts", par_context) {
     CUgraphExec exec, second;
     CUcontext other;
-    CUstream s, t;
-    CUdeviceptr p, q;
-    par_context();
-    p = par_alloc(4096);
-    s = par_stream();
-    graph = gb_graph();
+    CUdeviceptr p = par_alloc(4096);
+    CUstream s = par_stream();
+    CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 4096);
     exec = gb_instantiate(graph);
     SETUP(cuCtxCreate_v2, (&other, 0, par.dev));
-    t = par_stream();
+    CUstream t = par_stream();
     CALL(cuGraphLaunch, "stream-of-other-context", (exec, t));
     CALL(cuStreamSynchronize, "after", (t));
     gb_show("launched", p);
@@ -334,7 +300,7 @@ static void contexts(void) {
     CALLO(cuGraphInstantiateWithFlags, "in-other-context", (&second, graph, 0), OUT_H(second));
     CALL(cuGraphLaunch, "instantiated-in-other-context", (second, t));
     CALL(cuGraphLaunch, "instantiated-in-other-context", (second, s));
-    q = par_alloc(4096);
+    CUdeviceptr q = par_alloc(4096);
     CALLO(cuGraphInstantiateWithFlags, "in-other-context", (&second, graph, 0), OUT_H(second));
     CALL(cuCtxSynchronize, "after", ());
     CALL(cuStreamSynchronize, "after", (s));
@@ -348,23 +314,17 @@ static void contexts(void) {
 }
 
 /* The context of a graph's nodes ends before its exec. */
-static void context_gone(void) {
-    CUgraph graph;
-    CUgraphExec exec;
+SCENARIO(context_gone, "graph_exec/context_gone", par_context) {
     CUgraphNode node;
     CUcontext other;
-    CUdeviceptr p;
-    CUstream s;
-    CUDA_MEMSET_NODE_PARAMS params;
     CUgraphExec second;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuCtxCreate_v2, (&other, 0, par.dev));
-    p = par_alloc(4096);
-    graph = gb_graph();
-    params = gb_set(p, 1, 1, 16);
+    CUdeviceptr p = par_alloc(4096);
+    CUgraph graph = gb_graph();
+    CUDA_MEMSET_NODE_PARAMS params = gb_set(p, 1, 1, 16);
     SETUP(cuGraphAddMemsetNode, (&node, graph, NULL, 0, &params, other));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "ok", (exec, NULL));
     CALL(cuCtxSynchronize, "ok", ());
     SETUP(cuCtxDestroy_v2, (other));
@@ -375,67 +335,38 @@ static void context_gone(void) {
     CALL(cuGraphExecDestroy, "context-destroyed", (exec));
 }
 
-static void stale_destroy(void) {
-    CUgraphExec exec;
-    par_context();
-    exec = gb_instantiate(gb_graph());
+SCENARIO(stale_destroy, "graph_exec/stale_destroy", par_context) {
+    CUgraphExec exec = gb_instantiate(gb_graph());
     CALL(cuGraphExecDestroy, "ok", (exec));
     CALL(cuGraphExecDestroy, "stale", (exec));
 }
 
-static void stale_launch(void) {
-    CUgraphExec exec;
-    par_context();
-    exec = gb_instantiate(gb_graph());
+SCENARIO(stale_launch, "graph_exec/stale_launch", par_context) {
+    CUgraphExec exec = gb_instantiate(gb_graph());
     SETUP(cuGraphExecDestroy, (exec));
     CALL(cuGraphLaunch, "stale", (exec, NULL));
 }
 
-static void stale_graph(void) {
-    CUgraph graph;
+SCENARIO(stale_graph, "graph_exec/stale_graph", par_context) {
     CUgraphExec exec;
-    par_context();
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     SETUP(cuGraphDestroy, (graph));
     CALLO(cuGraphInstantiateWithFlags, "stale", (&exec, graph, 0), OUT_H(exec));
 }
 
-static void stale_stream(void) {
-    CUgraphExec exec;
-    CUstream s;
-    par_context();
-    exec = gb_instantiate(gb_graph());
-    s = par_stream();
+SCENARIO(stale_stream, "graph_exec/stale_stream", par_context) {
+    CUgraphExec exec = gb_instantiate(gb_graph());
+    CUstream s = par_stream();
     SETUP(cuStreamDestroy_v2, (s));
     CALL(cuGraphLaunch, "stale-stream", (exec, s));
 }
 
-static void stale_upload_stream(void) {
+SCENARIO(stale_upload_stream, "graph_exec/stale_upload_stream", par_context) {
     CUgraphExec exec;
-    CUstream s;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuStreamDestroy_v2, (s));
     params.hUploadStream = s;
     CALLO(cuGraphInstantiateWithParams, "stale-stream", (&exec, gb_graph(), &params), OUT_H(exec),
           OUT_U(params.result_out), OUT_H(params.hErrNode_out));
 }
-
-PAR_SCENARIOS = {
-    {.name = "graph_exec/versions", .run = versions},
-    {.name = "graph_exec/flags", .run = flags_each},
-    {.name = "graph_exec/with_params", .run = with_params},
-    {.name = "graph_exec/device_launch", .run = device_launch},
-    {.name = "graph_exec/upload", .run = upload},
-    {.name = "graph_exec/cycles", .run = cycles},
-    {.name = "graph_exec/unused_condition", .run = unused_condition},
-    {.name = "graph_exec/in_flight", .run = in_flight},
-    {.name = "graph_exec/contexts", .run = contexts},
-    {.name = "graph_exec/context_gone", .run = context_gone},
-    {.name = "graph_exec/stale_destroy", .run = stale_destroy},
-    {.name = "graph_exec/stale_launch", .run = stale_launch},
-    {.name = "graph_exec/stale_graph", .run = stale_graph},
-    {.name = "graph_exec/stale_stream", .run = stale_stream},
-    {.name = "graph_exec/stale_upload_stream", .run = stale_upload_stream},
-};

@@ -12,15 +12,13 @@ static void host_append(void *letter) {
     host_order[used] = *(const char *)letter;
 }
 
-static void sets(void) {
+SCENARIO(sets, "graph_launch/sets", par_context) {
     static const unsigned elements[] = {1, 2, 4, 3, 8, 0};
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec;
-    CUdeviceptr p;
     CUDA_MEMSET_NODE_PARAMS params;
-    par_context();
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
     for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++) {
         SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
         graph = gb_graph();
@@ -52,28 +50,21 @@ static void sets(void) {
     gb_show("row-3", p + 192);
 }
 
-static void copies(void) {
-    CUgraph graph;
-    CUgraphNode node;
-    CUgraphExec exec;
-    CUdeviceptr p;
+SCENARIO(copies, "graph_launch/copies", par_context) {
     unsigned char pageable[256];
-    unsigned char *pinned;
-    CUDA_MEMCPY3D params;
-    par_context();
-    p = par_alloc(8192);
-    pinned = par_pinned(4096);
+    CUdeviceptr p = par_alloc(8192);
+    unsigned char *pinned = par_pinned(4096);
     for (unsigned i = 0; i < sizeof(pageable); i++) {
         pageable[i] = (unsigned char)i;
     }
-    graph = gb_graph();
-    params = gb_copy(p, 0, 256);
+    CUgraph graph = gb_graph();
+    CUDA_MEMCPY3D params = gb_copy(p, 0, 256);
     params.srcMemoryType = CU_MEMORYTYPE_HOST;
     params.srcHost = pageable;
-    node = gb_copy_node(graph, NULL, params);
+    CUgraphNode node = gb_copy_node(graph, NULL, params);
     node = gb_copy_node(graph, node, gb_copy(p + 1024, p, 256));
     node = gb_copy_node(graph, node, gb_copy_to_host(pinned, p + 1024, 256));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "host-device-device-host", (exec, NULL));
     CALL(cuCtxSynchronize, "after", ());
     par_see("pinned", "%02x %02x %02x", pinned[0], pinned[1], pinned[255]);
@@ -114,17 +105,13 @@ static void copies(void) {
     par_see("pinned", "%02x %02x %02x", pinned[0], pinned[1], pinned[63]);
 }
 
-static void order(void) {
+SCENARIO(order, "graph_launch/order", par_context) {
     static char letters[] = "abcdefgh";
-    CUgraph graph;
     CUgraphNode a, b, c, d;
     CUgraphNode both[2];
     CUDA_HOST_NODE_PARAMS params = {.fn = host_append, .userData = &letters[3]};
-    CUgraphExec exec;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    graph = gb_graph();
+    CUstream s = par_stream();
+    CUgraph graph = gb_graph();
     a = gb_host_node(graph, NULL, host_append, &letters[0]);
     b = gb_host_node(graph, a, host_append, &letters[1]);
     c = gb_empty_node(graph, a);
@@ -132,7 +119,7 @@ static void order(void) {
     both[0] = b;
     both[1] = c;
     SETUP(cuGraphAddHostNode, (&d, graph, both, 2, &params));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "host-nodes", (exec, s));
     CALL(cuGraphLaunch, "host-nodes", (exec, s));
     CALL(cuStreamSynchronize, "after", (s));
@@ -149,21 +136,15 @@ static void order(void) {
 }
 
 /* Launches of one exec follow one another, whatever their streams; those of two do not. */
-static void two_streams(void) {
-    CUgraph graph;
-    CUgraphExec exec, other;
-    CUstream s, t;
-    CUevent event;
-    CUdeviceptr p;
-    par_context();
-    p = par_alloc(4096);
-    s = par_stream();
-    t = par_stream();
-    SETUP(cuEventCreate, (&event, CU_EVENT_DISABLE_TIMING));
-    graph = gb_graph();
+SCENARIO(two_streams, "graph_launch/two_streams", par_context) {
+    CUdeviceptr p = par_alloc(4096);
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUevent event = par_event(CU_EVENT_DISABLE_TIMING);
+    CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 64);
-    exec = gb_instantiate(graph);
-    other = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
+    CUgraphExec other = gb_instantiate(graph);
     par_hold(s);
     CALL(cuGraphLaunch, "held", (exec, s));
     CALL(cuGraphLaunch, "same-exec-other-stream", (exec, t));
@@ -185,17 +166,12 @@ static void two_streams(void) {
     CALL(cuStreamSynchronize, "after", (t));
 }
 
-static void legacy_stream(void) {
-    CUgraph graph;
-    CUgraphExec exec;
-    CUstream blocking;
-    CUdeviceptr p;
-    par_context();
-    p = par_alloc(4096);
-    SETUP(cuStreamCreate, (&blocking, CU_STREAM_DEFAULT));
-    graph = gb_graph();
+SCENARIO(legacy_stream, "graph_launch/legacy_stream", par_context) {
+    CUdeviceptr p = par_alloc(4096);
+    CUstream blocking = par_blocking_stream();
+    CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 64);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "null-stream", (exec, NULL));
     CALL(cuGraphLaunch, "legacy", (exec, CU_STREAM_LEGACY));
     CALL(cuGraphLaunch, "per-thread", (exec, CU_STREAM_PER_THREAD));
@@ -211,27 +187,21 @@ static void legacy_stream(void) {
     CALL(cuStreamQuery, "after", (NULL));
 }
 
-static void events(void) {
-    CUgraph graph;
+SCENARIO(events, "graph_launch/events", par_context) {
     CUgraphNode node, wait;
-    CUgraphExec exec;
-    CUevent first, last, outside, never;
-    CUstream s, t;
-    CUdeviceptr p;
     float ms;
-    par_context();
-    p = par_alloc(4096);
-    s = par_stream();
-    t = par_stream();
-    SETUP(cuEventCreate, (&first, CU_EVENT_DEFAULT));
-    SETUP(cuEventCreate, (&last, CU_EVENT_DEFAULT));
-    SETUP(cuEventCreate, (&outside, CU_EVENT_DISABLE_TIMING));
-    SETUP(cuEventCreate, (&never, CU_EVENT_DEFAULT));
-    graph = gb_graph();
+    CUdeviceptr p = par_alloc(4096);
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUevent first = par_event(CU_EVENT_DEFAULT);
+    CUevent last = par_event(CU_EVENT_DEFAULT);
+    CUevent outside = par_event(CU_EVENT_DISABLE_TIMING);
+    par_event(CU_EVENT_DEFAULT);
+    CUgraph graph = gb_graph();
     SETUP(cuGraphAddEventRecordNode, (&node, graph, NULL, 0, first));
     node = gb_set_node(graph, node, p, 0x22, 4096);
     SETUP(cuGraphAddEventRecordNode, (&node, graph, &node, 1, last));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuEventQuery, "instantiated", (last));
     CALL(cuGraphLaunch, "ok", (exec, s));
     CALL(cuEventSynchronize, "recorded-in-graph", (last));
@@ -265,35 +235,25 @@ static void events(void) {
     CALL(cuStreamSynchronize, "event-destroyed", (s));
 }
 
-static void event_destroyed(void) {
-    CUgraph graph;
+SCENARIO(event_destroyed, "graph_launch/event_destroyed", par_context) {
     CUgraphNode node;
-    CUgraphExec exec;
-    CUevent event;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    SETUP(cuEventCreate, (&event, CU_EVENT_DEFAULT));
-    graph = gb_graph();
+    CUstream s = par_stream();
+    CUevent event = par_event(CU_EVENT_DEFAULT);
+    CUgraph graph = gb_graph();
     SETUP(cuGraphAddEventRecordNode, (&node, graph, NULL, 0, event));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     SETUP(cuEventDestroy_v2, (event));
     CALL(cuGraphLaunch, "event-destroyed", (exec, s));
     CALL(cuStreamSynchronize, "event-destroyed", (s));
     CALLO(cuGraphInstantiateWithFlags, "event-destroyed", (&exec, graph, 0), OUT_H(exec));
 }
 
-static void memory_operations(void) {
-    CUgraph graph;
+SCENARIO(memory_operations, "graph_launch/memory_operations", par_context) {
     CUgraphNode node;
-    CUgraphExec exec;
     CUstreamBatchMemOpParams ops[3];
     CUDA_BATCH_MEM_OP_NODE_PARAMS params;
-    CUstream s;
-    CUdeviceptr p;
-    par_context();
-    s = par_stream();
-    p = par_alloc(4096);
+    CUstream s = par_stream();
+    CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0, 4096));
     memset(ops, 0, sizeof(ops));
     memset(&params, 0, sizeof(params));
@@ -310,9 +270,9 @@ static void memory_operations(void) {
     params.ctx = par.primary;
     params.count = 3;
     params.paramArray = ops;
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     CALLO(cuGraphAddBatchMemOpNode, "ok", (&node, graph, NULL, 0, &params), OUT_C(node));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "waits", (exec, s));
     CALL(cuStreamQuery, "waits", (s));
     gb_show("before", p + 8);
@@ -322,26 +282,21 @@ static void memory_operations(void) {
     gb_show("written-64", p + 20);
 }
 
-static void children(void) {
-    CUgraph inner, middle, outer;
-    CUgraphNode node;
-    CUgraphExec exec;
-    CUdeviceptr p;
-    par_context();
-    p = par_alloc(4096);
+SCENARIO(children, "graph_launch/children", par_context) {
+    CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
-    inner = gb_graph();
-    node = gb_set_node(inner, NULL, p, 0x22, 4);
+    CUgraph inner = gb_graph();
+    CUgraphNode node = gb_set_node(inner, NULL, p, 0x22, 4);
     gb_copy_node(inner, node, gb_copy(p + 4, p, 4));
-    middle = gb_graph();
+    CUgraph middle = gb_graph();
     node = gb_set_node(middle, NULL, p, 0x33, 8);
     SETUP(cuGraphAddChildGraphNode, (&node, middle, &node, 1, inner));
     gb_copy_node(middle, node, gb_copy(p + 8, p + 4, 4));
-    outer = gb_graph();
+    CUgraph outer = gb_graph();
     SETUP(cuGraphAddChildGraphNode, (&node, outer, NULL, 0, middle));
     gb_copy_node(outer, node, gb_copy(p + 12, p + 8, 4));
     CALL(cuGraphDestroy, "embedded", (inner));
-    exec = gb_instantiate(outer);
+    CUgraphExec exec = gb_instantiate(outer);
     CALL(cuGraphLaunch, "nested", (exec, NULL));
     CALL(cuCtxSynchronize, "after", ());
     gb_show("inner", p + 4);
@@ -388,10 +343,8 @@ static void condition(const char *what, CUgraphConditionalNodeType type, unsigne
     CALL(cuGraphExecDestroy, "condition", (exec));
 }
 
-static void conditions(void) {
-    CUdeviceptr p;
-    par_context();
-    p = par_alloc(4096);
+SCENARIO(conditions, "graph_launch/conditions", par_context) {
+    CUdeviceptr p = par_alloc(4096);
     for (unsigned value = 0; value < 3; value++) {
         condition("if", CU_GRAPH_COND_TYPE_IF, 1, value, CU_GRAPH_COND_ASSIGN_DEFAULT, p);
         condition("if-else", CU_GRAPH_COND_TYPE_IF, 2, value, CU_GRAPH_COND_ASSIGN_DEFAULT, p);
@@ -404,24 +357,19 @@ static void conditions(void) {
 }
 
 /* One more question: what is the value when no default is assigned and 1 was given? */
-static void condition_without_default(void) {
-    CUdeviceptr p;
-    par_context();
-    p = par_alloc(4096);
+SCENARIO(condition_without_default, "graph_launch/condition_without_default", par_context) {
+    CUdeviceptr p = par_alloc(4096);
     condition("if-without-default", CU_GRAPH_COND_TYPE_IF, 2, 1, 0, p);
 }
 
-static void condition_nested(void) {
-    CUgraph graph, body;
+SCENARIO(condition_nested, "graph_launch/condition_nested", par_context) {
     CUgraphConditionalHandle outer, inner;
     CUgraphNodeParams params;
     CUgraphNode node;
     CUgraphExec exec;
-    CUdeviceptr p;
-    par_context();
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 64));
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     CALLO(cuGraphConditionalHandleCreate, "outer",
           (&outer, graph, par.primary, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), OUT_C(outer));
     memset(&params, 0, sizeof(params));
@@ -431,7 +379,7 @@ static void condition_nested(void) {
     params.conditional.size = 1;
     params.conditional.ctx = par.primary;
     SETUP(cuGraphAddNode_v2, (&node, graph, NULL, NULL, 0, &params));
-    body = params.conditional.phGraph_out[0];
+    CUgraph body = params.conditional.phGraph_out[0];
     CALLO(cuGraphConditionalHandleCreate, "for-body",
           (&inner, body, par.primary, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), OUT_C(inner));
     if (par_last() != CUDA_SUCCESS) {
@@ -455,21 +403,17 @@ static void condition_nested(void) {
 }
 
 /* A launch in a stream that captures becomes a node. */
-static void captured(void) {
+SCENARIO(captured, "graph_launch/captured", par_context) {
     CUgraph graph, made;
-    CUgraphExec exec;
-    CUstream s;
-    CUdeviceptr p;
     CUgraphNode node;
     CUgraphNodeType type;
     size_t count = 1;
-    par_context();
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 64));
-    s = par_stream();
+    CUstream s = par_stream();
     graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 4);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     SETUP(cuStreamBeginCapture_v2, (s, CU_STREAM_CAPTURE_MODE_RELAXED));
     CALL(cuGraphUpload, "capturing", (exec, s));
     CALL(cuGraphLaunch, "capturing", (exec, s));
@@ -489,32 +433,23 @@ static void captured(void) {
 }
 
 /* A node's memory goes away: at the launch, and while it is queued. */
-static void memory_gone(void) {
-    CUgraph graph;
-    CUgraphExec exec;
-    CUdeviceptr p;
-    par_context();
-    p = par_mapped(PAR_2M);
-    graph = gb_graph();
+SCENARIO(memory_gone, "graph_launch/memory_gone", par_context) {
+    CUdeviceptr p = par_mapped(PAR_2M);
+    CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 64);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "ok", (exec, NULL));
     CALL(cuCtxSynchronize, "ok", ());
     SETUP(cuMemUnmap, (p, PAR_2M));
     CALLO(cuGraphInstantiateWithFlags, "unmapped", (&exec, graph, 0), OUT_C(exec));
 }
 
-static void memory_gone_launch(void) {
-    CUgraph graph;
-    CUgraphExec exec;
-    CUdeviceptr p;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    p = par_mapped(PAR_2M);
-    graph = gb_graph();
+SCENARIO(memory_gone_launch, "graph_launch/memory_gone_launch", par_context) {
+    CUstream s = par_stream();
+    CUdeviceptr p = par_mapped(PAR_2M);
+    CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 64);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     SETUP(cuMemUnmap, (p, PAR_2M));
     CALL(cuGraphLaunch, "unmapped", (exec, s));
     CALL(cuStreamSynchronize, "unmapped", (s));
@@ -524,17 +459,12 @@ static void memory_gone_launch(void) {
     CALL(cuGraphDestroy, "poisoned", (graph));
 }
 
-static void freed_launch(void) {
-    CUgraph graph;
-    CUgraphExec exec;
-    CUdeviceptr p;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    p = par_alloc((size_t)64 << 20);
-    graph = gb_graph();
+SCENARIO(freed_launch, "graph_launch/freed_launch", par_context) {
+    CUstream s = par_stream();
+    CUdeviceptr p = par_alloc((size_t)64 << 20);
+    CUgraph graph = gb_graph();
     gb_copy_node(graph, NULL, gb_copy(p, p + 4096, 4096));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     SETUP(cuMemFree_v2, (p));
     CALL(cuGraphLaunch, "freed", (exec, s));
     CALL(cuStreamSynchronize, "freed", (s));
@@ -545,17 +475,13 @@ static CUresult from_host;
 
 static void host_calls(void *unused) {
     size_t free_bytes, total;
-    (void)unused;
     from_host = par.api->cuMemGetInfo_v2(&free_bytes, &total);
 }
 
-static void host_node(void) {
-    CUgraph graph;
-    CUgraphExec exec;
-    par_context();
-    graph = gb_graph();
+SCENARIO(host_node, "graph_launch/host_node", par_context) {
+    CUgraph graph = gb_graph();
     gb_host_node(graph, NULL, host_calls, NULL);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "ok", (exec, NULL));
     CALL(cuCtxSynchronize, "ok", ());
     par_see("from-host-node", "%s", par_result_name(from_host));
@@ -566,18 +492,15 @@ static void user_freed(void *flag) {
 }
 
 /* An exec keeps the user objects of its graph. */
-static void user_objects(void) {
+SCENARIO(user_objects, "graph_launch/user_objects", par_context) {
     static int freed;
-    CUgraph graph;
-    CUgraphExec exec;
     CUuserObject object;
-    par_context();
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     gb_empty_node(graph, NULL);
     CALLO(cuUserObjectCreate, "ok",
           (&object, &freed, user_freed, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC), OUT_C(object));
     CALL(cuGraphRetainUserObject, "move", (graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphDestroy, "ok", (graph));
     CALL(cuGraphLaunch, "ok", (exec, NULL));
     CALL(cuCtxSynchronize, "ok", ());
@@ -588,24 +511,3 @@ static void user_objects(void) {
     }
     par_see("freed", "%d", __atomic_load_n(&freed, __ATOMIC_SEQ_CST));
 }
-
-PAR_SCENARIOS = {
-    {.name = "graph_launch/sets", .run = sets},
-    {.name = "graph_launch/copies", .run = copies},
-    {.name = "graph_launch/order", .run = order},
-    {.name = "graph_launch/two_streams", .run = two_streams},
-    {.name = "graph_launch/legacy_stream", .run = legacy_stream},
-    {.name = "graph_launch/events", .run = events},
-    {.name = "graph_launch/event_destroyed", .run = event_destroyed},
-    {.name = "graph_launch/memory_operations", .run = memory_operations},
-    {.name = "graph_launch/children", .run = children},
-    {.name = "graph_launch/conditions", .run = conditions},
-    {.name = "graph_launch/condition_without_default", .run = condition_without_default},
-    {.name = "graph_launch/condition_nested", .run = condition_nested},
-    {.name = "graph_launch/captured", .run = captured},
-    {.name = "graph_launch/memory_gone", .run = memory_gone},
-    {.name = "graph_launch/memory_gone_launch", .run = memory_gone_launch},
-    {.name = "graph_launch/freed_launch", .run = freed_launch},
-    {.name = "graph_launch/host_node", .run = host_node},
-    {.name = "graph_launch/user_objects", .run = user_objects},
-};

@@ -17,9 +17,8 @@ static void counters(const char *when) {
             (unsigned long long)value[2], (unsigned long long)value[3]);
 }
 
-static void attributes(void) {
+SCENARIO(attributes, "graph_memory/attributes", par_context) {
     uint64_t value;
-    par_context();
     for (int i = -1; i < 6; i++) {
         par_note("attribute=%d", i);
         CALLO(cuDeviceGetGraphMemAttribute, "each", (par.dev, (CUgraphMem_attribute)i, &value),
@@ -52,9 +51,8 @@ static void attributes(void) {
     CALL(cuDeviceGraphMemTrim, "no-context", (par.dev));
 }
 
-static void without_context(void) {
+SCENARIO(without_context, "graph_memory/without_context", par_init) {
     uint64_t value;
-    par_init();
     CALLO(cuDeviceGetGraphMemAttribute, "never-a-context", (par.dev, 0, &value), OUT_U(value));
     value = 0;
     CALL(cuDeviceSetGraphMemAttribute, "never-a-context",
@@ -63,15 +61,13 @@ static void without_context(void) {
 }
 
 /* One allocation, left by the graph, through its whole life. */
-static void life(void) {
+SCENARIO(life, "graph_memory/life", par_context) {
     static const size_t sizes[] = {1, 4096, 64 * KIB, 2 * MIB, 3 * MIB, 40 * MIB};
     CUgraph graph;
     CUgraphExec exec;
-    CUstream s;
     CUdeviceptr p;
     uint64_t zero = 0;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         par_see("size", "%zu", sizes[i]);
         counters("begin");
@@ -104,19 +100,15 @@ static void life(void) {
 }
 
 /* Allocated and freed in the graph. */
-static void inside(void) {
-    CUgraph graph;
-    CUgraphNode node;
+SCENARIO(inside, "graph_memory/inside", par_context) {
     CUgraphExec exec, second;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
-    CUstream s;
     CUdeviceptr p, q, result;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     result = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (result, 0, 4096));
-    graph = gb_graph();
-    node = gb_alloc_node(graph, NULL, MIB, &p);
+    CUgraph graph = gb_graph();
+    CUgraphNode node = gb_alloc_node(graph, NULL, MIB, &p);
     node = gb_set_node(graph, node, p, 0x6b, MIB);
     node = gb_copy_node(graph, node, gb_copy(result, p + MIB - 64, 64));
     node = gb_free_node(graph, node, p);
@@ -158,24 +150,20 @@ static void inside(void) {
 }
 
 /* Parallel branches, and allocations at the same time. */
-static void addresses(void) {
+SCENARIO(addresses, "graph_memory/addresses", par_context) {
     CUgraph graph, other;
-    CUgraphNode a, b, c;
     CUdeviceptr p, q, r, t;
-    CUgraphExec exec, second;
-    CUstream s;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     graph = gb_graph();
-    a = gb_alloc_node(graph, NULL, 4 * MIB, &p);
-    b = gb_alloc_node(graph, NULL, 4 * MIB, &q);
-    c = gb_alloc_node(graph, a, 4 * MIB, &r);
+    CUgraphNode a = gb_alloc_node(graph, NULL, 4 * MIB, &p);
+    CUgraphNode b = gb_alloc_node(graph, NULL, 4 * MIB, &q);
+    CUgraphNode c = gb_alloc_node(graph, a, 4 * MIB, &r);
     par_see("distance", "%lld %lld", (long long)(q - p), (long long)(r - q));
     gb_free_node(graph, a, p);
     gb_free_node(graph, b, q);
     gb_free_node(graph, c, r);
     counters("built");
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "ok", (exec, s));
     SETUP(cuStreamSynchronize, (s));
     counters("launched");
@@ -184,7 +172,7 @@ static void addresses(void) {
     a = gb_alloc_node(other, NULL, 4 * MIB, &t);
     gb_free_node(other, a, t);
     par_see("other-graph", "%s", t == p || t == q || t == r ? "same" : "another");
-    second = gb_instantiate(other);
+    CUgraphExec second = gb_instantiate(other);
     CALL(cuGraphLaunch, "other", (second, s));
     SETUP(cuStreamSynchronize, (s));
     counters("other-launched");
@@ -201,16 +189,12 @@ static void addresses(void) {
 }
 
 /* Left by the graph and not freed: the next launch. */
-static void unfreed(void) {
-    CUgraph graph;
-    CUgraphNode node;
+SCENARIO(unfreed, "graph_memory/unfreed", par_context) {
     CUgraphExec exec, automatic;
-    CUstream s;
     CUdeviceptr p;
-    par_context();
-    s = par_stream();
-    graph = gb_graph();
-    node = gb_alloc_node(graph, NULL, 2 * MIB, &p);
+    CUstream s = par_stream();
+    CUgraph graph = gb_graph();
+    CUgraphNode node = gb_alloc_node(graph, NULL, 2 * MIB, &p);
     gb_set_node(graph, node, p, 0x33, 64);
     exec = gb_instantiate(graph);
     CALL(cuMemFreeAsync, "not-launched", (p, s));
@@ -253,22 +237,18 @@ static void unfreed(void) {
 }
 
 /* Allocated by one graph, freed by another. */
-static void two_graphs(void) {
-    CUgraph first, second;
+SCENARIO(two_graphs, "graph_memory/two_graphs", par_context) {
     CUgraphNode node, again;
-    CUgraphExec make, end;
-    CUstream s;
     CUdeviceptr p;
-    par_context();
-    s = par_stream();
-    first = gb_graph();
+    CUstream s = par_stream();
+    CUgraph first = gb_graph();
     node = gb_alloc_node(first, NULL, 2 * MIB, &p);
-    second = gb_graph();
+    CUgraph second = gb_graph();
     CALLO(cuGraphAddMemFreeNode, "other-graph", (&again, second, NULL, 0, p), OUT_C(again));
     CALLO(cuGraphAddMemFreeNode, "also-own-graph", (&again, first, &node, 1, p), OUT_H(again));
     CALLO(cuGraphAddMemFreeNode, "twice", (&again, second, NULL, 0, p), OUT_H(again));
-    make = gb_instantiate(first);
-    end = gb_instantiate(second);
+    CUgraphExec make = gb_instantiate(first);
+    CUgraphExec end = gb_instantiate(second);
     CALL(cuGraphLaunch, "free-before-alloc", (end, s));
     CALL(cuStreamSynchronize, "after", (s));
     CALL(cuGraphLaunch, "alloc", (make, s));
@@ -284,10 +264,8 @@ static void two_graphs(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void pointer(void) {
-    CUgraph graph;
+SCENARIO(pointer, "graph_memory/pointer", par_context, PAR_ALONE) {
     CUgraphExec exec;
-    CUstream s;
     CUdeviceptr p, base, start;
     CUmemoryPool pool;
     CUcontext context;
@@ -295,9 +273,8 @@ static void pointer(void) {
     int device;
     size_t size;
     uint64_t id;
-    par_context();
-    s = par_stream();
-    graph = gb_graph();
+    CUstream s = par_stream();
+    CUgraph graph = gb_graph();
     gb_alloc_node(graph, NULL, 3 * MIB, &p);
     par_name(p, 3 * MIB, "p");
     for (int launched = 0; launched < 2; launched++) {
@@ -346,14 +323,12 @@ static void pointer(void) {
 }
 
 /* What an allocation node takes. */
-static void node_params(void) {
-    CUgraph graph;
+SCENARIO(node_params, "graph_memory/node_params", par_context) {
     CUgraphNode node;
     CUDA_MEM_ALLOC_NODE_PARAMS params;
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUDA_MEM_ALLOC_NODE_PARAMS got;
-    par_context();
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
 #define TRY(cls)                                                                                   \
     CALLO(cuGraphAddMemAllocNode, cls, (&node, graph, NULL, 0, &params), OUT_C(node),              \
           OUT_C(params.dptr))
@@ -426,16 +401,13 @@ static void node_params(void) {
           OUT_C(params.dptr));
 }
 
-static void free_nodes(void) {
-    CUgraph graph;
+SCENARIO(free_nodes, "graph_memory/free_nodes", par_context) {
     CUgraphNode a, node;
     CUdeviceptr p, plain, pooled;
-    CUstream s;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     plain = par_alloc(4096);
     SETUP(cuMemAllocAsync, (&pooled, 4096, s));
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     a = gb_alloc_node(graph, NULL, 4096, &p);
     CALLO(cuGraphAddMemFreeNode, "null-address", (&node, graph, &a, 1, 0), OUT_C(node));
     CALLO(cuGraphAddMemFreeNode, "plain", (&node, graph, &a, 1, plain), OUT_C(node));
@@ -447,13 +419,11 @@ static void free_nodes(void) {
     CALLO(cuGraphAddMemFreeNode, "twice", (&node, graph, &a, 1, p), OUT_C(node));
 }
 
-static void restrictions(void) {
+SCENARIO(restrictions, "graph_memory/restrictions", par_context) {
     CUgraph graph, other, clone;
     CUgraphNode a, b, child;
     CUdeviceptr p;
-    CUgraphExec exec;
     CUgraphExecUpdateResultInfo info;
-    par_context();
     graph = gb_graph();
     a = gb_alloc_node(graph, NULL, 4096, &p);
     b = gb_set_node(graph, a, p, 1, 64);
@@ -465,7 +435,7 @@ static void restrictions(void) {
     CALL(cuGraphDestroyNode, "alloc-node", (a));
     CALL(cuGraphDestroyNode, "other-node", (b));
     CALL(cuGraphRemoveDependencies, "memory-nodes", (graph, &a, &b, 1));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALLO(cuGraphExecUpdate_v2, "same-graph", (exec, graph, &info), OUT_U(info.result),
           OUT_H(info.errorNode), OUT_H(info.errorFromNode));
     other = gb_graph();
@@ -477,13 +447,10 @@ static void restrictions(void) {
 }
 
 /* Small allocations: how far apart, and is the address of a freed one taken again? */
-static void small_addresses(void) {
-    CUgraph graph;
-    CUgraphNode node;
+SCENARIO(small_addresses, "graph_memory/small_addresses", par_context) {
     CUdeviceptr p, q, r, t;
-    par_context();
-    graph = gb_graph();
-    node = gb_alloc_node(graph, NULL, 100, &p);
+    CUgraph graph = gb_graph();
+    CUgraphNode node = gb_alloc_node(graph, NULL, 100, &p);
     node = gb_alloc_node(graph, node, 100, &q);
     node = gb_alloc_node(graph, node, 5000, &r);
     par_see("distance", "%lld %lld", (long long)(q - p), (long long)(r - q));
@@ -496,18 +463,3 @@ static void small_addresses(void) {
     CALL(cuGraphLaunch, "ok", (gb_instantiate(graph), NULL));
     counters("launched");
 }
-
-PAR_SCENARIOS = {
-    {.name = "graph_memory/attributes", .run = attributes},
-    {.name = "graph_memory/without_context", .run = without_context},
-    {.name = "graph_memory/life", .run = life},
-    {.name = "graph_memory/inside", .run = inside},
-    {.name = "graph_memory/addresses", .run = addresses},
-    {.name = "graph_memory/unfreed", .run = unfreed},
-    {.name = "graph_memory/two_graphs", .run = two_graphs},
-    {.name = "graph_memory/pointer", .run = pointer, .flags = PAR_ALONE},
-    {.name = "graph_memory/node_params", .run = node_params},
-    {.name = "graph_memory/free_nodes", .run = free_nodes},
-    {.name = "graph_memory/restrictions", .run = restrictions},
-    {.name = "graph_memory/small_addresses", .run = small_addresses},
-};

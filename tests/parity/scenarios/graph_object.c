@@ -62,11 +62,10 @@ static CUgraph new_graph(const char *name) {
     return g;
 }
 
-static void objects(void) {
+SCENARIO(objects, "graph-object/objects", begin) {
     static const unsigned flags[] = {0, 1, 2, 3, ~0u};
     static const unsigned counts[] = {0, 1, 2, INT_MAX, (unsigned)INT_MAX + 1, UINT_MAX};
     CUuserObject object;
-    begin();
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
         par_note("flags=%u", flags[i]);
         CALLO(cuUserObjectCreate, "flags", (&object, (void *)(uintptr_t)&one, destroy, 1, flags[i]),
@@ -95,10 +94,9 @@ static void objects(void) {
     see_calls("last", 1);
 }
 
-static void without_context(void) {
+SCENARIO(without_context, "graph-object/no-context", par_init) {
     CUuserObject object;
     CUgraph g;
-    par_init();
     main_thread = pthread_self();
     CALLO(cuUserObjectCreate, "no-context", (&object, (void *)(uintptr_t)&one, destroy, 1, SYNC),
           OUT_C(object));
@@ -110,11 +108,10 @@ static void without_context(void) {
     see_calls("no-context", 1);
 }
 
-static void graph_references(void) {
+SCENARIO(graph_references, "graph-object/graph-references", begin) {
     CUuserObject a, b;
     CUgraph g, copy, outer;
     CUgraphNode node;
-    begin();
     g = new_graph("g");
     a = object_of(&one, 1, "a");
     b = object_of(&ten, 3, "b");
@@ -149,40 +146,35 @@ static void graph_references(void) {
     see_calls("all", 11);
 }
 
-static void exec_references(void) {
+SCENARIO(exec_references, "graph-object/exec-references", begin) {
     CUuserObject a;
     CUgraph g;
-    CUgraphExec exec;
-    begin();
     g = new_graph("g");
     a = object_of(&hundred, 1, "a");
     CALL(cuGraphRetainUserObject, "move", (g, a, 1, CU_GRAPH_USER_OBJECT_MOVE));
-    SETUP(cuGraphInstantiateWithFlags, (&exec, g, 0));
+    CUgraphExec exec = par_instantiate(g);
     CALL(cuGraphDestroy, "instantiated", (g));
     see_calls("exec-holds", 0);
     CALL(cuGraphExecDestroy, "last", (exec));
     see_calls("all", 100);
 }
 
-static void move_too_many(void) {
+SCENARIO(move_too_many, "graph-object/move-too-many", begin) {
     CUuserObject a;
     CUgraph g;
-    begin();
     g = new_graph("g");
     a = object_of(&one, 1, "a");
     CALL(cuGraphRetainUserObject, "move-more-than-owned", (g, a, 2, CU_GRAPH_USER_OBJECT_MOVE));
 }
 
-static void release_too_many(void) {
+SCENARIO(release_too_many, "graph-object/release-too-many", begin) {
     CUuserObject a;
-    begin();
     a = object_of(&one, 1, "a");
     CALL(cuUserObjectRelease, "more-than-owned", (a, 2));
 }
 
-static void stale_object(void) {
+SCENARIO(stale_object, "graph-object/stale", begin) {
     CUuserObject a;
-    begin();
     a = object_of(&one, 1, "a");
     SETUP(cuUserObjectRelease, (a, 1));
     see_calls("gone", 1);
@@ -203,9 +195,8 @@ static void create_graph_inside(void *data) {
     destroy(data);
 }
 
-static void calls_inside(void) {
+SCENARIO(calls_inside, "graph-object/calls-inside", begin) {
     CUuserObject a;
-    begin();
     SETUP(cuUserObjectCreate, (&a, (void *)(uintptr_t)&one, call_inside, 1, SYNC));
     SETUP(cuUserObjectRelease, (a, 1));
     see_calls("call-inside", 1);
@@ -219,7 +210,6 @@ static void calls_inside(void) {
 /* ---- Pictures ------------------------------------------------------------------------------- */
 
 static void host_work(void *data) {
-    (void)data;
 }
 
 static char path[TEMPORARY_ROOM];
@@ -245,19 +235,17 @@ static void see_file(void) {
     par_see("file", "%s starts '%s' arrows %zu", size ? "full" : "empty", start, arrows);
 }
 
-static void pictures(void) {
+SCENARIO(pictures, "graph-object/pictures", begin) {
     CUgraph g, child;
     CUgraphNode a, b, node;
-    CUdeviceptr p;
     CUDA_MEMSET_NODE_PARAMS set = {0};
     CUDA_HOST_NODE_PARAMS host = {host_work, NULL};
-    begin();
     int fd = temporary_file(path, "parity-dot");
     if (fd >= 0) {
         close(fd);
         unlink(path); /* the driver makes it */
     }
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
     g = new_graph("g");
     CALL(cuGraphDebugDotPrint, "empty-graph", (g, path, 0));
     see_file();
@@ -291,15 +279,3 @@ static void pictures(void) {
     CALL(cuGraphDebugDotPrint, "with-child", (g, path, 1));
     see_file();
 }
-
-PAR_SCENARIOS = {
-    {"graph-object/objects", objects, 0, 0},
-    {"graph-object/no-context", without_context, 0, 0},
-    {"graph-object/graph-references", graph_references, 0, 0},
-    {"graph-object/exec-references", exec_references, 0, 0},
-    {"graph-object/move-too-many", move_too_many, 0, 0},
-    {"graph-object/release-too-many", release_too_many, 0, 0},
-    {"graph-object/stale", stale_object, 0, 0},
-    {"graph-object/calls-inside", calls_inside, 0, 0},
-    {"graph-object/pictures", pictures, 0, 0},
-};

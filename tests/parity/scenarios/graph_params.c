@@ -16,22 +16,19 @@ static void begin(void) {
 
 /* More to point at, under the names that lines give them. */
 static void *begin_with(CUdeviceptr *second, CUdeviceptr *reserved) {
-    void *pinned;
     begin();
     *second = par_alloc(4096);
     par_name(*second, 4096, "second");
     *reserved = par_reserve(PAR_2M);
     par_name(*reserved, PAR_2M, "reserved");
-    pinned = par_pinned(4096);
+    void *pinned = par_pinned(4096);
     NAME_R(pinned, 4096);
     return pinned;
 }
 
 static void host_work(void *data) {
-    (void)data;
 }
 static void other_work(void *data) {
-    (void)data;
 }
 
 static CUgraphNode empty_node(void) {
@@ -43,8 +40,7 @@ static CUgraphNode empty_node(void) {
 /* ---- Copies --------------------------------------------------------------------------------- */
 
 static CUDA_MEMCPY3D copy_params(void) {
-    CUDA_MEMCPY3D copy;
-    memset(&copy, 0, sizeof(copy));
+    CUDA_MEMCPY3D copy = {0};
     copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     copy.srcDevice = memory;
     copy.dstDevice = memory + 2048;
@@ -78,16 +74,16 @@ static void show_copy(const char *cls, CUgraphNode node) {
             show_copy("after-set", there);                                                         \
     } while (0)
 
-static void copies(void) {
-    static char pageable[4096];
+SCENARIO(copies, "graph-params/copies") {
+    /* Recorded is an address that is a multiple of 16 and not of more. */
+    static _Alignas(4096) char room[4096 + 16];
+    char *pageable = room + 16;
     CUgraphNode there;
-    CUDA_MEMCPY3D plain;
     CUdeviceptr mapped, reserved, second;
-    void *pinned;
-    pinned = begin_with(&second, &reserved);
+    void *pinned = begin_with(&second, &reserved);
     mapped = par_mapped(PAR_2M);
     NAME_R(mapped, PAR_2M);
-    plain = copy_params();
+    CUDA_MEMCPY3D plain = copy_params();
     SETUP(cuGraphAddMemcpyNode, (&there, graph, NULL, 0, &plain, par.primary));
     COPY("ok", (void)0);
     COPY("width-zero", copy.WidthInBytes = 0);
@@ -131,14 +127,11 @@ static void copies(void) {
     show_copy("at-last", there);
 }
 
-static void copy_misuse(void) {
+SCENARIO(copy_misuse, "graph-params/copy-misuse", begin) {
     CUgraphNode node, made;
-    CUDA_MEMCPY3D copy;
-    CUcontext other;
-    begin();
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     SETUP(cuCtxSetCurrent, (par.primary));
-    copy = copy_params();
+    CUDA_MEMCPY3D copy = copy_params();
     node = empty_node();
     CALL(cuGraphAddMemcpyNode, "null-out", (NULL, graph, NULL, 0, &copy, par.primary));
     CALLO(cuGraphAddMemcpyNode, "null-graph", (&made, NULL, NULL, 0, &copy, par.primary),
@@ -166,15 +159,12 @@ static void copy_misuse(void) {
     show_copy("no-context", made);
 }
 
-static void copy_freed_memory(void) {
+SCENARIO(copy_freed_memory, "graph-params/copy-freed-memory", begin) {
     CUgraphNode node, made;
-    CUDA_MEMCPY3D copy;
-    CUdeviceptr gone;
     CUgraph copied;
-    begin();
-    gone = par_alloc(PAR_2M);
+    CUdeviceptr gone = par_alloc(PAR_2M);
     NAME_R(gone, PAR_2M);
-    copy = copy_params();
+    CUDA_MEMCPY3D copy = copy_params();
     copy.dstDevice = gone;
     SETUP(cuGraphAddMemcpyNode, (&node, graph, NULL, 0, &copy, par.primary));
     SETUP(cuMemFree_v2, (gone));
@@ -188,12 +178,7 @@ static void copy_freed_memory(void) {
 /* ---- Sets ----------------------------------------------------------------------------------- */
 
 static CUDA_MEMSET_NODE_PARAMS set_params(void) {
-    CUDA_MEMSET_NODE_PARAMS set;
-    memset(&set, 0, sizeof(set));
-    set.dst = memory;
-    set.elementSize = 1;
-    set.width = 16;
-    set.height = 1;
+    CUDA_MEMSET_NODE_PARAMS set = {.dst = memory, .elementSize = 1, .width = 16, .height = 1};
     return set;
 }
 
@@ -216,14 +201,12 @@ static void show_set(const char *cls, CUgraphNode node) {
             show_set("after-set", there);                                                          \
     } while (0)
 
-static void sets(void) {
+SCENARIO(sets, "graph-params/sets") {
     static char pageable[64];
     CUgraphNode there;
-    CUDA_MEMSET_NODE_PARAMS plain;
     CUdeviceptr second, reserved;
-    void *pinned;
-    pinned = begin_with(&second, &reserved);
-    plain = set_params();
+    void *pinned = begin_with(&second, &reserved);
+    CUDA_MEMSET_NODE_PARAMS plain = set_params();
     SETUP(cuGraphAddMemsetNode, (&there, graph, NULL, 0, &plain, par.primary));
     SET("ok", (void)0);
     for (unsigned size = 0; size <= 9; size++) {
@@ -254,14 +237,11 @@ static void sets(void) {
     show_set("at-last", there);
 }
 
-static void set_misuse(void) {
+SCENARIO(set_misuse, "graph-params/set-misuse", begin) {
     CUgraphNode node, made;
-    CUDA_MEMSET_NODE_PARAMS set;
-    CUcontext other;
-    begin();
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     SETUP(cuCtxSetCurrent, (par.primary));
-    set = set_params();
+    CUDA_MEMSET_NODE_PARAMS set = set_params();
     node = empty_node();
     CALLO(cuGraphAddMemsetNode, "null-params", (&made, graph, NULL, 0, NULL, par.primary),
           OUT_C(made));
@@ -281,11 +261,10 @@ static void set_misuse(void) {
 
 /* ---- Host functions, events ----------------------------------------------------------------- */
 
-static void hosts(void) {
+SCENARIO(hosts, "graph-params/hosts", begin) {
     static int data[2];
     CUgraphNode node, made, none;
     CUDA_HOST_NODE_PARAMS host = {host_work, &data[0]}, out;
-    begin();
     NAME(data);
     NAME(host_work);
     NAME(other_work);
@@ -308,11 +287,9 @@ static void hosts(void) {
     CALLO(cuGraphHostNodeGetParams, "at-last", (node, &out), OUT_P(out.fn));
 }
 
-static void events(void) {
+SCENARIO(events, "graph-params/events", begin) {
     CUgraphNode record, wait, made;
     CUevent event, second, timed, shared, got;
-    CUcontext other;
-    begin();
     SETUP(cuEventCreate, (&event, CU_EVENT_DISABLE_TIMING));
     SETUP(cuEventCreate, (&second, CU_EVENT_DISABLE_TIMING));
     SETUP(cuEventCreate, (&timed, 0));
@@ -344,18 +321,16 @@ static void events(void) {
     CALLO(cuGraphAddEventWaitNode, "null-event", (&made, graph, NULL, 0, NULL), OUT_C(made));
     CALL(cuGraphEventRecordNodeSetEvent, "null-event", (record, NULL));
     CALL(cuGraphEventWaitNodeSetEvent, "null-event", (wait, NULL));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    par_new_context();
     SETUP(cuEventCreate, (&second, 0));
     SETUP(cuCtxSetCurrent, (par.primary));
     CALLO(cuGraphAddEventRecordNode, "event-of-other-ctx", (&made, graph, NULL, 0, second),
           OUT_C(made));
 }
 
-static void stale_event(void) {
+SCENARIO(stale_event, "graph-params/stale-event", begin) {
     CUgraphNode made;
-    CUevent event;
-    begin();
-    SETUP(cuEventCreate, (&event, 0));
+    CUevent event = par_event(0);
     SETUP(cuEventDestroy_v2, (event));
     CALLO(cuGraphAddEventRecordNode, "stale-event", (&made, graph, NULL, 0, event), OUT_C(made));
 }
@@ -393,21 +368,18 @@ static void show_ops(const char *cls, CUgraphNode node) {
             show_ops("after-set", there);                                                          \
     } while (0)
 
-static void memops(void) {
+SCENARIO(memops, "graph-params/memops", begin) {
     static CUstreamBatchMemOpParams list[300];
     static char pageable[64];
     static const int unknown[] = {0, 3, 7, 9};
-    CUDA_BATCH_MEM_OP_NODE_PARAMS ops;
     CUgraphNode there;
-    CUcontext other;
-    begin();
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     SETUP(cuCtxSetCurrent, (par.primary));
     NAME(other);
     memset(list, 0, sizeof(list));
     list[0].operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
     list[0].writeValue.address = memory;
-    ops = (CUDA_BATCH_MEM_OP_NODE_PARAMS){par.primary, 1, list, 0};
+    CUDA_BATCH_MEM_OP_NODE_PARAMS ops = (CUDA_BATCH_MEM_OP_NODE_PARAMS){par.primary, 1, list, 0};
     SETUP(cuGraphAddBatchMemOpNode, (&there, graph, NULL, 0, &ops));
     OPS("ok", (void)0);
     OPS("count-zero", ops.count = 0);
@@ -454,14 +426,13 @@ static void memops(void) {
 
 /* ---- External semaphores: none exist here, so lists are empty or wrong ----------------------- */
 
-static void semaphores(void) {
+SCENARIO(semaphores, "graph-params/semaphores", begin) {
     CUgraphNode signal, wait, made;
     CUexternalSemaphore list[1] = {NULL};
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS one_signal[1] = {0};
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS one_wait[1] = {0};
     CUDA_EXT_SEM_SIGNAL_NODE_PARAMS s = {list, one_signal, 0}, s_out;
     CUDA_EXT_SEM_WAIT_NODE_PARAMS w = {list, one_wait, 0}, w_out;
-    begin();
     CALLO(cuGraphAddExternalSemaphoresSignalNode, "none", (&signal, graph, NULL, 0, &s),
           OUT_C(signal));
     if (par_last() == CUDA_SUCCESS) {
@@ -520,13 +491,12 @@ static void semaphores(void) {
         }                                                                                          \
     } while (0)
 
-static void allocations(void) {
+SCENARIO(allocations, "graph-params/allocations", begin) {
     CUmemAccessDesc access[2];
     CUDA_MEM_ALLOC_NODE_PARAMS out;
     CUDA_MEM_ALLOC_NODE_PARAMS alloc = {0};
     CUgraphNode node, freed;
     CUdeviceptr dptr;
-    begin();
     access[0] = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     access[1] = access[0];
     ALLOC("ok", (void)0);
@@ -587,9 +557,7 @@ static CUfunction function(const char *name) {
 }
 
 static CUDA_KERNEL_NODE_PARAMS kernel_params(CUfunction f) {
-    CUDA_KERNEL_NODE_PARAMS k;
-    memset(&k, 0, sizeof(k));
-    k.func = f;
+    CUDA_KERNEL_NODE_PARAMS k = {.func = f};
     k.gridDimX = k.gridDimY = k.gridDimZ = 1;
     k.blockDimX = k.blockDimY = k.blockDimZ = 1;
     return k;
@@ -616,14 +584,12 @@ static void show_kernel(const char *cls, CUgraphNode node) {
             show_kernel("after-set", there);                                                       \
     } while (0)
 
-static void kernels(void) {
+SCENARIO(kernels, "graph-params/kernels", begin) {
     CUfunction f, limited;
-    CUDA_KERNEL_NODE_PARAMS plain;
     CUgraphNode there;
-    begin();
     f = function("nothing");
     limited = function("limited");
-    plain = kernel_params(f);
+    CUDA_KERNEL_NODE_PARAMS plain = kernel_params(f);
     SETUP(cuGraphAddKernelNode_v2, (&there, graph, NULL, 0, &plain));
     KERNEL("ok", f, (void)0);
     KERNEL("null-function", NULL, (void)0);
@@ -652,17 +618,14 @@ static void kernels(void) {
 }
 
 /* A function that requires a shape of its blocks. */
-static void kernel_required(void) {
+SCENARIO(kernel_required, "graph-params/kernel-required", begin) {
     CUfunction required;
-    CUDA_KERNEL_NODE_PARAMS plain;
     CUgraphNode there;
-    CUgraphExec exec;
-    begin();
     required = function("required");
-    plain = kernel_params(required);
+    CUDA_KERNEL_NODE_PARAMS plain = kernel_params(required);
     plain.blockDimX = 8, plain.blockDimY = 4, plain.blockDimZ = 2;
     SETUP(cuGraphAddKernelNode_v2, (&there, graph, NULL, 0, &plain));
-    SETUP(cuGraphInstantiateWithFlags, (&exec, graph, 0));
+    CUgraphExec exec = par_instantiate(graph);
     KERNEL("required", required, k.blockDimX = 8; k.blockDimY = 4; k.blockDimZ = 2);
     KERNEL("required-one", required, (void)0);
     KERNEL("required-turned", required, k.blockDimX = 4; k.blockDimY = 8; k.blockDimZ = 2);
@@ -673,8 +636,7 @@ static void kernel_required(void) {
     CALL(cuCtxSynchronize, "after-required-turned", ());
 }
 
-static void kernel_arguments(void) {
-    CUfunction f, g;
+SCENARIO(kernel_arguments, "graph-params/kernel-arguments", begin) {
     CUDA_KERNEL_NODE_PARAMS plain, out;
     CUDA_KERNEL_NODE_PARAMS_v1 old, old_out;
     CUgraphNode there, node;
@@ -688,9 +650,8 @@ static void kernel_arguments(void) {
     size_t size = sizeof(packed), small = 8, large = 64;
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                      CU_LAUNCH_PARAM_END};
-    begin();
-    f = function("nothing");
-    g = function("two");
+    CUfunction f = function("nothing");
+    CUfunction g = function("two");
     plain = kernel_params(f);
     SETUP(cuGraphAddKernelNode_v2, (&there, graph, NULL, 0, &plain));
     KERNEL("arguments", g, k.kernelParams = args);
@@ -730,34 +691,27 @@ static void kernel_arguments(void) {
     CALLO(cuGraphAddKernelNode_v2, "null-params", (&node, graph, NULL, 0, NULL), OUT_C(node));
 }
 
-static void kernel_missing_arguments(void) {
-    CUDA_KERNEL_NODE_PARAMS k;
+SCENARIO(kernel_missing_arguments, "graph-params/kernel-missing-arguments", begin) {
     CUgraphNode node;
-    begin();
-    k = kernel_params(function("two"));
+    CUDA_KERNEL_NODE_PARAMS k = kernel_params(function("two"));
     CALLO(cuGraphAddKernelNode_v2, "missing-arguments", (&node, graph, NULL, 0, &k), OUT_C(node));
 }
 
-static void kernel_handles(void) {
+SCENARIO(kernel_handles, "graph-params/kernel-handles", begin) {
     CUlibrary library;
     CUkernel kern;
-    CUcontext other;
-    CUfunction f, of_other;
-    CUmodule module;
-    CUDA_KERNEL_NODE_PARAMS plain;
     CUgraphNode there;
-    begin();
-    f = function("nothing");
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUfunction f = function("nothing");
+    CUcontext other = par_new_context();
     NAME(other);
-    SETUP(cuModuleLoadData, (&module, text));
-    SETUP(cuModuleGetFunction, (&of_other, module, "nothing"));
+    CUmodule module = par_module(text);
+    CUfunction of_other = par_function(module, "nothing");
     NAME(of_other);
     SETUP(cuCtxSetCurrent, (par.primary));
     SETUP(cuLibraryLoadData, (&library, text, NULL, NULL, 0, NULL, NULL, 0));
     SETUP(cuLibraryGetKernel, (&kern, library, "nothing"));
     NAME(kern);
-    plain = kernel_params(f);
+    CUDA_KERNEL_NODE_PARAMS plain = kernel_params(f);
     SETUP(cuGraphAddKernelNode_v2, (&there, graph, NULL, 0, &plain));
     KERNEL("function-of-other-ctx", of_other, (void)0);
     KERNEL("kernel", NULL, k.kern = kern);
@@ -786,15 +740,12 @@ static void get_attribute(const char *cls, CUgraphNode node, int id) {
           OUT_I(v.cooperative), OUT_U(v.clusterDim.y), OUT_U(v.clusterDim.z));
 }
 
-static void attributes(void) {
-    CUfunction f;
-    CUDA_KERNEL_NODE_PARAMS plain;
+SCENARIO(attributes, "graph-params/attributes", begin) {
     CUgraphNode node, second, none;
     CUkernelNodeAttrValue v;
     CUgraph copy;
-    begin();
-    f = function("nothing");
-    plain = kernel_params(f);
+    CUfunction f = function("nothing");
+    CUDA_KERNEL_NODE_PARAMS plain = kernel_params(f);
     SETUP(cuGraphAddKernelNode_v2, (&node, graph, NULL, 0, &plain));
     SETUP(cuGraphAddKernelNode_v2, (&second, graph, NULL, 0, &plain));
     none = empty_node();
@@ -860,15 +811,12 @@ static void attributes(void) {
     get_attribute("clone", second, 1);
 }
 
-static void updatable_attribute(void) {
-    CUfunction f;
-    CUDA_KERNEL_NODE_PARAMS plain;
+SCENARIO(updatable_attribute, "graph-params/updatable-attribute", begin) {
     CUgraphNode node, made;
     CUkernelNodeAttrValue v;
     CUgraph copy;
-    begin();
-    f = function("nothing");
-    plain = kernel_params(f);
+    CUfunction f = function("nothing");
+    CUDA_KERNEL_NODE_PARAMS plain = kernel_params(f);
     SETUP(cuGraphAddKernelNode_v2, (&node, graph, NULL, 0, &plain));
     memset(&v, 0, sizeof(v));
     v.deviceUpdatableKernelNode.deviceUpdatable = 1;
@@ -889,15 +837,13 @@ static void updatable_attribute(void) {
         CALLO(cuGraphAddNode, cls, (&made, graph, NULL, 0, &p), OUT_C(made));                      \
     } while (0)
 
-static void any_type(void) {
+SCENARIO(any_type, "graph-params/any-type", begin) {
     CUgraphNode made;
     CUgraphNodeType type;
-    CUevent event;
     CUgraphNodeParams q = {0};
     CUcontext primary;
-    begin();
     primary = par.primary;
-    SETUP(cuEventCreate, (&event, 0));
+    CUevent event = par_event(0);
     for (int t = -1; t <= 16; t++) {
         par_note("type=%d", t);
         ANY("zeros", p.type = (CUgraphNodeType)t);
@@ -944,7 +890,7 @@ static void any_type(void) {
     CALL(cuGraphNodeSetParams, "other-type", (made, &q));
 }
 
-static void set_any_type(void) {
+SCENARIO(set_any_type, "graph-params/set-any-type", begin) {
     static CUstreamBatchMemOpParams list[2];
     CUgraphNode set, copy, host, wait, record, ops, alloc, freed, child, kernel;
     CUgraphNodeParams p = {0};
@@ -953,7 +899,6 @@ static void set_any_type(void) {
     CUgraph inner, embedded;
     CUDA_HOST_NODE_PARAMS host_out;
     size_t count;
-    begin();
     SETUP(cuEventCreate, (&event, 0));
     SETUP(cuEventCreate, (&second, 0));
     NAME(event);
@@ -1040,26 +985,3 @@ static void set_any_type(void) {
     SETUP(cuGraphAddNode, (&freed, graph, &alloc, 1, &p));
     CALL(cuGraphNodeSetParams, "free", (freed, &p));
 }
-
-PAR_SCENARIOS = {
-    {"graph-params/copies", copies, 0, 0},
-    {"graph-params/copy-misuse", copy_misuse, 0, 0},
-    {"graph-params/copy-freed-memory", copy_freed_memory, 0, 0},
-    {"graph-params/sets", sets, 0, 0},
-    {"graph-params/set-misuse", set_misuse, 0, 0},
-    {"graph-params/hosts", hosts, 0, 0},
-    {"graph-params/events", events, 0, 0},
-    {"graph-params/stale-event", stale_event, 0, 0},
-    {"graph-params/memops", memops, 0, 0},
-    {"graph-params/semaphores", semaphores, 0, 0},
-    {"graph-params/allocations", allocations, 0, 0},
-    {"graph-params/kernels", kernels, 0, 0},
-    {"graph-params/kernel-required", kernel_required, 0, 0},
-    {"graph-params/kernel-arguments", kernel_arguments, 0, 0},
-    {"graph-params/kernel-missing-arguments", kernel_missing_arguments, 0, 0},
-    {"graph-params/kernel-handles", kernel_handles, 0, 0},
-    {"graph-params/attributes", attributes, 0, 0},
-    {"graph-params/updatable-attribute", updatable_attribute, 0, 0},
-    {"graph-params/any-type", any_type, 0, 0},
-    {"graph-params/set-any-type", set_any_type, 0, 0},
-};

@@ -26,14 +26,12 @@ static const char text[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
 static CUgraphNode kernel(CUgraph g, const char *name) {
     static CUfunction f;
     CUgraphNode node = NULL;
-    CUDA_KERNEL_NODE_PARAMS params;
     if (f == NULL) {
         CUmodule module;
         SETUP(cuModuleLoadData, (&module, text));
         SETUP(cuModuleGetFunction, (&f, module, "nothing"));
     }
-    memset(&params, 0, sizeof(params));
-    params.func = f;
+    CUDA_KERNEL_NODE_PARAMS params = {.func = f};
     params.gridDimX = params.gridDimY = params.gridDimZ = 4;
     params.blockDimX = params.blockDimY = params.blockDimZ = 1;
     SETUP(cuGraphAddKernelNode_v2, (&node, g, NULL, 0, &params));
@@ -59,12 +57,11 @@ static void removal(const char *cls, CUgraphEdgeData has, const CUgraphEdgeData 
     FORGET(l);
 }
 
-static void removals(void) {
+SCENARIO(removals, "graph-more/removals", par_context) {
     static const CUgraphEdgeData kinds[] = {
         {0, 0, 0, {0}}, {1, 0, 1, {0}}, {2, 0, 1, {0}}, {2, 0, 0, {0}},
         {3, 0, 1, {0}}, {0, 1, 0, {0}}, {0, 0, 1, {0}}, {0, 0, 2, {0}},
     };
-    par_context();
     for (size_t has = 0; has < 4; has++) {
         removal("null-data", kinds[has], NULL);
         for (size_t given = 0; given < sizeof(kinds) / sizeof(kinds[0]); given++)
@@ -83,10 +80,9 @@ static void show_roots(const char *cls, CUgraph g) {
           OUT_H(listed[1]), OUT_H(listed[2]), OUT_H(listed[3]));
 }
 
-static void roots(void) {
+SCENARIO(roots, "graph-more/roots", par_context) {
     CUgraph g, copy;
     CUgraphNode a, b, c, d, x;
-    par_context();
     g = new_graph("g");
     a = empty(g, NULL, 0, "a");
     b = empty(g, NULL, 0, "b");
@@ -109,7 +105,7 @@ static void roots(void) {
     show_roots("c-gone", g);
 }
 
-static void edges_of_clone(void) {
+SCENARIO(edges_of_clone, "graph-more/edges-of-clone") {
     CUgraph g, copy;
     CUgraphNode nodes[4], from[3], to[3], x;
     size_t count = 4;
@@ -140,7 +136,6 @@ static void edges_of_clone(void) {
 static int calls;
 
 static void destroy(void *data) {
-    (void)data;
     calls++;
 }
 
@@ -154,12 +149,10 @@ static void see_calls(const char *what) {
     par_see("destructor", "%s calls %d", what, calls);
 }
 
-static void release_not_retained(void) {
-    CUuserObject a;
+SCENARIO(release_not_retained, "graph-more/release-not-retained", par_context) {
     CUgraph g;
-    par_context();
     g = new_graph("g");
-    a = object_of(2);
+    CUuserObject a = object_of(2);
     CALL(cuGraphReleaseUserObject, "not-retained", (g, a, 1));
     see_calls("not-retained");
     CALL(cuUserObjectRelease, "own", (a, 1));
@@ -168,12 +161,10 @@ static void release_not_retained(void) {
     see_calls("own-two");
 }
 
-static void release_more_than_retained(void) {
-    CUuserObject a;
+SCENARIO(release_more_than_retained, "graph-more/release-more-than-retained", par_context) {
     CUgraph g;
-    par_context();
     g = new_graph("g");
-    a = object_of(4);
+    CUuserObject a = object_of(4);
     CALL(cuGraphRetainUserObject, "ok", (g, a, 2, 0));
     CALL(cuGraphReleaseUserObject, "more-than-retained", (g, a, 3));
     see_calls("more-than-retained");
@@ -183,12 +174,10 @@ static void release_more_than_retained(void) {
     }
 }
 
-static void retained_twice(void) {
-    CUuserObject a;
+SCENARIO(retained_twice, "graph-more/retained-twice", par_context) {
     CUgraph g;
-    par_context();
     g = new_graph("g");
-    a = object_of(1);
+    CUuserObject a = object_of(1);
     CALL(cuGraphRetainUserObject, "ok", (g, a, 1, 0));
     CALL(cuGraphRetainUserObject, "again", (g, a, 2, 0));
     CALL(cuUserObjectRelease, "own", (a, 1));
@@ -198,14 +187,12 @@ static void retained_twice(void) {
     see_calls("none-left");
 }
 
-static void clone_and_child_hold(void) {
-    CUuserObject a;
+SCENARIO(clone_and_child_hold, "graph-more/clone-and-child-hold", par_context) {
     CUgraph g, copy, outer, embedded;
     CUgraphNode node;
-    par_context();
     g = new_graph("g");
     outer = new_graph("outer");
-    a = object_of(1);
+    CUuserObject a = object_of(1);
     SETUP(cuGraphRetainUserObject, (g, a, 1, CU_GRAPH_USER_OBJECT_MOVE));
     SETUP(cuGraphClone, (&copy, g));
     SETUP(cuGraphAddChildGraphNode, (&node, outer, NULL, 0, g));
@@ -218,15 +205,13 @@ static void clone_and_child_hold(void) {
     see_calls("child-gone");
 }
 
-static void moved_child_holds(void) {
-    CUuserObject a;
+SCENARIO(moved_child_holds, "graph-more/moved-child-holds", par_context) {
     CUgraph child, outer;
     CUgraphNode node;
     CUgraphNodeParams params = {0};
-    par_context();
     child = new_graph("child");
     outer = new_graph("outer");
-    a = object_of(1);
+    CUuserObject a = object_of(1);
     SETUP(cuGraphRetainUserObject, (child, a, 1, CU_GRAPH_USER_OBJECT_MOVE));
     params.type = CU_GRAPH_NODE_TYPE_GRAPH;
     params.graph.graph = child;
@@ -248,11 +233,10 @@ static CUDA_MEM_ALLOC_NODE_PARAMS alloc_params(void) {
     return alloc;
 }
 
-static void frees(void) {
+SCENARIO(frees, "graph-more/frees", par_context) {
     CUgraph g, other, third, fourth;
     CUgraphNode alloc, node;
     CUDA_MEM_ALLOC_NODE_PARAMS params = alloc_params();
-    par_context();
     g = new_graph("g");
     other = new_graph("other");
     third = new_graph("third");
@@ -271,12 +255,11 @@ static void frees(void) {
 
 /* ---- Moved graphs with memory ---------------------------------------------------------------- */
 
-static void moved_memory(void) {
+SCENARIO(moved_memory, "graph-more/moved-memory", par_context) {
     CUgraph g, child, copy, outer;
     CUgraphNode node, alloc, other, beside;
     CUDA_MEM_ALLOC_NODE_PARAMS alloc_in = alloc_params();
     CUgraphNodeParams params = {0};
-    par_context();
     g = new_graph("g");
     child = new_graph("child");
     outer = new_graph("outer");
@@ -303,12 +286,11 @@ static void moved_memory(void) {
 
 /* ---- What may be nested ---------------------------------------------------------------------- */
 
-static void nested(void) {
+SCENARIO(nested, "graph-more/nested", par_context) {
     CUgraph g, child, embedded, deep;
     CUgraphNode node, other, inner;
     CUgraphNodeParams params = {0};
     CUgraphConditionalHandle handle;
-    par_context();
     g = new_graph("g");
     child = new_graph("child");
     SETUP(cuGraphAddChildGraphNode, (&node, g, NULL, 0, child));
@@ -337,12 +319,11 @@ static void nested(void) {
 }
 
 /* Child nodes whose graph is set again. */
-static void set_child(void) {
+SCENARIO(set_child, "graph-more/set-child", par_context) {
     CUgraph g, child, other, embedded, again;
     CUgraphNode node;
     CUgraphNodeParams params = {0};
     size_t count;
-    par_context();
     g = new_graph("g");
     child = new_graph("child");
     other = new_graph("other");
@@ -367,11 +348,10 @@ static void set_child(void) {
 
 /* ---- Attributes of kernel nodes -------------------------------------------------------------- */
 
-static void more_attributes(void) {
+SCENARIO(more_attributes, "graph-more/attributes", par_context) {
     CUgraph g;
     CUgraphNode node;
     CUkernelNodeAttrValue v;
-    par_context();
     g = new_graph("g");
     node = kernel(g, "node");
 #define SET(cls, id, change)                                                                       \
@@ -400,12 +380,11 @@ static void more_attributes(void) {
     SET("programmatic-event", 7, (void)0);
 }
 
-static void updatable(void) {
+SCENARIO(updatable, "graph-more/updatable", par_context) {
     CUgraph g, outer;
     CUgraphNode node, other, beside;
     CUkernelNodeAttrValue v;
     CUgraphNodeParams params = {0};
-    par_context();
     g = new_graph("g");
     outer = new_graph("outer");
     node = kernel(g, "node");
@@ -428,22 +407,18 @@ static void updatable(void) {
 
 /* ---- After a fault --------------------------------------------------------------------------- */
 
-static void poisoned(void) {
+SCENARIO(poisoned, "graph-more/poisoned", par_context) {
     CUgraph g;
     CUgraphNode node;
-    CUstream s;
-    CUdeviceptr m, p;
     CUDA_MEM_ALLOC_NODE_PARAMS alloc = alloc_params();
     CUDA_MEMSET_NODE_PARAMS set = {0};
-    CUDA_MEMCPY3D copy;
     CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {0};
     CUgraphNode there, set_node;
-    par_context();
     g = new_graph("g");
     there = kernel(g, "there");
-    s = par_stream();
-    p = par_alloc(4096);
-    m = par_mapped(PAR_2M);
+    CUstream s = par_stream();
+    CUdeviceptr p = par_alloc(4096);
+    CUdeviceptr m = par_mapped(PAR_2M);
     set.dst = p;
     set.elementSize = 1;
     set.width = 16;
@@ -457,7 +432,7 @@ static void poisoned(void) {
     CALLO(cuGraphAddMemsetNode, "faulted-null-context", (&node, g, NULL, 0, &set, NULL),
           OUT_C(node));
     CALL(cuGraphMemsetNodeSetParams, "faulted", (set_node, &set));
-    memset(&copy, 0, sizeof(copy));
+    CUDA_MEMCPY3D copy = {0};
     copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     copy.srcDevice = p;
     copy.dstDevice = p + 2048;
@@ -484,21 +459,3 @@ static void poisoned(void) {
     }
     CALL(cuGraphDebugDotPrint, "faulted", (g, "/dev/null", 0));
 }
-
-PAR_SCENARIOS = {
-    {"graph-more/removals", removals, 0, 0},
-    {"graph-more/roots", roots, 0, 0},
-    {"graph-more/edges-of-clone", edges_of_clone, 0, 0},
-    {"graph-more/release-not-retained", release_not_retained, 0, 0},
-    {"graph-more/release-more-than-retained", release_more_than_retained, 0, 0},
-    {"graph-more/retained-twice", retained_twice, 0, 0},
-    {"graph-more/clone-and-child-hold", clone_and_child_hold, 0, 0},
-    {"graph-more/moved-child-holds", moved_child_holds, 0, 0},
-    {"graph-more/frees", frees, 0, 0},
-    {"graph-more/moved-memory", moved_memory, 0, 0},
-    {"graph-more/nested", nested, 0, 0},
-    {"graph-more/set-child", set_child, 0, 0},
-    {"graph-more/attributes", more_attributes, 0, 0},
-    {"graph-more/updatable", updatable, 0, 0},
-    {"graph-more/poisoned", poisoned, 0, 0},
-};

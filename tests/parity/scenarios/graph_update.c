@@ -10,24 +10,19 @@ static void count_up(void *number) {
     ++*(int *)number;
 }
 
-static void memset_nodes(void) {
-    CUgraph graph, other;
-    CUgraphNode node, foreign, empty;
-    CUgraphExec exec;
-    CUdeviceptr p, q;
+SCENARIO(memset_nodes, "graph_update/memset_nodes", par_context) {
     CUDA_MEMSET_NODE_PARAMS params;
     CUcontext context;
-    par_context();
-    p = par_alloc(8192);
-    q = par_alloc(8192);
+    CUdeviceptr p = par_alloc(8192);
+    CUdeviceptr q = par_alloc(8192);
     SETUP(cuMemsetD8_v2, (p, 0x11, 8192));
     SETUP(cuMemsetD8_v2, (q, 0x11, 8192));
-    graph = gb_graph();
-    node = gb_set_node(graph, NULL, p, 0x22, 64);
-    empty = gb_empty_node(graph, NULL);
-    other = gb_graph();
-    foreign = gb_set_node(other, NULL, p, 0x22, 64);
-    exec = gb_instantiate(graph);
+    CUgraph graph = gb_graph();
+    CUgraphNode node = gb_set_node(graph, NULL, p, 0x22, 64);
+    CUgraphNode empty = gb_empty_node(graph, NULL);
+    CUgraph other = gb_graph();
+    CUgraphNode foreign = gb_set_node(other, NULL, p, 0x22, 64);
+    CUgraphExec exec = gb_instantiate(graph);
 #define SET(cls)                                                                                   \
     CALL(cuGraphExecMemsetNodeSetParams, cls, (exec, node, &params, par.primary));                 \
     CALL(cuGraphLaunch, cls, (exec, NULL));                                                        \
@@ -82,20 +77,15 @@ static void memset_nodes(void) {
     CALL(cuGraphExecMemsetNodeSetParams, "no-context", (exec, node, &params, par.primary));
 }
 
-static void rows(void) {
-    CUgraph graph;
+SCENARIO(rows, "graph_update/rows", par_context) {
     CUgraphNode node;
-    CUgraphExec exec;
-    CUdeviceptr p;
-    CUDA_MEMSET_NODE_PARAMS params;
-    par_context();
-    p = par_alloc(8192);
-    params = gb_set(p, 0x22, 1, 16);
+    CUdeviceptr p = par_alloc(8192);
+    CUDA_MEMSET_NODE_PARAMS params = gb_set(p, 0x22, 1, 16);
     params.pitch = 64;
     params.height = 4;
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     SETUP(cuGraphAddMemsetNode, (&node, graph, NULL, 0, &params, par.primary));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     params.value = 0x33;
     CALL(cuGraphExecMemsetNodeSetParams, "2d-value", (exec, node, &params, par.primary));
     params.dst = p + 4096;
@@ -118,27 +108,21 @@ static void rows(void) {
     CALL(cuCtxSynchronize, "ok", ());
 }
 
-static void memcpy_nodes(void) {
+SCENARIO(memcpy_nodes, "graph_update/memcpy_nodes", par_context) {
     static unsigned char pageable[4096];
-    CUgraph graph, other;
-    CUgraphNode node, foreign, empty;
-    CUgraphExec exec;
-    CUdeviceptr p, q;
-    unsigned char *pinned;
     CUDA_MEMCPY3D params;
     CUcontext context;
-    par_context();
-    p = par_alloc(8192);
-    q = par_alloc(8192);
-    pinned = par_pinned(4096);
+    CUdeviceptr p = par_alloc(8192);
+    CUdeviceptr q = par_alloc(8192);
+    unsigned char *pinned = par_pinned(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 8192));
     SETUP(cuMemsetD8_v2, (q, 0x22, 8192));
-    graph = gb_graph();
-    node = gb_copy_node(graph, NULL, gb_copy(p, q, 64));
-    empty = gb_empty_node(graph, NULL);
-    other = gb_graph();
-    foreign = gb_copy_node(other, NULL, gb_copy(p, q, 64));
-    exec = gb_instantiate(graph);
+    CUgraph graph = gb_graph();
+    CUgraphNode node = gb_copy_node(graph, NULL, gb_copy(p, q, 64));
+    CUgraphNode empty = gb_empty_node(graph, NULL);
+    CUgraph other = gb_graph();
+    CUgraphNode foreign = gb_copy_node(other, NULL, gb_copy(p, q, 64));
+    CUgraphExec exec = gb_instantiate(graph);
 #define SET(cls)                                                                                   \
     CALL(cuGraphExecMemcpyNodeSetParams, cls, (exec, node, &params, par.primary));                 \
     CALL(cuGraphLaunch, cls, (exec, NULL));                                                        \
@@ -197,19 +181,14 @@ static void memcpy_nodes(void) {
     CALL(cuGraphExecMemcpyNodeSetParams, "other-context", (exec, node, &params, context));
 }
 
-static void host_nodes(void) {
-    CUgraph graph;
-    CUgraphNode node, empty;
-    CUgraphExec exec;
+SCENARIO(host_nodes, "graph_update/host_nodes", par_context) {
     CUDA_HOST_NODE_PARAMS params = {.fn = count_up, .userData = &host_second};
     CUDA_HOST_NODE_PARAMS got;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    graph = gb_graph();
-    node = gb_host_node(graph, NULL, count_up, &host_first);
-    empty = gb_empty_node(graph, NULL);
-    exec = gb_instantiate(graph);
+    CUstream s = par_stream();
+    CUgraph graph = gb_graph();
+    CUgraphNode node = gb_host_node(graph, NULL, count_up, &host_first);
+    CUgraphNode empty = gb_empty_node(graph, NULL);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "ok", (exec, s));
     CALL(cuGraphExecHostNodeSetParams, "ok", (exec, node, &params));
     CALL(cuGraphLaunch, "ok", (exec, s));
@@ -236,23 +215,19 @@ static void host_nodes(void) {
     CALL(cuGraphExecHostNodeSetParams, "no-context", (exec, node, &params));
 }
 
-static void event_nodes(void) {
-    CUgraph graph;
+SCENARIO(event_nodes, "graph_update/event_nodes", par_context) {
     CUgraphNode record, wait, got;
-    CUgraphExec exec;
     CUevent first, second, in_graph;
     CUcontext context;
-    CUevent foreign;
-    par_context();
     SETUP(cuEventCreate, (&first, CU_EVENT_DISABLE_TIMING));
     SETUP(cuEventCreate, (&second, CU_EVENT_DEFAULT));
     NAME(first);
     NAME(second);
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     SETUP(cuGraphAddEventWaitNode, (&wait, graph, NULL, 0, first));
     SETUP(cuGraphAddEventRecordNode, (&record, graph, &wait, 1, first));
     got = record;
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphExecEventRecordNodeSetEvent, "ok", (exec, record, second));
     CALL(cuGraphExecEventWaitNodeSetEvent, "ok", (exec, wait, second));
     CALLO(cuGraphEventRecordNodeGetEvent, "unchanged", (got, &in_graph), OUT_H(in_graph));
@@ -268,7 +243,7 @@ static void event_nodes(void) {
     CALL(cuGraphExecEventWaitNodeSetEvent, "null-exec", (NULL, wait, second));
     CALL(cuGraphExecEventWaitNodeSetEvent, "null-node", (exec, NULL, second));
     SETUP(cuCtxCreate_v2, (&context, 0, par.dev));
-    SETUP(cuEventCreate, (&foreign, CU_EVENT_DEFAULT));
+    CUevent foreign = par_event(CU_EVENT_DEFAULT);
     CALL(cuGraphExecEventRecordNodeSetEvent, "event-of-other-context", (exec, record, foreign));
     CALL(cuGraphExecEventWaitNodeSetEvent, "event-of-other-context", (exec, wait, foreign));
     CALL(cuGraphLaunch, "event-of-other-context", (exec, NULL));
@@ -277,30 +252,25 @@ static void event_nodes(void) {
     CALL(cuCtxSynchronize, "ok", ());
 }
 
-static void child_nodes(void) {
-    CUgraph graph, child, same, longer, other_type, other_order;
+SCENARIO(child_nodes, "graph_update/child_nodes", par_context) {
     CUgraphNode node, empty, inner, inside;
-    CUgraphExec exec;
     CUgraph embedded;
     size_t count = 1;
-    CUdeviceptr p;
-    CUDA_MEMSET_NODE_PARAMS params;
-    par_context();
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
-    child = gb_graph();
+    CUgraph child = gb_graph();
     gb_set_node(child, NULL, p, 0x22, 4);
-    same = gb_graph();
+    CUgraph same = gb_graph();
     gb_set_node(same, NULL, p, 0x33, 4);
-    longer = gb_graph();
+    CUgraph longer = gb_graph();
     gb_empty_node(longer, gb_set_node(longer, NULL, p, 0x44, 4));
-    other_type = gb_graph();
+    CUgraph other_type = gb_graph();
     gb_empty_node(other_type, NULL);
-    other_order = gb_graph();
-    graph = gb_graph();
+    CUgraph other_order = gb_graph();
+    CUgraph graph = gb_graph();
     SETUP(cuGraphAddChildGraphNode, (&node, graph, NULL, 0, child));
     empty = gb_empty_node(graph, NULL);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "ok", (exec, NULL));
     gb_show("child", p);
     CALL(cuGraphExecChildGraphNodeSetParams, "ok", (exec, node, same));
@@ -316,7 +286,7 @@ static void child_nodes(void) {
     /* A node inside of the child, by its handle in the embedded graph. */
     SETUP(cuGraphChildGraphNodeGetGraph, (node, &embedded));
     SETUP(cuGraphGetNodes, (embedded, &inside, &count));
-    params = gb_set(p, 0x55, 1, 4);
+    CUDA_MEMSET_NODE_PARAMS params = gb_set(p, 0x55, 1, 4);
     CALL(cuGraphExecMemsetNodeSetParams, "inside-child", (exec, inside, &params, par.primary));
     CALL(cuGraphNodeSetEnabled, "inside-child", (exec, inside, 0));
     CALL(cuGraphLaunch, "inside-child", (exec, NULL));
@@ -327,15 +297,11 @@ static void child_nodes(void) {
          (exec, inner, &params, par.primary));
 }
 
-static void memory_operation_nodes(void) {
-    CUgraph graph;
+SCENARIO(memory_operation_nodes, "graph_update/memory_operation_nodes", par_context) {
     CUgraphNode node, empty;
-    CUgraphExec exec;
     CUstreamBatchMemOpParams ops[2];
     CUDA_BATCH_MEM_OP_NODE_PARAMS params;
-    CUdeviceptr p;
-    par_context();
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0, 4096));
     memset(ops, 0, sizeof(ops));
     memset(&params, 0, sizeof(params));
@@ -347,10 +313,10 @@ static void memory_operation_nodes(void) {
     params.ctx = par.primary;
     params.count = 1;
     params.paramArray = ops;
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     SETUP(cuGraphAddBatchMemOpNode, (&node, graph, NULL, 0, &params));
     empty = gb_empty_node(graph, NULL);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     ops[0].writeValue.value = 0x05050505;
     CALL(cuGraphExecBatchMemOpNodeSetParams, "value", (exec, node, &params));
     CALL(cuGraphLaunch, "value", (exec, NULL));
@@ -383,18 +349,14 @@ static void memory_operation_nodes(void) {
     CALL(cuGraphExecBatchMemOpNodeSetParams, "null-context", (exec, node, &params));
 }
 
-static void generic(void) {
-    CUgraph graph;
+SCENARIO(generic, "graph_update/generic", par_context) {
     CUgraphNode set, copy, host, empty, record, allocation;
-    CUgraphExec exec;
     CUgraphNodeParams params;
-    CUevent event;
     CUdeviceptr p, q;
-    par_context();
     p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
-    SETUP(cuEventCreate, (&event, CU_EVENT_DEFAULT));
-    graph = gb_graph();
+    CUevent event = par_event(CU_EVENT_DEFAULT);
+    CUgraph graph = gb_graph();
     set = gb_set_node(graph, NULL, p, 0x22, 64);
     copy = gb_copy_node(graph, set, gb_copy(p + 64, p, 64));
     host = gb_host_node(graph, copy, count_up, &host_first);
@@ -402,7 +364,7 @@ static void generic(void) {
     SETUP(cuGraphAddEventRecordNode, (&record, graph, &empty, 1, event));
     allocation = gb_alloc_node(graph, record, 4096, &q);
     gb_free_node(graph, allocation, q);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     memset(&params, 0, sizeof(params));
     params.type = CU_GRAPH_NODE_TYPE_MEMSET;
     params.memset.dst = p;
@@ -471,20 +433,16 @@ static void enabled_try(const char *what, CUgraphExec exec, CUgraphNode node) {
     CALL(cuGraphNodeSetEnabled, "type-on", (exec, node, 1));
 }
 
-static void enabled(void) {
-    CUgraph graph, child;
+SCENARIO(enabled, "graph_update/enabled", par_context) {
     CUgraphNode set, copy, host, empty, record, inner, allocation, release, foreign;
-    CUgraphExec exec;
-    CUevent event;
     CUdeviceptr p, q;
     unsigned on;
-    par_context();
     p = par_alloc(4096);
-    SETUP(cuEventCreate, (&event, CU_EVENT_DEFAULT));
-    graph = gb_graph();
+    CUevent event = par_event(CU_EVENT_DEFAULT);
+    CUgraph graph = gb_graph();
     set = gb_set_node(graph, NULL, p, 0x22, 4);
     copy = gb_copy_node(graph, set, gb_copy(p + 4, p, 4));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
     CALL(cuGraphNodeSetEnabled, "off", (exec, set, 0));
     CALLO(cuGraphNodeGetEnabled, "off", (exec, set, &on), OUT_U(on));
@@ -501,7 +459,7 @@ static void enabled(void) {
     CALLO(cuGraphNodeGetEnabled, "null-exec", (NULL, set, &on), OUT_U(on));
     CALLO(cuGraphNodeGetEnabled, "null-node", (exec, NULL, &on), OUT_U(on));
     CALL(cuGraphNodeGetEnabled, "null-out", (exec, set, NULL));
-    child = gb_graph();
+    CUgraph child = gb_graph();
     foreign = gb_set_node(child, NULL, p, 1, 4);
     CALL(cuGraphNodeSetEnabled, "of-other-graph", (exec, foreign, 0));
     CALLO(cuGraphNodeGetEnabled, "of-other-graph", (exec, foreign, &on), OUT_U(on));
@@ -524,27 +482,21 @@ static void enabled(void) {
 }
 
 /* Enabling survives an update, or not. */
-static void enabled_and_updated(void) {
-    CUgraph graph, other;
-    CUgraphNode set;
-    CUgraphExec exec;
+SCENARIO(enabled_and_updated, "graph_update/enabled_and_updated", par_context) {
     CUgraphExecUpdateResultInfo info;
-    CUdeviceptr p;
-    CUDA_MEMSET_NODE_PARAMS params;
     unsigned on;
-    par_context();
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
-    graph = gb_graph();
-    set = gb_set_node(graph, NULL, p, 0x22, 4);
-    exec = gb_instantiate(graph);
+    CUgraph graph = gb_graph();
+    CUgraphNode set = gb_set_node(graph, NULL, p, 0x22, 4);
+    CUgraphExec exec = gb_instantiate(graph);
     SETUP(cuGraphNodeSetEnabled, (exec, set, 0));
-    params = gb_set(p, 0x33, 1, 4);
+    CUDA_MEMSET_NODE_PARAMS params = gb_set(p, 0x33, 1, 4);
     CALL(cuGraphExecMemsetNodeSetParams, "off", (exec, set, &params, par.primary));
     CALLO(cuGraphNodeGetEnabled, "after-set-params", (exec, set, &on), OUT_U(on));
     CALL(cuGraphLaunch, "ok", (exec, NULL));
     gb_show("set-params", p);
-    other = gb_graph();
+    CUgraph other = gb_graph();
     gb_set_node(other, NULL, p, 0x44, 4);
     CALLO(cuGraphExecUpdate_v2, "off", (exec, other, &info), OUT_U(info.result));
     CALLO(cuGraphNodeGetEnabled, "after-update", (exec, set, &on), OUT_U(on));
@@ -566,19 +518,15 @@ static CUgraphNode nth(CUgraph graph, size_t n) {
     return nodes[n];
 }
 
-static void whole(void) {
+SCENARIO(whole, "graph_update/whole", par_context) {
     CUgraph graph, other;
     CUgraphNode node, more, error;
-    CUgraphExec exec;
     CUgraphExecUpdateResult result;
     CUgraphExecUpdateResultInfo info;
-    CUdeviceptr p, q;
-    CUDA_MEMSET_NODE_PARAMS params;
-    par_context();
-    p = par_alloc(4096);
-    q = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
+    CUdeviceptr q = par_alloc(4096);
     graph = pair(p, 0x22);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
 #define UPDATE(cls)                                                                                \
     CALLO(cuGraphExecUpdate_v2, cls, (exec, other, &info), OUT_U(info.result),                     \
           OUT_H(info.errorNode), OUT_H(info.errorFromNode))
@@ -626,7 +574,7 @@ static void whole(void) {
     NAME(more);
     UPDATE("memset-wider");
     other = gb_graph();
-    params = gb_set(p, 0x22, 1, 16);
+    CUDA_MEMSET_NODE_PARAMS params = gb_set(p, 0x22, 1, 16);
     params.height = 2;
     params.pitch = 32;
     SETUP(cuGraphAddMemsetNode, (&node, other, NULL, 0, &params, par.primary));
@@ -675,12 +623,11 @@ static CUgraphNode empty_after(CUgraph graph, CUgraphNode one, CUgraphNode other
 }
 
 /* The same nodes with other edges, and edges in another order. */
-static void topology(void) {
+SCENARIO(topology, "graph_update/topology", par_context) {
     CUgraph graph, other;
     CUgraphNode a, b, c, d;
     CUgraphExec exec;
     CUgraphExecUpdateResultInfo info;
-    par_context();
 #define UPDATE(cls)                                                                                \
     NAME(a);                                                                                       \
     NAME(b);                                                                                       \
@@ -728,24 +675,21 @@ static void topology(void) {
 }
 
 /* Types whose change an update may not like. */
-static void whole_types(void) {
+SCENARIO(whole_types, "graph_update/whole_types", par_context) {
     CUgraph graph, other;
     CUgraphNode node;
     CUgraphExec exec;
     CUgraphExecUpdateResultInfo info;
-    CUevent first, second;
     CUstreamBatchMemOpParams op;
     CUDA_BATCH_MEM_OP_NODE_PARAMS operations;
     CUgraphConditionalHandle condition;
     CUgraphNodeParams params;
-    CUdeviceptr p;
-    par_context();
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
 #define UPDATE(cls)                                                                                \
     CALLO(cuGraphExecUpdate_v2, cls, (exec, other, &info), OUT_U(info.result),                     \
           OUT_H(info.errorNode), OUT_H(info.errorFromNode))
-    SETUP(cuEventCreate, (&first, CU_EVENT_DEFAULT));
-    SETUP(cuEventCreate, (&second, CU_EVENT_DEFAULT));
+    CUevent first = par_event(CU_EVENT_DEFAULT);
+    CUevent second = par_event(CU_EVENT_DEFAULT);
     graph = gb_graph();
     SETUP(cuGraphAddEventRecordNode, (&node, graph, NULL, 0, first));
     exec = gb_instantiate(graph);
@@ -803,21 +747,15 @@ static void whole_types(void) {
 }
 
 /* The node, or its graph, is gone. */
-static void gone(void) {
-    CUgraph graph;
-    CUgraphNode node, empty;
-    CUgraphExec exec;
-    CUdeviceptr p;
-    CUDA_MEMSET_NODE_PARAMS params;
-    par_context();
-    p = par_alloc(4096);
+SCENARIO(gone, "graph_update/gone", par_context) {
+    CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
-    graph = gb_graph();
-    empty = gb_empty_node(graph, NULL);
-    node = gb_set_node(graph, NULL, p, 0x22, 4);
-    exec = gb_instantiate(graph);
+    CUgraph graph = gb_graph();
+    CUgraphNode empty = gb_empty_node(graph, NULL);
+    CUgraphNode node = gb_set_node(graph, NULL, p, 0x22, 4);
+    CUgraphExec exec = gb_instantiate(graph);
     SETUP(cuGraphDestroyNode, (empty));
-    params = gb_set(p, 0x33, 1, 4);
+    CUDA_MEMSET_NODE_PARAMS params = gb_set(p, 0x33, 1, 4);
     CALL(cuGraphExecMemsetNodeSetParams, "other-node-removed", (exec, node, &params, par.primary));
     CALL(cuGraphLaunch, "other-node-removed", (exec, NULL));
     gb_show("other-node-removed", p);
@@ -830,10 +768,7 @@ static const char ptx[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
                           ".visible .entry second(.param .u64 a, .param .u32 b)\n{\nret;\n}\n";
 
 static CUDA_KERNEL_NODE_PARAMS kernel_params(CUfunction function, unsigned blocks, void **values) {
-    CUDA_KERNEL_NODE_PARAMS params;
-    memset(&params, 0, sizeof(params));
-    params.func = function;
-    params.gridDimX = blocks;
+    CUDA_KERNEL_NODE_PARAMS params = {.func = function, .gridDimX = blocks};
     params.gridDimY = params.gridDimZ = 1;
     params.blockDimX = 32;
     params.blockDimY = params.blockDimZ = 1;
@@ -842,28 +777,24 @@ static CUDA_KERNEL_NODE_PARAMS kernel_params(CUfunction function, unsigned block
 }
 
 /* Kernels as data: none is launched. */
-static void kernel_nodes(void) {
-    CUmodule module;
+SCENARIO(kernel_nodes, "graph_update/kernel_nodes", par_context) {
     CUfunction first, second;
     CUgraph graph, other;
     CUgraphNode node, empty;
-    CUgraphExec exec;
     CUgraphExecUpdateResultInfo info;
-    CUDA_KERNEL_NODE_PARAMS params;
     CUkernelNodeAttrValue value;
     uint64_t wide = 1;
     unsigned narrow = 2, on;
     void *one[] = {&narrow};
     void *two[] = {&wide, &narrow};
-    par_context();
-    SETUP(cuModuleLoadData, (&module, ptx));
+    CUmodule module = par_module(ptx);
     SETUP(cuModuleGetFunction, (&first, module, "first"));
     SETUP(cuModuleGetFunction, (&second, module, "second"));
     graph = gb_graph();
-    params = kernel_params(first, 1, one);
+    CUDA_KERNEL_NODE_PARAMS params = kernel_params(first, 1, one);
     SETUP(cuGraphAddKernelNode_v2, (&node, graph, NULL, 0, &params));
     empty = gb_empty_node(graph, node);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALLO(cuGraphNodeGetEnabled, "kernel", (exec, node, &on), OUT_U(on));
     CALL(cuGraphNodeSetEnabled, "kernel", (exec, node, 0));
     CALL(cuGraphLaunch, "kernel-off", (exec, NULL));
@@ -927,22 +858,16 @@ static void kernel_nodes(void) {
 }
 
 /* A copy of rows: which of its measures may change? */
-static void copy_rows(void) {
-    CUgraph graph;
-    CUgraphNode node;
-    CUgraphExec exec;
-    CUdeviceptr p, q;
-    CUDA_MEMCPY3D params, first;
-    par_context();
-    p = par_alloc(65536);
-    q = par_alloc(65536);
-    first = gb_copy(p, q, 16);
+SCENARIO(copy_rows, "graph_update/copy_rows", par_context) {
+    CUdeviceptr p = par_alloc(65536);
+    CUdeviceptr q = par_alloc(65536);
+    CUDA_MEMCPY3D first = gb_copy(p, q, 16);
     first.srcPitch = first.dstPitch = 64;
     first.Height = 4;
-    graph = gb_graph();
-    node = gb_copy_node(graph, NULL, first);
-    exec = gb_instantiate(graph);
-    params = first;
+    CUgraph graph = gb_graph();
+    CUgraphNode node = gb_copy_node(graph, NULL, first);
+    CUgraphExec exec = gb_instantiate(graph);
+    CUDA_MEMCPY3D params = first;
     params.WidthInBytes = 32;
     CALL(cuGraphExecMemcpyNodeSetParams, "rows-width", (exec, node, &params, par.primary));
     params = first;
@@ -963,22 +888,3 @@ static void copy_rows(void) {
     CALL(cuGraphLaunch, "ok", (exec, NULL));
     CALL(cuCtxSynchronize, "ok", ());
 }
-
-PAR_SCENARIOS = {
-    {.name = "graph_update/memset_nodes", .run = memset_nodes},
-    {.name = "graph_update/rows", .run = rows},
-    {.name = "graph_update/memcpy_nodes", .run = memcpy_nodes},
-    {.name = "graph_update/host_nodes", .run = host_nodes},
-    {.name = "graph_update/event_nodes", .run = event_nodes},
-    {.name = "graph_update/child_nodes", .run = child_nodes},
-    {.name = "graph_update/memory_operation_nodes", .run = memory_operation_nodes},
-    {.name = "graph_update/generic", .run = generic},
-    {.name = "graph_update/enabled", .run = enabled},
-    {.name = "graph_update/enabled_and_updated", .run = enabled_and_updated},
-    {.name = "graph_update/whole", .run = whole},
-    {.name = "graph_update/topology", .run = topology},
-    {.name = "graph_update/whole_types", .run = whole_types},
-    {.name = "graph_update/gone", .run = gone},
-    {.name = "graph_update/kernel_nodes", .run = kernel_nodes},
-    {.name = "graph_update/copy_rows", .run = copy_rows},
-};

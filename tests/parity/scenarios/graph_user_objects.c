@@ -68,9 +68,8 @@ static CUgraphExec exec_of(CUgraph graph) {
     return exec;
 }
 
-static void update_objects(void) {
+SCENARIO(update_objects, "graph-again/update-objects", begin) {
     CUgraphExecUpdateResultInfo info;
-    begin();
     CUdeviceptr p = par_alloc(4096);
     CUgraphExec exec = exec_of(graph_with(p, 1));
     CUgraph other = graph_with(p, 10), wrong = graph_with(p, 100);
@@ -89,9 +88,8 @@ static void update_objects(void) {
     see_ended("exec-gone");
 }
 
-static void update_same_object(void) {
+SCENARIO(update_same_object, "graph-again/update-same-object", begin) {
     CUgraphExecUpdateResultInfo info;
-    begin();
     CUgraph graph = gb_graph(), other = gb_graph(), none = gb_graph();
     CUuserObject object = own(graph, 1);
     SETUP(cuGraphRetainUserObject, (other, object, 3, 0));
@@ -103,10 +101,9 @@ static void update_same_object(void) {
     see_ended("without");
 }
 
-static void update_old_version(void) {
+SCENARIO(update_old_version, "graph-again/update-old-version", begin) {
     CUgraphNode node;
     CUgraphExecUpdateResult why;
-    begin();
     CUdeviceptr p = par_alloc(4096);
     CUgraphExec exec = exec_of(graph_with(p, 1));
     CUgraph other = graph_with(p, 10);
@@ -117,12 +114,10 @@ static void update_old_version(void) {
 }
 
 /* A launch that waits began with objects that an update gives up. */
-static void update_in_flight(void) {
+SCENARIO(update_in_flight, "graph-again/update-in-flight", begin) {
     CUgraphExecUpdateResultInfo info;
-    CUstream s;
-    begin();
     CUdeviceptr p = par_alloc(4096);
-    SETUP(cuStreamCreate, (&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = par_stream();
     CUgraphExec exec = exec_of(graph_with(p, 1));
     CUgraph second = graph_with(p, 10), third = graph_with(p, 100);
     par_hold(s);
@@ -141,11 +136,9 @@ static void update_in_flight(void) {
     see_ended("exec-gone");
 }
 
-static void destroy_in_flight(void) {
-    CUstream s;
-    begin();
+SCENARIO(destroy_in_flight, "graph-again/destroy-in-flight", begin) {
     CUdeviceptr p = par_alloc(4096);
-    SETUP(cuStreamCreate, (&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = par_stream();
     CUgraphExec exec = exec_of(graph_with(p, 1));
     par_hold(s);
     CALL(cuGraphLaunch, "held", (exec, s));
@@ -157,11 +150,9 @@ static void destroy_in_flight(void) {
 }
 
 /* What was launched keeps its objects after its work: until what? */
-static void objects_after_launch(void) {
-    CUstream s;
-    begin();
+SCENARIO(objects_after_launch, "graph-again/objects-after-launch", begin) {
     CUdeviceptr p = par_alloc(4096);
-    SETUP(cuStreamCreate, (&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = par_stream();
     CUgraphExec exec = exec_of(graph_with(p, 1)), other = exec_of(graph_with(p, 10));
     CALL(cuGraphLaunch, "one", (exec, s));
     CALL(cuStreamSynchronize, "one", (s));
@@ -191,10 +182,9 @@ static CUgraph outer_with(CUdeviceptr p, int weight, CUgraphNode *node) {
     return outer;
 }
 
-static void embedded_objects(void) {
+SCENARIO(embedded_objects, "graph-again/embedded-objects", begin) {
     CUgraphNode node;
     CUgraphExecUpdateResultInfo info;
-    begin();
     CUdeviceptr p = par_alloc(4096);
     CUgraph outer = outer_with(p, 1, &node), other = outer_with(p, 10, &node);
     CUgraphExec exec = gb_instantiate(outer);
@@ -208,10 +198,9 @@ static void embedded_objects(void) {
     see_ended("exec-gone");
 }
 
-static void child_params_objects(void) {
+SCENARIO(child_params_objects, "graph-again/child-params-objects", begin) {
     CUgraphNode node;
     CUgraphNodeParams params;
-    begin();
     CUdeviceptr p = par_alloc(4096);
     CUgraph outer = outer_with(p, 1, &node), child = graph_with(p, 10), third = graph_with(p, 100);
     CUgraphExec exec = gb_instantiate(outer);
@@ -231,10 +220,9 @@ static void child_params_objects(void) {
 }
 
 /* The node's own embedded graph changes, not an executable's. */
-static void child_of_graph_objects(void) {
+SCENARIO(child_of_graph_objects, "graph-again/child-of-graph-objects", begin) {
     CUgraphNode node;
     CUgraphNodeParams params;
-    begin();
     CUdeviceptr p = par_alloc(4096);
     CUgraph outer = outer_with(p, 1, &node), child = graph_with(p, 10);
     memset(&params, 0, sizeof(params));
@@ -269,8 +257,7 @@ static CUgraph conditional(const char *cls, CUgraph graph, CUgraphConditionalHan
 }
 
 /* A graph with no handle of its own. */
-static void handle_of_other_graph(void) {
-    par_context();
+SCENARIO(handle_of_other_graph, "graph-again/handle-of-other-graph", par_context) {
     CUgraph graph = gb_graph(), other = gb_graph();
     CUgraphConditionalHandle theirs = condition(other);
     conditional("other-graphs-handle", graph, theirs);
@@ -279,8 +266,7 @@ static void handle_of_other_graph(void) {
 }
 
 /* What is the same of handles of two graphs, and what follows from it? */
-static void handle_numbers(void) {
-    par_context();
+SCENARIO(handle_numbers, "graph-again/handle-numbers", par_context) {
     CUgraph graph = gb_graph(), other = gb_graph();
     CUgraphConditionalHandle a = condition(graph), b = condition(other), c = condition(graph);
     CUgraphConditionalHandle d = condition(graph);
@@ -291,8 +277,7 @@ static void handle_numbers(void) {
     conditional("number-beyond", other, d);
 }
 
-static void handle_in_body(void) {
-    par_context();
+SCENARIO(handle_in_body, "graph-again/handle-in-body", par_context) {
     CUgraph graph = gb_graph(), other = gb_graph();
     CUgraphConditionalHandle first = condition(graph), second = condition(graph);
     CUgraph body = conditional("outer", graph, condition(graph));
@@ -308,10 +293,9 @@ static void handle_in_body(void) {
 }
 
 /* The embedded graph has handles of its own, or those of the graph around it? */
-static void handle_in_child(void) {
+SCENARIO(handle_in_child, "graph-again/handle-in-child", par_context) {
     CUgraphNode node;
     CUgraph embedded = NULL;
-    par_context();
     CUgraph graph = gb_graph(), child = gb_graph();
     CUgraphConditionalHandle outer = condition(graph);
     SETUP(cuGraphAddChildGraphNode, (&node, graph, NULL, 0, child));
@@ -321,18 +305,16 @@ static void handle_in_child(void) {
     conditional("of-original-in-child", embedded, condition(child));
 }
 
-static void handle_after_graph(void) {
-    par_context();
+SCENARIO(handle_after_graph, "graph-again/handle-after-graph", par_context) {
     CUgraph graph = gb_graph(), other = gb_graph();
     CUgraphConditionalHandle theirs = condition(other);
     SETUP(cuGraphDestroy, (other));
     conditional("graph-gone", graph, theirs);
 }
 
-static void handle_null_context(void) {
+SCENARIO(handle_null_context, "graph-again/handle-null-context", par_context) {
     CUgraphNode node;
     CUgraphNodeParams params = {0};
-    par_context();
     CUgraph graph = gb_graph();
     params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
     params.conditional.size = 1;
@@ -346,9 +328,8 @@ static void handle_null_context(void) {
 /* ---- Rows that had a second reason ----------------------------------------------------------- */
 
 /* graph_update/enabled#041 asked it of a host node, which cannot be switched off anyway. */
-static void enabled_without_context(void) {
+SCENARIO(enabled_without_context, "graph-again/enabled-without-context", par_context) {
     unsigned on;
-    par_context();
     CUdeviceptr p = par_alloc(4096);
     CUgraph graph = gb_graph();
     CUgraphNode node = gb_set_node(graph, NULL, p, 1, 64);
@@ -359,11 +340,9 @@ static void enabled_without_context(void) {
 }
 
 /* graph-more/poisoned#007 asked it with memory that no graph has allocated. */
-static void free_node_poisoned(void) {
+SCENARIO(free_node_poisoned, "graph-again/free-node-poisoned", par_context) {
     CUgraphNode node;
-    CUstream s;
-    par_context();
-    SETUP(cuStreamCreate, (&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = par_stream();
     CUgraph graph = gb_graph();
     CUdeviceptr address = 0, gone = par_mapped(PAR_2M);
     CUgraphNode alloc = gb_alloc_node(graph, NULL, 4096, &address);
@@ -376,11 +355,10 @@ static void free_node_poisoned(void) {
 }
 
 /* graph/works-no-context#004 had a NULL context in the parameters, too. */
-static void batch_without_context(void) {
+SCENARIO(batch_without_context, "graph-again/batch-without-context", par_context) {
     CUgraphNode node;
     CUstreamBatchMemOpParams write = {0};
     CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {0};
-    par_context();
     CUdeviceptr p = par_alloc(4096);
     CUgraph graph = gb_graph();
     write.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
@@ -397,10 +375,9 @@ static void batch_without_context(void) {
 }
 
 /* graph-more/nested#004 cloned a graph into which no conditional had come. */
-static void clone_with_conditional_child(void) {
+SCENARIO(clone_with_conditional_child, "graph-again/clone-with-conditional-child", par_context) {
     CUgraphNode node;
     CUgraph embedded = NULL, copy;
-    par_context();
     CUgraph graph = gb_graph(), child = gb_graph();
     SETUP(cuGraphAddChildGraphNode, (&node, graph, NULL, 0, child));
     SETUP(cuGraphChildGraphNodeGetGraph, (node, &embedded));
@@ -414,10 +391,9 @@ static void clone_with_conditional_child(void) {
 
 /* A conditional node of an executable: no scenario had asked for it by the function for any type.
  */
-static void exec_params_of_conditional(void) {
+SCENARIO(exec_params_of_conditional, "graph-again/exec-params-of-conditional", par_context) {
     CUgraphNode node;
     CUgraphNodeParams params = {0};
-    par_context();
     CUgraph graph = gb_graph();
     params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
     params.conditional.handle = condition(graph);
@@ -429,26 +405,3 @@ static void exec_params_of_conditional(void) {
     params.conditional.phGraph_out = NULL;
     CALL(cuGraphExecNodeSetParams, "conditional-null-graphs", (exec, node, &params));
 }
-
-PAR_SCENARIOS = {
-    {"graph-again/update-objects", update_objects, 0, 0},
-    {"graph-again/update-same-object", update_same_object, 0, 0},
-    {"graph-again/update-old-version", update_old_version, 0, 0},
-    {"graph-again/objects-after-launch", objects_after_launch, 0, 0},
-    {"graph-again/update-in-flight", update_in_flight, 0, 0},
-    {"graph-again/destroy-in-flight", destroy_in_flight, 0, 0},
-    {"graph-again/embedded-objects", embedded_objects, 0, 0},
-    {"graph-again/child-params-objects", child_params_objects, 0, 0},
-    {"graph-again/child-of-graph-objects", child_of_graph_objects, 0, 0},
-    {"graph-again/handle-of-other-graph", handle_of_other_graph, 0, 0},
-    {"graph-again/handle-numbers", handle_numbers, 0, 0},
-    {"graph-again/handle-in-body", handle_in_body, 0, 0},
-    {"graph-again/handle-in-child", handle_in_child, 0, 0},
-    {"graph-again/handle-after-graph", handle_after_graph, 0, 0},
-    {"graph-again/handle-null-context", handle_null_context, 0, 0},
-    {"graph-again/enabled-without-context", enabled_without_context, 0, 0},
-    {"graph-again/free-node-poisoned", free_node_poisoned, 0, 0},
-    {"graph-again/batch-without-context", batch_without_context, 0, 0},
-    {"graph-again/clone-with-conditional-child", clone_with_conditional_child, 0, 0},
-    {"graph-again/exec-params-of-conditional", exec_params_of_conditional, 0, 0},
-};

@@ -152,12 +152,10 @@ static unsigned long long vulkan_value(const other_side *side) {
 }
 #else
 static bool vulkan_semaphore(other_side *side) {
-    (void)side;
     return false;
 }
 
 static unsigned long long vulkan_value(const other_side *side) {
-    (void)side;
     return 0;
 }
 #endif
@@ -211,10 +209,9 @@ static CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS wait_of(uint64_t value) {
 }
 
 /* Waits come after what they wait for: nothing here can hang. */
-static void timeline(void) {
+SCENARIO(timeline, "graphics/timeline", par_context) {
     other_side side;
     CUexternalSemaphore t;
-    par_context();
     CUstream s = par_stream();
     if (!make(&side, true)) {
         return;
@@ -242,10 +239,9 @@ static void timeline(void) {
     CALL(cuDestroyExternalSemaphore, "timeline", (t));
 }
 
-static void binary(void) {
+SCENARIO(binary, "graphics/binary", par_context) {
     other_side side;
     CUexternalSemaphore b;
-    par_context();
     CUstream s = par_stream();
     if (!make(&side, false)) {
         return;
@@ -263,13 +259,11 @@ static void binary(void) {
     CALL(cuDestroyExternalSemaphore, "binary", (b));
 }
 
-static void nodes(void) {
+SCENARIO(nodes, "graphics/nodes", par_context) {
     other_side side;
     CUexternalSemaphore t;
-    CUgraph graph;
     CUgraphExec exec;
     CUgraphNode set, get;
-    par_context();
     if (!make(&side, true)) {
         return;
     }
@@ -281,7 +275,7 @@ static void nodes(void) {
     }
     CUDA_EXT_SEM_SIGNAL_NODE_PARAMS signal = {&t, &one, 1};
     CUDA_EXT_SEM_WAIT_NODE_PARAMS wait = {&t, &for_one, 1};
-    SETUP(cuGraphCreate, (&graph, 0));
+    CUgraph graph = par_graph();
     CALLO(cuGraphAddExternalSemaphoresSignalNode, "timeline", (&set, graph, NULL, 0, &signal),
           OUT_C(set));
     CALLO(cuGraphAddExternalSemaphoresWaitNode, "timeline", (&get, graph, &set, 1, &wait),
@@ -306,9 +300,3 @@ static void nodes(void) {
     CALL(cuGraphExecDestroy, "semaphores", (exec));
     CALL(cuDestroyExternalSemaphore, "of-nodes", (t));
 }
-
-PAR_SCENARIOS = {
-    {"graphics/timeline", timeline, 0, 0},
-    {"graphics/binary", binary, 0, 0},
-    {"graphics/nodes", nodes, 0, 0},
-};

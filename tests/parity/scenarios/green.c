@@ -33,9 +33,8 @@ static CUgreenCtx green_of(unsigned least) {
     return green;
 }
 
-static void resources(void) {
+SCENARIO(resources, "green/resources", par_init) {
     CUdevResource r;
-    par_init();
     for (int type = -1; type <= 4; type++) {
         memset(&r, 0, sizeof r);
         par_note("type=%d", type);
@@ -71,11 +70,10 @@ static void split_one(const char *cls, unsigned wanted, unsigned flags, unsigned
     see_resource(&rest);
 }
 
-static void splits(void) {
+SCENARIO(splits, "green/splits", par_context) {
     static const unsigned least[] = {0,  1,  2,  4,   7,   8,   9,   15,  16,  17,
                                      32, 64, 66, 100, 128, 131, 132, 133, 1000};
     static const unsigned wanted[] = {0, 1, 2, 3, 8, 16, 33, 66};
-    par_context();
     for (unsigned f = 0; f <= 4; f++)
         for (unsigned i = 0; i < sizeof least / sizeof least[0]; i++)
             split_one("least", 1, f, least[i]);
@@ -85,12 +83,10 @@ static void splits(void) {
                 split_one("groups", wanted[i], f, l);
 }
 
-static void split_bad(void) {
+SCENARIO(split_bad, "green/split-bad", par_context) {
     CUdevResource all, part[GROUPS], rest, bad;
-    unsigned groups;
-    par_context();
     all = whole();
-    groups = 0;
+    unsigned groups = 0;
     CALLO(cuDevSmResourceSplitByCount, "only-count", (NULL, &groups, &all, &rest, 0, 8),
           IO_U(groups));
     groups = 4;
@@ -120,11 +116,10 @@ static void split_bad(void) {
     see_resource(&rest);
 }
 
-static void descriptions(void) {
+SCENARIO(descriptions, "green/descriptions", par_context) {
     CUdevResource all, part[2], rest, bad;
     CUdevResourceDesc desc;
     unsigned groups = 2;
-    par_context();
     all = whole();
     CALLO(cuDevResourceGenerateDesc, "whole", (&desc, &all, 1), OUT_C(desc));
     SETUP(cuDevSmResourceSplitByCount, (part, &groups, &all, &rest, 0, 16));
@@ -140,14 +135,13 @@ static void descriptions(void) {
     CALLO(cuDevResourceGenerateDesc, "twice", (&desc, twice, 2), OUT_C(desc));
 }
 
-static void life(void) {
+SCENARIO(life, "green/life", par_context) {
     CUgreenCtx green, other;
     CUcontext ctx, again, current;
     unsigned long long id, id_of_other, ctx_id;
     CUdevResource r;
     CUdevice device;
     unsigned flags, version;
-    par_context();
     CUdevResourceDesc desc = description(16);
     CALLO(cuGreenCtxCreate, "ok", (&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM), OUT_H(green));
     CALLO(cuGreenCtxCreate, "same-description", (&other, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM),
@@ -178,12 +172,11 @@ static void life(void) {
     CALL(cuGreenCtxDestroy, "ok", (other));
 }
 
-static void bad(void) {
+SCENARIO(bad, "green/bad", par_context) {
     CUgreenCtx green;
     CUcontext ctx;
     CUdevResource r;
     unsigned long long id;
-    par_context();
     CUdevResourceDesc desc = description(16);
     for (unsigned flags = 0; flags <= 4; flags++) {
         par_note("flags=%u", flags);
@@ -205,14 +198,13 @@ static void bad(void) {
     CALL(cuGreenCtxDestroy, "null", (NULL));
 }
 
-static void streams(void) {
+SCENARIO(streams, "green/streams", par_context) {
     static const unsigned flags[] = {0, 1, 2, 3};
     CUstream stream, plain;
     CUcontext ctx, of_stream;
     CUgreenCtx got;
     int priority;
     unsigned got_flags;
-    par_context();
     CUgreenCtx green = green_of(16);
     SETUP(cuCtxFromGreenCtx, (&ctx, green));
     NAME(ctx);
@@ -256,13 +248,11 @@ static void streams(void) {
     CALL(cuStreamDestroy_v2, "green-destroyed", (stream));
 }
 
-static void events(void) {
-    CUevent event, timed;
+SCENARIO(events, "green/events", par_context) {
     CUstream stream;
-    par_context();
     CUgreenCtx green = green_of(16);
-    SETUP(cuEventCreate, (&event, CU_EVENT_DISABLE_TIMING));
-    SETUP(cuEventCreate, (&timed, CU_EVENT_DEFAULT));
+    CUevent event = par_event(CU_EVENT_DISABLE_TIMING);
+    CUevent timed = par_event(CU_EVENT_DEFAULT);
     SETUP(cuGreenCtxStreamCreate, (&stream, green, CU_STREAM_NON_BLOCKING, 0));
     CALL(cuGreenCtxRecordEvent, "idle", (green, event));
     CALL(cuEventQuery, "idle", (event));
@@ -280,14 +270,13 @@ static void events(void) {
     CALL(cuGreenCtxWaitEvent, "null-green", (NULL, event));
 }
 
-static void without_context(void) {
+SCENARIO(without_context, "green/without-context", par_init) {
     CUgreenCtx green;
     CUcontext ctx;
     unsigned flags;
     int active;
     CUdevResource part, rest;
     unsigned groups = 1;
-    par_init();
     CUdevResource all = whole();
     CALLO(cuDevSmResourceSplitByCount, "no-context", (&part, &groups, &all, &rest, 0, 16),
           IO_U(groups));
@@ -303,11 +292,10 @@ static void without_context(void) {
           OUT_I(active));
 }
 
-static void affinity(void) {
+SCENARIO(affinity, "green/affinity", par_init) {
     static const unsigned counts[] = {0, 1, 2, 8, 66, 131, 132, 133, 1000};
     CUcontext ctx;
     int supported;
-    par_init();
     for (int type = -1; type <= 2; type++) {
         par_note("type=%d", type);
         CALLO(cuDeviceGetExecAffinitySupport, "type", (&supported, (CUexecAffinityType)type, 0),
@@ -330,16 +318,3 @@ static void affinity(void) {
     CUctxCreateParams params = {two, 1, NULL};
     CALLO(cuCtxCreate_v4, "affinity", (&ctx, &params, 0, 0), OUT_C(ctx));
 }
-
-PAR_SCENARIOS = {
-    {"green/resources", resources, 0, 0},
-    {"green/splits", splits, 0, 0},
-    {"green/split-bad", split_bad, 0, 0},
-    {"green/descriptions", descriptions, 0, 0},
-    {"green/life", life, 0, 0},
-    {"green/bad", bad, 0, 0},
-    {"green/streams", streams, 0, 0},
-    {"green/events", events, 0, 0},
-    {"green/without-context", without_context, 0, 0},
-    {"green/affinity", affinity, 0, 0},
-};

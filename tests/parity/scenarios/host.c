@@ -14,11 +14,10 @@ static char *pages(size_t size) {
     return p;
 }
 
-static void allocate_flags(void) {
+SCENARIO(allocate_flags, "host/allocate-flags", par_context) {
     void *p;
     CUdeviceptr d;
     unsigned got;
-    par_context();
     for (unsigned flags = 0; flags <= 16; flags++) {
         par_note("flags=%u", flags);
         CALLO(cuMemHostAlloc, flags < 8 ? "flags" : "bad-flags", (&p, 4096, flags), OUT_R(p, 4096));
@@ -35,9 +34,8 @@ static void allocate_flags(void) {
     CALLO(cuMemHostAlloc, "bad-flags", (&p, 4096, ~0u), OUT_P(p));
 }
 
-static void allocate_sizes(void) {
+SCENARIO(allocate_sizes, "host/allocate-sizes", par_context) {
     void *p;
-    par_context();
     CALLO(cuMemHostAlloc, "zero-size", (&p, 0, 0), OUT_P(p));
     CALLO(cuMemAllocHost_v2, "zero-size", (&p, 0), OUT_P(p));
     CALL(cuMemHostAlloc, "null-out", (NULL, 4096, 0));
@@ -54,14 +52,11 @@ static void allocate_sizes(void) {
     CALLO(cuMemHostAlloc, "too-large", (&p, ~(size_t)0, 0), OUT_P(p));
 }
 
-static void frees(void) {
-    char *p, *q, *plain;
-    CUdeviceptr d;
-    par_context();
-    p = par_pinned(8192);
-    q = par_pinned(8192);
-    plain = pages(4096);
-    d = par_alloc(4096);
+SCENARIO(frees, "host/frees", par_context) {
+    char *p = par_pinned(8192);
+    char *q = par_pinned(8192);
+    char *plain = pages(4096);
+    CUdeviceptr d = par_alloc(4096);
     CALL(cuMemFreeHost, "null", (NULL));
     CALL(cuMemFreeHost, "interior", (p + 8));
     CALL(cuMemFreeHost, "interior-page", (p + 4096));
@@ -75,11 +70,10 @@ static void frees(void) {
     CALL(cuMemFreeHost, "registered", (plain));
 }
 
-static void without_context(void) {
+SCENARIO(without_context, "host/without-context", par_init) {
     void *p;
     unsigned flags;
     char *plain = pages(4096);
-    par_init();
     CALLO(cuMemHostAlloc, "no-context", (&p, 4096, 0), OUT_P(p));
     CALLO(cuMemAllocHost_v2, "no-context", (&p, 4096), OUT_P(p));
     CALL(cuMemFreeHost, "no-context", (plain));
@@ -89,26 +83,21 @@ static void without_context(void) {
     CALLO(cuMemHostGetFlags, "no-context", (&flags, plain), OUT_U(flags));
 }
 
-static void free_without_context(void) {
-    void *p, *q;
-    CUcontext other;
-    par_context();
-    p = par_pinned(4096);
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
-    q = par_pinned(4096);
+SCENARIO(free_without_context, "host/free-without-context", par_context) {
+    void *p = par_pinned(4096);
+    CUcontext other = par_new_context();
+    void *q = par_pinned(4096);
     CALL(cuMemFreeHost, "foreign-ctx", (p));
     SETUP(cuCtxDestroy_v2, (other));
     CALL(cuCtxGetDevice, "no-context", (NULL));
     CALL(cuMemFreeHost, "destroyed-ctx", (q));
 }
 
-static void device_pointer(void) {
-    char *p;
+SCENARIO(device_pointer, "host/device-pointer", par_context) {
     CUdeviceptr d;
     CUdeviceptr_v1 d32;
     int on_stack;
-    par_context();
-    p = par_pinned(8192);
+    char *p = par_pinned(8192);
     NAME_R(p, 8192);
     CALLO(cuMemHostGetDevicePointer_v2, "ok", (&d, p, 0), OUT_P(d));
     CALLO(cuMemHostGetDevicePointer_v2, "interior", (&d, p + 100, 0), OUT_P(d));
@@ -122,10 +111,9 @@ static void device_pointer(void) {
     CALLO(cuMemHostGetDevicePointer_v2, "freed", (&d, p, 0), OUT_C(d));
 }
 
-static void flags_of(void) {
+SCENARIO(flags_of, "host/flags-of", par_context) {
     char *p, *plain = pages(8192);
     unsigned flags;
-    par_context();
     p = par_pinned(8192);
     CALLO(cuMemHostGetFlags, "interior", (&flags, p + 100), OUT_U(flags));
     CALL(cuMemHostGetFlags, "null-out", (NULL, p));
@@ -139,7 +127,7 @@ static void flags_of(void) {
           OUT_U(flags));
 }
 
-static void register_flags(void) {
+SCENARIO(register_flags, "host/register-flags") {
     char *p = pages(8192);
     CUdeviceptr d;
     unsigned got;
@@ -161,11 +149,10 @@ static void register_flags(void) {
     CALL(cuMemHostRegister_v2, "io-memory-on-pages", (p, 8192, CU_MEMHOSTREGISTER_IOMEMORY));
 }
 
-static void register_ranges(void) {
+SCENARIO(register_ranges, "host/register-ranges", par_context) {
     char *p = pages(16 * 4096);
     CUdeviceptr d, base;
     size_t size;
-    par_context();
     NAME_R(p, 16 * 4096);
     CALL(cuMemHostRegister_v2, "null", (NULL, 4096, 0));
     CALL(cuMemHostRegister_v2, "zero-size", (p, 0, 0));
@@ -193,14 +180,12 @@ static void register_ranges(void) {
     CALL(cuMemHostUnregister, "first-neighbour", (p + 8192));
 }
 
-static void register_kinds(void) {
+SCENARIO(register_kinds, "host/register-kinds", par_context) {
     static const char constant[8192] = "in the program's read-only data";
     char *read_only = pages(4096);
     char *heap = malloc(100);
-    char *pinned;
-    par_context();
     mprotect(read_only, 4096, PROT_READ);
-    pinned = par_pinned(4096);
+    char *pinned = par_pinned(4096);
     CALL(cuMemHostRegister_v2, "heap", (heap, 100, 0));
     CALL(cuMemHostUnregister, "heap", (heap));
     CALL(cuMemHostRegister_v2, "read-only-pages", (read_only, 4096, 0));
@@ -213,10 +198,9 @@ static void register_kinds(void) {
     free(heap);
 }
 
-static void unmapped_while_registered(void) {
+SCENARIO(unmapped_while_registered, "host/unmapped-while-registered", par_context) {
     char *p = pages(8192);
     CUdeviceptr d;
-    par_context();
     NAME_R(p, 8192);
     SETUP(cuMemHostRegister_v2, (p, 8192, 0));
     munmap(p, 8192);
@@ -249,13 +233,11 @@ static void see_in_child(const char *what, void *memory) {
     par_see(what, "child-reads %d parent-sees %d", WEXITSTATUS(status), *p);
 }
 
-static void forked_child(void) {
+SCENARIO(forked_child, "host/forked-child", par_context) {
     const CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                   .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
-    CUmemoryPool pool;
     CUdeviceptr block;
     void *p;
-    par_context();
     SETUP(cuMemHostAlloc, (&p, 4096, 0));
     see_in_child("allocated", p);
     SETUP(cuMemHostAlloc, (&p, 4096, CU_MEMHOSTALLOC_WRITECOMBINED));
@@ -263,23 +245,8 @@ static void forked_child(void) {
     p = pages(4096);
     SETUP(cuMemHostRegister_v2, (p, 4096, 0));
     see_in_child("registered", p);
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     SETUP(cuMemAllocFromPoolAsync, (&block, 4096, pool, NULL));
     SETUP(cuStreamSynchronize, (NULL));
     see_in_child("pool", (void *)(uintptr_t)block);
 }
-
-PAR_SCENARIOS = {
-    {"host/allocate-flags", allocate_flags, 0, 0},
-    {"host/allocate-sizes", allocate_sizes, 0, 0},
-    {"host/frees", frees, 0, 0},
-    {"host/without-context", without_context, 0, 0},
-    {"host/free-without-context", free_without_context, 0, 0},
-    {"host/device-pointer", device_pointer, 0, 0},
-    {"host/flags-of", flags_of, 0, 0},
-    {"host/register-flags", register_flags, 0, 0},
-    {"host/register-ranges", register_ranges, 0, 0},
-    {"host/register-kinds", register_kinds, 0, 0},
-    {"host/unmapped-while-registered", unmapped_while_registered, 0, 0},
-    {"host/forked-child", forked_child, 0, 0},
-};

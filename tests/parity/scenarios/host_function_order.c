@@ -19,7 +19,6 @@ static atomic_int entered, left;
 static atomic_bool met;
 
 static void CUDAAPI meet(void *unused) {
-    (void)unused;
     bool first = atomic_fetch_add(&entered, 1) == 0;
     for (int i = 0; first && i < 200 && atomic_load(&entered) < 2; i++) {
         pause_for(MILLISECOND);
@@ -31,7 +30,6 @@ static void CUDAAPI meet(void *unused) {
 }
 
 static void CUDAAPI meet_called_back(CUstream stream, CUresult status, void *user) {
-    (void)stream, (void)status;
     meet(user);
 }
 
@@ -54,8 +52,7 @@ static CUstream blocking_stream(void) {
     return stream;
 }
 
-static void streams(void) {
-    par_context();
+SCENARIO(streams, "near-host-function/streams", par_context) {
     CUstream a = par_stream(), b = par_stream();
     CALL(cuLaunchHostFunc, "first", (a, meet, NULL));
     CALL(cuLaunchHostFunc, "second", (b, meet, NULL));
@@ -78,11 +75,9 @@ static void streams(void) {
     SETUP(cuCtxSynchronize, ());
 }
 
-static void contexts(void) {
-    CUcontext other;
-    par_context();
+SCENARIO(contexts, "near-host-function/contexts", par_context) {
     CUstream a = par_stream();
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    par_new_context();
     CUstream b = par_stream();
     CALL(cuLaunchHostFunc, "primary", (a, meet, NULL));
     CALL(cuLaunchHostFunc, "created", (b, meet, NULL));
@@ -91,10 +86,9 @@ static void contexts(void) {
     SETUP(cuStreamSynchronize, (b));
 }
 
-static void devices(void) {
+SCENARIO(devices, "near-host-function/devices", par_context) {
     CUcontext other;
     int count = 0;
-    par_context();
     SETUP(cuDeviceGetCount, (&count));
     if (count < 2) {
         return;
@@ -110,13 +104,12 @@ static void devices(void) {
     SETUP(cuStreamSynchronize, (b));
 }
 
-static void green(void) {
+SCENARIO(green, "near-host-function/green", par_context) {
     CUdevResource all, part, rest;
     CUdevResourceDesc desc = NULL;
     CUgreenCtx made[2];
     CUstream streams[3];
     unsigned groups = 1;
-    par_context();
     streams[0] = par_stream();
     SETUP(cuDeviceGetDevResource, (0, &all, CU_DEV_RESOURCE_TYPE_SM));
     SETUP(cuDevSmResourceSplitByCount, (&part, &groups, &all, &rest, 0, 8));
@@ -137,10 +130,9 @@ static void green(void) {
 /* A graph with `count` host nodes that depend on nothing. */
 static CUgraphExec graph_of(int count) {
     CUDA_HOST_NODE_PARAMS params = {meet, NULL};
-    CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec = NULL;
-    SETUP(cuGraphCreate, (&graph, 0));
+    CUgraph graph = par_graph();
     for (int i = 0; i < count; i++) {
         SETUP(cuGraphAddHostNode, (&node, graph, NULL, 0, &params));
     }
@@ -148,8 +140,7 @@ static CUgraphExec graph_of(int count) {
     return exec;
 }
 
-static void graphs(void) {
-    par_context();
+SCENARIO(graphs, "near-host-function/graph", par_context) {
     CUstream a = par_stream(), b = par_stream();
     CUgraphExec one = graph_of(1), another = graph_of(1), two = graph_of(2);
     CALL(cuGraphLaunch, "branches", (two, a));
@@ -173,7 +164,6 @@ static atomic_int calls;
 static int order[16];
 
 static void CUDAAPI stay(void *unused) {
-    (void)unused;
     atomic_store(&staying, true);
     while (!atomic_load(&may_go)) {
         pause_for(MILLISECOND / 10);
@@ -204,12 +194,10 @@ static void see_order(void) {
 static int tags[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 
 /* What the others say while they wait for their turn. */
-static void waits(void) {
-    CUevent e;
-    par_context();
+SCENARIO(waits, "near-host-function/waits", par_context) {
     CUstream held = par_stream(), other = par_stream(), busy = par_stream();
     CUdeviceptr d = par_alloc(4096);
-    SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
+    CUevent e = par_event(CU_EVENT_DISABLE_TIMING);
     stay_in(held);
     SETUP(cuLaunchHostFunc, (other, note, &tags[1]));
     SETUP(cuEventRecord, (e, other));
@@ -231,9 +219,8 @@ static void waits(void) {
 }
 
 /* Launched in this order, two in each stream, the last stream of the highest priority. */
-static void turns(void) {
+SCENARIO(turns, "near-host-function/order", par_context) {
     CUstream s[3];
-    par_context();
     CUstream held = par_stream();
     for (int i = 0; i < 3; i++) {
         SETUP(cuStreamCreateWithPriority, (&s[i], CU_STREAM_NON_BLOCKING, -i));
@@ -249,8 +236,7 @@ static void turns(void) {
 }
 
 /* Many in one stream, then one in another: does that one wait for all of them? */
-static void turns_of_many(void) {
-    par_context();
+SCENARIO(turns_of_many, "near-host-function/order-of-many", par_context) {
     CUstream held = par_stream(), many = par_stream(), one = par_stream();
     stay_in(held);
     for (int i = 1; i < 8; i++) {
@@ -262,14 +248,3 @@ static void turns_of_many(void) {
     SETUP(cuCtxSynchronize, ());
     see_order();
 }
-
-PAR_SCENARIOS = {
-    {"near-host-function/streams", streams, 0, 0},
-    {"near-host-function/contexts", contexts, 0, 0},
-    {"near-host-function/devices", devices, 0, 0},
-    {"near-host-function/green", green, 0, 0},
-    {"near-host-function/graph", graphs, 0, 0},
-    {"near-host-function/waits", waits, 0, 0},
-    {"near-host-function/order", turns, 0, 0},
-    {"near-host-function/order-of-many", turns_of_many, 0, 0},
-};

@@ -34,7 +34,7 @@ static void load_all(const text *texts, size_t count) {
 #define LOAD_ALL(texts) load_all(texts, sizeof(texts) / sizeof((texts)[0]))
 
 /* What is an image at all, and what its first directives may be. */
-static void text_heads(void) {
+SCENARIO(text_heads, "image/text-heads") {
     static const char elf_magic[64] = "\177ELF"; /* whose header is read, whatever it says */
     static const text texts[] = {
         {"empty", ""},
@@ -77,7 +77,7 @@ static void text_heads(void) {
     LOAD_ALL(texts);
 }
 
-static void text_versions(void) {
+SCENARIO(text_versions, "image/text-versions") {
     static const char *const versions[] = {"0.0", "1.0", "1.4", "2.0", "2.3",  "3.0",  "6.0",
                                            "7.7", "7.8", "7.9", "8.0", "8.00", "8.08", "8.8",
                                            "8.9", "9.0", "9.1", "9.2", "9.9",  "10.0", "99.9",
@@ -95,7 +95,7 @@ static void text_versions(void) {
     load("version-99-and-target", ".version 99.0\n.target sm_999\n.address_size 64\n" ENTRY);
 }
 
-static void text_targets(void) {
+SCENARIO(text_targets, "image/text-targets") {
     static const char *const targets[] = {"sm_10",
                                           "sm_20",
                                           "sm_30",
@@ -148,7 +148,7 @@ static void text_targets(void) {
     load("sm-100-in-8.0", ".version 8.0\n.target sm_100\n.address_size 64\n" ENTRY);
 }
 
-static void text_syntax(void) {
+SCENARIO(text_syntax, "image/text-syntax") {
     static const text texts[] = {
         {"words-after-head", HEAD "some words\n"},
         {"open-body", HEAD ".visible .entry k() { ret;"},
@@ -202,7 +202,7 @@ static void text_syntax(void) {
     LOAD_ALL(texts);
 }
 
-static void text_parameters(void) {
+SCENARIO(text_parameters, "image/text-parameters") {
     static const text texts[] = {
         {"parameter-without-type", HEAD ".visible .entry k(.param p) { ret; }\n"},
         {"parameter-without-space", HEAD ".visible .entry k(.u32 p) { ret; }\n"},
@@ -235,7 +235,7 @@ static void text_parameters(void) {
     LOAD_ALL(texts);
 }
 
-static void text_limits(void) {
+SCENARIO(text_limits, "image/text-limits") {
     static const text texts[] = {
         {"maxntid-0", HEAD ".visible .entry k() .maxntid 0 { ret; }\n"},
         {"maxntid-1024", HEAD ".visible .entry k() .maxntid 1024 { ret; }\n"},
@@ -279,7 +279,7 @@ static void text_limits(void) {
     LOAD_ALL(texts);
 }
 
-static void text_variables(void) {
+SCENARIO(text_variables, "image/text-variables") {
     static const text texts[] = {
         {"global", HEAD ".visible .global .u32 x;\n"},
         {"global-zero-array", HEAD ".visible .global .u32 x[0];\n" ENTRY},
@@ -362,13 +362,10 @@ static void text_variables(void) {
          "  .param .align 64 .b8 i[1], .param .u64 .ptr .global .align 256 j, .param .f16 l,\n"    \
          "  .param .b64 m[2])\n{ ret; }\n"
 
-static void parameters_seen(void) {
-    CUmodule module;
-    CUfunction function;
+SCENARIO(parameters_seen, "image/parameters-seen", par_context) {
     size_t offset, size;
-    par_context();
-    SETUP(cuModuleLoadData, (&module, ODD));
-    SETUP(cuModuleGetFunction, (&function, module, "odd"));
+    CUmodule module = par_module(ODD);
+    CUfunction function = par_function(module, "odd");
     for (size_t i = 0; i < 14; i++) {
         par_note("%zu", i);
         CALLO(cuFuncGetParamInfo, "odd", (function, i, &offset, &size), OUT_U(offset), OUT_U(size));
@@ -387,11 +384,9 @@ static void attributes_of(const char *name, const char *image) {
         CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET,
         CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
     };
-    CUmodule module;
-    CUfunction function;
     int value;
-    SETUP(cuModuleLoadData, (&module, image));
-    SETUP(cuModuleGetFunction, (&function, module, "k"));
+    CUmodule module = par_module(image);
+    CUfunction function = par_function(module, "k");
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
         par_note("%d", (int)asked[i]);
         CALLO(cuFuncGetAttribute, name, (&value, asked[i], function), OUT_I(value));
@@ -399,7 +394,7 @@ static void attributes_of(const char *name, const char *image) {
     SETUP(cuModuleUnload, (module));
 }
 
-static void attributes_seen(void) {
+SCENARIO(attributes_seen, "image/attributes-seen", par_context) {
     static const text texts[] = {
         {"plain", HEAD ENTRY},
         {"version-7.8-target-80", ".version 7.8\n.target sm_80\n.address_size 64\n" ENTRY},
@@ -429,7 +424,6 @@ static void attributes_seen(void) {
          HEAD ".visible .entry k() .explicitcluster .reqnctapercluster 2 { ret; }\n"},
         {"cluster-explicit-alone", HEAD ".visible .entry k() .explicitcluster { ret; }\n"},
     };
-    par_context();
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         attributes_of(texts[i].name, texts[i].image);
 }
@@ -454,14 +448,13 @@ static void attributes_seen(void) {
          ".common .global .u32 cm;\n" ENTRY
 
 /* Which variables are found, how long they are, and what is in them. */
-static void variables_seen(void) {
+SCENARIO(variables_seen, "image/variables-seen") {
     static const char *const names[] = {"a", "hidden", "w", "c",  "hidden_c", "s",      "f",
                                         "d", "n",      "v", "m",  "x",        "e",      "big",
                                         "p", "pc",     "k", "cm", "",         "nothing"};
-    CUmodule module;
     unsigned char bytes[32];
     par_context();
-    SETUP(cuModuleLoadData, (&module, VARIABLES));
+    CUmodule module = par_module(VARIABLES);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         CUdeviceptr at = 0;
         size_t size = 0;
@@ -480,13 +473,11 @@ static void variables_seen(void) {
 }
 
 /* The words of p and pc against the addresses that the driver gives out. */
-static void addresses_seen(void) {
-    CUmodule module;
+SCENARIO(addresses_seen, "image/addresses-seen", par_context) {
     CUdeviceptr a, f, c, p, pc;
     size_t size;
     uint64_t words[4], word;
-    par_context();
-    SETUP(cuModuleLoadData, (&module, VARIABLES));
+    CUmodule module = par_module(VARIABLES);
     SETUP(cuModuleGetGlobal_v2, (&a, &size, module, "a"));
     SETUP(cuModuleGetGlobal_v2, (&f, &size, module, "f"));
     SETUP(cuModuleGetGlobal_v2, (&c, &size, module, "c"));
@@ -529,9 +520,8 @@ static void load_logged(const char *name, const void *image, char *error, size_t
         SETUP(cuModuleUnload, (module));
 }
 
-static void logs(void) {
+SCENARIO(logs, "image/logs", par_context) {
     char error[2000];
-    par_context();
     load_logged("log-good", HEAD ENTRY, error, sizeof(error));
     load_logged("log-syntax", HEAD "some words\n", error, sizeof(error));
     par_see("says", "line %s", strstr(error, "line 4") ? "4" : "no");
@@ -610,10 +600,9 @@ static void load_wrapped(const char *name, const fat *data) {
     load(name, &wrapper);
 }
 
-static void fatbin_shapes(void) {
+SCENARIO(fatbin_shapes, "image/fatbin-shapes", par_context) {
     fat *f = fat_new();
     fat_wrapper wrapper = {0x466243b1, 1, f, NULL};
-    par_context();
     load("fat-empty", f);
     load_wrapped("fat-wrapped-empty", f);
     fat_add(f, TEXT_FOR("90", "k"), 90);
@@ -643,11 +632,10 @@ static void fatbin_shapes(void) {
 }
 
 /* Each changes one thing of a good entry. */
-static void fatbin_entries(void) {
+SCENARIO(fatbin_entries, "image/fatbin-entries", par_context) {
     fat *f = fat_new();
     fat_entry *entry = fat_add(f, TEXT_FOR("90", "k"), 90);
     const fat_entry good = *entry;
-    par_context();
     entry->architecture = 100;
     load("entry-says-100", f);
     entry->architecture = 80;
@@ -684,9 +672,8 @@ static void fatbin_entries(void) {
     load("entry-zstd-of-text", f);
 }
 
-static void fatbin_choice(void) {
+SCENARIO(fatbin_choice, "image/fatbin-choice", par_context) {
     fat *f = fat_new();
-    par_context();
     fat_add(f, TEXT_FOR("80", "a") TEXT_FOR("80", "b"), 80);
     fat_add(f, TEXT_FOR("80", "a"), 80);
     load("two-same-first-broken", f);
@@ -728,9 +715,8 @@ static unsigned char *cubin_made(size_t *size) {
     return copy;
 }
 
-static void linked(void) {
+SCENARIO(linked, "image/linked", par_context) {
     size_t size = 0;
-    par_context();
     unsigned char *cubin = cubin_made(&size);
     load("linked", cubin);
     cubin[0] ^= 1;
@@ -755,39 +741,39 @@ static void elf_byte(const char *name, size_t at, unsigned char value) {
     free(cubin);
 }
 
-static void elf_class(void) {
+SCENARIO(elf_class, "image/elf-class") {
     elf_byte("elf-class-32", 4, 1);
 }
 
-static void elf_order(void) {
+SCENARIO(elf_order, "image/elf-order") {
     elf_byte("elf-big-endian", 5, 2);
 }
 
-static void elf_system(void) {
+SCENARIO(elf_system, "image/elf-system") {
     elf_byte("elf-system-0", 7, 0);
 }
 
-static void elf_system_version(void) {
+SCENARIO(elf_system_version, "image/elf-system-version") {
     elf_byte("elf-system-version-99", 8, 99);
 }
 
-static void elf_machine(void) {
+SCENARIO(elf_machine, "image/elf-machine") {
     elf_byte("elf-machine-62", 18, 62);
 }
 
-static void elf_type(void) {
+SCENARIO(elf_type, "image/elf-type") {
     elf_byte("elf-type-1", 16, 1);
 }
 
-static void elf_flags_low(void) {
+SCENARIO(elf_flags_low, "image/elf-flags-low") {
     elf_byte("elf-flags-low-100", 48, 100);
 }
 
-static void elf_flags_second(void) {
+SCENARIO(elf_flags_second, "image/elf-flags-second") {
     elf_byte("elf-flags-second-100", 49, 100);
 }
 
-static void elf_sections(void) {
+SCENARIO(elf_sections, "image/elf-sections") {
     elf_byte("elf-no-sections", 60, 0);
 }
 
@@ -795,7 +781,7 @@ static void elf_sections(void) {
 
 #define BODY(text) HEAD ".global .u64 g;\n.visible .entry k() { " text " ret; }\n"
 
-static void text_more(void) {
+SCENARIO(text_more, "image/text-more") {
     static const text texts[] = {
         {"comment-not-ascii", HEAD "// caf\xc3\xa9\n" ENTRY},
         {"string-not-ascii", HEAD ".visible .entry k() { .pragma \"caf\xc3\xa9\"; ret; }\n"},
@@ -836,11 +822,10 @@ static void text_more(void) {
     LOAD_ALL(texts);
 }
 
-static void wrapped_library(void) {
+SCENARIO(wrapped_library, "image/wrapped-library", par_context) {
     fat *f = fat_new();
     fat_wrapper wrapper = {0x466243b1, 1, f, NULL};
     CUlibrary library = NULL;
-    par_context();
     fat_add(f, TEXT_FOR("90", "k"), 90);
     CALLO(cuLibraryLoadData, "wrapped", (&library, &wrapper, NULL, NULL, 0, NULL, NULL, 0),
           OUT_C(library));
@@ -851,33 +836,3 @@ static void wrapped_library(void) {
     CALLO(cuLibraryLoadData, "wrapped-null", (&library, &wrapper, NULL, NULL, 0, NULL, NULL, 0),
           OUT_C(library));
 }
-
-PAR_SCENARIOS = {
-    {"image/text-heads", text_heads, 0, 0},
-    {"image/text-versions", text_versions, 0, 0},
-    {"image/text-targets", text_targets, 0, 0},
-    {"image/text-syntax", text_syntax, 0, 0},
-    {"image/text-parameters", text_parameters, 0, 0},
-    {"image/text-limits", text_limits, 0, 0},
-    {"image/text-variables", text_variables, 0, 0},
-    {"image/parameters-seen", parameters_seen, 0, 0},
-    {"image/attributes-seen", attributes_seen, 0, 0},
-    {"image/variables-seen", variables_seen, 0, 0},
-    {"image/addresses-seen", addresses_seen, 0, 0},
-    {"image/logs", logs, 0, 0},
-    {"image/fatbin-shapes", fatbin_shapes, 0, 0},
-    {"image/fatbin-entries", fatbin_entries, 0, 0},
-    {"image/fatbin-choice", fatbin_choice, 0, 0},
-    {"image/linked", linked, 0, 0},
-    {"image/elf-class", elf_class, 0, 0},
-    {"image/elf-order", elf_order, 0, 0},
-    {"image/elf-system", elf_system, 0, 0},
-    {"image/elf-system-version", elf_system_version, 0, 0},
-    {"image/elf-machine", elf_machine, 0, 0},
-    {"image/elf-type", elf_type, 0, 0},
-    {"image/elf-flags-low", elf_flags_low, 0, 0},
-    {"image/elf-flags-second", elf_flags_second, 0, 0},
-    {"image/elf-sections", elf_sections, 0, 0},
-    {"image/text-more", text_more, 0, 0},
-    {"image/wrapped-library", wrapped_library, 0, 0},
-};

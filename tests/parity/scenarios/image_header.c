@@ -132,23 +132,17 @@ static void cut_file(const char *cls, size_t at) {
     X(4207)
 
 #define HEADER_RUN(name, cls, at, size, value)                                                     \
-    static void name(void) {                                                                       \
+    SCENARIO(name, "image/" cls) {                                                                 \
         changed(cls, at, size, value);                                                             \
     }
 #define CUT_RUN(at)                                                                                \
-    static void cut_##at(void) {                                                                   \
+    SCENARIO(cut_##at, "image/cubin-cut-" #at) {                                                   \
         cut("cubin-cut-" #at, at);                                                                 \
     }
 #define FILE_RUN(at)                                                                               \
-    static void file_##at(void) {                                                                  \
+    SCENARIO(file_##at, "image/cubin-file-cut-" #at) {                                             \
         cut_file("cubin-file-cut-" #at, at);                                                       \
     }
 HEADERS(HEADER_RUN)
 CUTS(CUT_RUN)
 FILE_CUTS(FILE_RUN)
-
-#define HEADER_ROW(name, cls, at, size, value) {"image/" cls, name, 0, 0},
-#define CUT_ROW(at)                            {"image/cubin-cut-" #at, cut_##at, 0, 0},
-#define FILE_ROW(at)                           {"image/cubin-file-cut-" #at, file_##at, 0, 0},
-
-PAR_SCENARIOS = {HEADERS(HEADER_ROW) CUTS(CUT_ROW) FILE_CUTS(FILE_ROW)};

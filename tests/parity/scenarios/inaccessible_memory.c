@@ -42,13 +42,9 @@ static void own_ends(void) {
 }
 
 static CUmemoryPool pool_of(int device, CUmemAllocationType type) {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
-    memset(&props, 0, sizeof(props));
-    props.allocType = type;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    props.location.id = device;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {
+        .allocType = type, .location.type = CU_MEM_LOCATION_TYPE_DEVICE, .location.id = device};
+    CUmemoryPool pool = par_pool(&props);
     return pool;
 }
 
@@ -88,8 +84,7 @@ static void rows(const char *cls, CUdeviceptr p) {
 }
 
 static void between(const char *cls, CUdeviceptr p) {
-    CUDA_MEMCPY3D_PEER c;
-    memset(&c, 0, sizeof(c));
+    CUDA_MEMCPY3D_PEER c = {0};
     c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     c.srcDevice = p;
     c.dstDevice = here;
@@ -116,31 +111,27 @@ static void between(const char *cls, CUdeviceptr p) {
 }
 
 static void boxes(const char *cls, CUdeviceptr p) {
-    CUDA_MEMCPY2D c;
-    CUDA_MEMCPY3D b;
     CUarray array;
     CUDA_ARRAY_DESCRIPTOR d = {64, 4, CU_AD_FORMAT_UNSIGNED_INT8, 1};
     CUdeviceptr dsts[2] = {here, here + 128}, srcs[2] = {here + 256, p};
     size_t lengths[2] = {64, 64}, index[1] = {0}, failed;
     CUmemcpyAttributes attribute = {CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, {0}, {0}, 0};
-    memset(&c, 0, sizeof(c));
-    c.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.srcDevice = p;
-    c.dstMemoryType = CU_MEMORYTYPE_HOST;
-    c.dstHost = pinned;
-    c.WidthInBytes = 32;
-    c.Height = 2;
+    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .srcDevice = p,
+                       .dstMemoryType = CU_MEMORYTYPE_HOST,
+                       .dstHost = pinned,
+                       .WidthInBytes = 32,
+                       .Height = 2};
     c.srcPitch = c.dstPitch = 32;
     CALL(cuMemcpy2D_v2, cls, (&c));
     CALL(cuMemcpy2DAsync_v2, cls, (&c, s));
     c.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
     CALL(cuMemcpy2D_v2, "unified", (&c));
-    memset(&b, 0, sizeof(b));
-    b.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-    b.srcDevice = here;
-    b.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    b.dstDevice = p;
-    b.WidthInBytes = 32;
+    CUDA_MEMCPY3D b = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .srcDevice = here,
+                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .dstDevice = p,
+                       .WidthInBytes = 32};
     b.Height = b.Depth = 1;
     CALL(cuMemcpy3D_v2, cls, (&b));
     CALL(cuMemcpy3DAsync_v2, cls, (&b, s));
@@ -170,9 +161,8 @@ static void nodes(const char *cls, CUdeviceptr p) {
     CUgraph graph, captured = NULL;
     CUgraphNode node;
     CUgraphExec exec;
-    CUDA_MEMCPY3D b;
     CUDA_MEMSET_NODE_PARAMS set = {p, 0, 1, 4, 16, 1};
-    memset(&b, 0, sizeof(b));
+    CUDA_MEMCPY3D b = {0};
     b.srcMemoryType = b.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     b.srcDevice = here;
     b.dstDevice = p;
@@ -234,13 +224,12 @@ static void of_pool(subject ask, CUmemAllocationType type) {
 
 /* The same of plain memory of the other device. */
 static void of_memory(subject ask) {
-    CUdeviceptr p;
     if (!two_devices()) {
         return;
     }
     own_ends();
     SETUP(cuCtxSetCurrent, (second));
-    p = par_alloc(N);
+    CUdeviceptr p = par_alloc(N);
     SETUP(cuCtxSetCurrent, (first));
     ask("no-peer-access", p);
     SETUP(cuCtxEnablePeerAccess, (second, 0));
@@ -248,10 +237,10 @@ static void of_memory(subject ask) {
 }
 
 #define SUBJECT(name)                                                                              \
-    static void name##_of_pool(void) {                                                             \
+    SCENARIO(name##_of_pool, "near-access/pool-" #name) {                                          \
         of_pool(name, CU_MEM_ALLOCATION_TYPE_PINNED);                                              \
     }                                                                                              \
-    static void name##_of_memory(void) {                                                           \
+    SCENARIO(name##_of_memory, "near-access/memory-" #name) {                                      \
         of_memory(name);                                                                           \
     }
 SUBJECT(rows)
@@ -261,7 +250,7 @@ SUBJECT(sets)
 SUBJECT(nodes)
 SUBJECT(questions)
 
-static void managed_pool(void) {
+SCENARIO(managed_pool, "near-access/managed-pool-rows") {
     of_pool(rows, CU_MEM_ALLOCATION_TYPE_MANAGED);
 }
 
@@ -292,8 +281,7 @@ static void range_of(const char *cls, CUdeviceptr p) {
           (&fd, p, PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
 }
 
-static void range_one(void) {
-    par_context();
+SCENARIO(range_one, "near-access/range", par_context) {
     CUdeviceptr p = map(par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE));
     range_of("never-given", p);
     access_of(p, DEVICE, 0, CU_MEM_ACCESS_FLAGS_PROT_READ);
@@ -306,8 +294,7 @@ static void range_one(void) {
     range_of("given-again", p);
 }
 
-static void range_two(void) {
-    par_context();
+SCENARIO(range_two, "near-access/range-of-two", par_context) {
     CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     CUdeviceptr a = map(h), b = map(h);
     access_of(a, DEVICE, 0, BOTH);
@@ -325,8 +312,7 @@ static void range_two(void) {
 }
 
 /* Two mappings side by side, of which one has access. */
-static void range_beside(void) {
-    par_context();
+SCENARIO(range_beside, "near-access/range-beside", par_context) {
     CUdeviceptr a = par_reserve(2 * PAR_2M), base;
     size_t size;
     SETUP(cuMemMap, (a, PAR_2M, 0, par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE), 0));
@@ -341,12 +327,10 @@ static void range_beside(void) {
           OUT_U(size));
 }
 
-static void range_host(void) {
+SCENARIO(range_host, "near-access/range-host", par_context) {
     CUmemAllocationProp prop = par_device_prop();
-    CUmemGenericAllocationHandle h;
-    par_context();
     prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
-    SETUP(cuMemCreate, (&h, PAR_2M, &prop, 0));
+    CUmemGenericAllocationHandle h = par_create_as(PAR_2M, &prop);
     CUdeviceptr p = map(h);
     range_of("host-never-given", p);
     access_of(p, CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, BOTH);
@@ -357,7 +341,7 @@ static void range_host(void) {
     range_of("host-device-taken-back", p);
 }
 
-static void range_devices(void) {
+SCENARIO(range_devices, "near-access/range-devices") {
     if (!two_devices()) {
         return;
     }
@@ -372,8 +356,7 @@ static void range_devices(void) {
 }
 
 /* What vmm-access/work-without did not ask. */
-static void work(void) {
-    par_context();
+SCENARIO(work, "near-access/mapping-work", par_context) {
     own_ends();
     other = s;
     second = first = par.primary;
@@ -390,11 +373,10 @@ static void work(void) {
 
 /* ---- One wrong end --------------------------------------------------------------------------- */
 
-static void one_end(void) {
+SCENARIO(one_end, "near-access/one-end", par_context) {
     CUdeviceptr list[2], from[2];
     size_t lengths[2] = {64, 64}, index[1] = {0}, failed;
     CUmemcpyAttributes attribute = {CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, {0}, {0}, 0};
-    par_context();
     own_ends();
     CUdeviceptr large = par_alloc(PAR_2M), small = par_alloc(N);
     CALL(cuMemcpyDtoD_v2, "dst-one-past-end", (small, large, N + 1));
@@ -429,9 +411,8 @@ static void one_end(void) {
 }
 
 /* More operations than may be, each of them good; and a handle that is really stale. */
-static void memops(void) {
+SCENARIO(memops, "near-access/memops", par_context) {
     static CUstreamBatchMemOpParams ops[257];
-    par_context();
     own_ends();
     for (int i = 0; i < 257; i++) {
         memset(&ops[i], 0, sizeof(ops[i]));
@@ -452,9 +433,8 @@ static void write_and_wait(const char *cls, CUdeviceptr p) {
 }
 
 /* Memory operations on each kind of memory that the device itself has or may use. */
-static void memops_of_kinds(void) {
+SCENARIO(memops_of_kinds, "near-access/memops-of-kinds", par_context) {
     CUdeviceptr p;
-    par_context();
     own_ends();
     write_and_wait("plain", here);
     write_and_wait("pinned", (CUdeviceptr)(uintptr_t)pinned);
@@ -469,11 +449,10 @@ static void memops_of_kinds(void) {
 }
 
 /* The same while memory operations are kept for a graph. */
-static void memops_captured(void) {
+SCENARIO(memops_captured, "near-access/memops-captured", par_context) {
     CUdeviceptr p;
     CUgraph captured;
     CUgraphExec exec;
-    par_context();
     own_ends();
     SETUP(cuMemAllocAsync, (&p, N, s));
     SETUP(cuStreamSynchronize, (s));
@@ -484,29 +463,3 @@ static void memops_captured(void) {
         CALLO(cuGraphInstantiateWithFlags, "default-pool", (&exec, captured, 0), OUT_C(exec));
     }
 }
-
-PAR_SCENARIOS = {
-    {"near-access/pool-rows", rows_of_pool, 0, 0},
-    {"near-access/pool-between", between_of_pool, 0, 0},
-    {"near-access/pool-boxes", boxes_of_pool, 0, 0},
-    {"near-access/pool-sets", sets_of_pool, 0, 0},
-    {"near-access/pool-nodes", nodes_of_pool, 0, 0},
-    {"near-access/pool-questions", questions_of_pool, 0, 0},
-    {"near-access/managed-pool-rows", managed_pool, 0, 0},
-    {"near-access/memory-rows", rows_of_memory, 0, 0},
-    {"near-access/memory-between", between_of_memory, 0, 0},
-    {"near-access/memory-boxes", boxes_of_memory, 0, 0},
-    {"near-access/memory-sets", sets_of_memory, 0, 0},
-    {"near-access/memory-nodes", nodes_of_memory, 0, 0},
-    {"near-access/memory-questions", questions_of_memory, 0, 0},
-    {"near-access/range", range_one, 0, 0},
-    {"near-access/range-of-two", range_two, 0, 0},
-    {"near-access/range-beside", range_beside, 0, 0},
-    {"near-access/range-host", range_host, 0, 0},
-    {"near-access/range-devices", range_devices, 0, 0},
-    {"near-access/mapping-work", work, 0, 0},
-    {"near-access/one-end", one_end, 0, 0},
-    {"near-access/memops", memops, 0, 0},
-    {"near-access/memops-of-kinds", memops_of_kinds, 0, 0},
-    {"near-access/memops-captured", memops_captured, 0, 0},
-};

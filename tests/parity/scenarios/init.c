@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void before_init(void) {
+SCENARIO(before_init, "init/before") {
     int n;
     size_t bytes;
     CUdevice dev;
@@ -41,7 +41,7 @@ static void before_init(void) {
           OUT_I(n));
 }
 
-static void init_flags(void) {
+SCENARIO(init_flags, "init/flags") {
     static const unsigned bad[] = {1, 2, 0x80000000u, ~0u};
     int n;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -65,7 +65,7 @@ static void error_text(int code) {
     CALLO(cuGetErrorString, cls, ((CUresult)code, &text), OUT_Z(text));
 }
 
-static void error_names(void) {
+SCENARIO(error_names, "init/error-names") {
     static const int unknown[] = {9,         33,  35,  37,  47,   99,    103, 199,
                                   203,       204, 227, 299, 305,  403,   499, 501,
                                   599,       601, 699, 706, 707,  722,   799, 813,
@@ -79,11 +79,11 @@ static void error_names(void) {
     }
 }
 
-static void error_null_name(void) {
+SCENARIO(error_null_name, "init/error-null-name") {
     CALL(cuGetErrorName, "null-out", (CUDA_SUCCESS, NULL));
 }
 
-static void error_null_string(void) {
+SCENARIO(error_null_string, "init/error-null-string") {
     CALL(cuGetErrorString, "null-out", (CUDA_SUCCESS, NULL));
 }
 
@@ -94,7 +94,7 @@ static void proc_one(const char *cls, const char *name, int version, cuuint64_t 
     CALLO(cuGetProcAddress_v2, cls, (name, &fn, version, flags, &status), OUT_C(fn), OUT_I(status));
 }
 
-static void proc_address(void) {
+SCENARIO(proc_address, "init/proc-address") {
     static const int versions[] = {0,    -1,    1000,  2000,  3010,  3020,  4000,  5000,    6000,
                                    7000, 11020, 12000, 12080, 13000, 13010, 14000, 99999999};
     for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
@@ -124,7 +124,7 @@ static void proc_address(void) {
     proc_one("null-name", NULL, 12080, 0);
 }
 
-static void proc_address_outputs(void) {
+SCENARIO(proc_address_outputs, "init/proc-address-outputs") {
     void *fn;
     CUdriverProcAddressQueryResult status;
     CALLO(cuGetProcAddress_v2, "null-status", ("cuInit", &fn, 12080, 0, NULL), OUT_C(fn));
@@ -140,7 +140,7 @@ static void proc_address_outputs(void) {
 }
 
 /* What asking for a name at a version gives is the table's row, or another one. */
-static void proc_address_identity(void) {
+SCENARIO(proc_address_identity, "init/proc-address-identity") {
     static const char *const names[] = {"cuMemAlloc",
                                         "cuCtxCreate",
                                         "cuMemcpyHtoD",
@@ -165,7 +165,7 @@ static void proc_address_identity(void) {
 
 /* Every row of the table: is it there under its version, and does its own version differ from the
  * one just below? */
-static void proc_address_table(void) {
+SCENARIO(proc_address_table, "init/proc-address-table") {
     for (int i = 0; i < GPUMEM_FN_COUNT; i++) {
         const gpumem_driver_fn_info *info = gpumem_driver_fn_info_get((gpumem_driver_fn)i);
         void *fn = NULL, *below = NULL;
@@ -210,7 +210,7 @@ static void calls_in_fork(void) {
     _exit(0);
 }
 
-static void forked_after_context(void) {
+SCENARIO(forked_after_context, "init/fork-after-context") {
     par_no_restart();
     par_context();
     if (fork() == 0) {
@@ -221,7 +221,7 @@ static void forked_after_context(void) {
 }
 
 /* Fork between cuInit and the first context. */
-static void forked_after_init(void) {
+SCENARIO(forked_after_init, "init/fork-after-init") {
     par_no_restart();
     par_init();
     if (fork() == 0) {
@@ -231,7 +231,7 @@ static void forked_after_init(void) {
 }
 
 /* Fork with the library loaded and cuInit not yet called. */
-static void forked_before_init(void) {
+SCENARIO(forked_before_init, "init/fork-before-init") {
     int n;
     par_no_restart();
     if (fork() == 0) {
@@ -262,31 +262,13 @@ static void calls_at_exit(void) {
     CALL(cuDevicePrimaryCtxRelease_v2, "at-exit", (0));
 }
 
-static void at_exit(void) {
+SCENARIO(at_exit, "init/at-exit") {
     atexit(calls_at_exit);
     par_context();
     exit(0);
 }
 
-static void at_exit_registered_late(void) {
-    par_context();
+SCENARIO(at_exit_registered_late, "init/at-exit-registered-late", par_context) {
     atexit(calls_at_exit);
     exit(0);
 }
-
-PAR_SCENARIOS = {
-    {"init/before", before_init, 0, 0},
-    {"init/flags", init_flags, 0, 0},
-    {"init/error-names", error_names, 0, 0},
-    {"init/error-null-name", error_null_name, 0, 0},
-    {"init/error-null-string", error_null_string, 0, 0},
-    {"init/proc-address", proc_address, 0, 0},
-    {"init/proc-address-outputs", proc_address_outputs, 0, 0},
-    {"init/proc-address-identity", proc_address_identity, 0, 0},
-    {"init/proc-address-table", proc_address_table, 0, 0},
-    {"init/fork-after-context", forked_after_context, 0, 0},
-    {"init/fork-after-init", forked_after_init, 0, 0},
-    {"init/fork-before-init", forked_before_init, 0, 0},
-    {"init/at-exit", at_exit, 0, 0},
-    {"init/at-exit-registered-late", at_exit_registered_late, 0, 0},
-};

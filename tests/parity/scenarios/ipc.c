@@ -4,10 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static void handle_of(void) {
+SCENARIO(handle_of, "ipc/handle-of", par_context) {
     CUipcMemHandle handle, again;
     CUdeviceptr p, q;
-    par_context();
     p = par_alloc(PAR_2M);
     CALLO(cuIpcGetMemHandle, "ok", (&handle, p), OUT_C(handle));
     CALLO(cuIpcGetMemHandle, "again", (&again, p), OUT_C(again));
@@ -27,10 +26,9 @@ static void handle_of(void) {
     CALLO(cuIpcGetMemHandle, "freed", (&handle, p), OUT_C(handle));
 }
 
-static void open_here(void) {
+SCENARIO(open_here, "ipc/open-here", par_context) {
     CUipcMemHandle handle, zero;
     CUdeviceptr p, opened;
-    par_context();
     p = par_alloc(PAR_2M);
     memset(&zero, 0, sizeof(zero));
     SETUP(cuIpcGetMemHandle, (&handle, p));
@@ -45,22 +43,20 @@ static void open_here(void) {
     CALL(cuIpcCloseMemHandle, "random", (0x1000));
 }
 
-static void garbage_handle(void) {
+SCENARIO(garbage_handle, "ipc/garbage-handle", par_context) {
     CUipcMemHandle garbage;
     CUdeviceptr opened;
-    par_context();
     memset(&garbage, 0x5c, sizeof(garbage));
     CALLO(cuIpcOpenMemHandle_v2, "garbage-handle", (&opened, garbage, 1), OUT_P(opened));
 }
 
-static void memory_to_peer(void) {
+SCENARIO(memory_to_peer, "ipc/memory-to-peer") {
     CUipcMemHandle handle;
-    CUdeviceptr p;
     unsigned word = 0;
     char answer;
     int peer = par_spawn("ipc-memory");
     par_context();
-    p = par_alloc(2 * PAR_2M);
+    CUdeviceptr p = par_alloc(2 * PAR_2M);
     SETUP(cuMemsetD32_v2, (p, 0x0a0b0c0d, 2 * PAR_2M / 4));
     SETUP(cuIpcGetMemHandle, (&handle, p));
     SETUP(cuCtxSynchronize, ());
@@ -73,7 +69,7 @@ static void memory_to_peer(void) {
     par_join();
 }
 
-static void helper_memory(void) {
+HELPER(helper_memory, "ipc-memory") {
     CUipcMemHandle handle;
     CUdeviceptr p, q, base;
     size_t size;
@@ -103,10 +99,9 @@ static void helper_memory(void) {
     }
 }
 
-static void event_handles(void) {
+SCENARIO(event_handles, "ipc/event-handles", par_context) {
     CUevent e, plain, opened;
     CUipcEventHandle handle, zero;
-    par_context();
     memset(&zero, 0, sizeof(zero));
     CALLO(cuEventCreate, "interprocess-with-timing", (&e, CU_EVENT_INTERPROCESS), OUT_H(e));
     CALLO(cuEventCreate, "interprocess", (&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING),
@@ -122,15 +117,13 @@ static void event_handles(void) {
     CALL(cuIpcOpenEventHandle, "null-out", (NULL, handle));
 }
 
-static void event_to_peer(void) {
-    CUevent e;
+SCENARIO(event_to_peer, "ipc/event-to-peer") {
     CUipcEventHandle handle;
-    CUstream s;
     char answer;
     int peer = par_spawn("ipc-event");
     par_context();
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    CUstream s = par_stream();
+    CUevent e = par_event(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
     SETUP(cuIpcGetEventHandle, (&handle, e));
     par_send(peer, &handle, sizeof(handle), -1);
     par_receive(peer, &answer, 1, NULL); /* opened, queried unrecorded */
@@ -145,7 +138,7 @@ static void event_to_peer(void) {
     CALL(cuEventDestroy_v2, "after-peer", (e));
 }
 
-static void helper_event(void) {
+HELPER(helper_event, "ipc-event") {
     CUevent e;
     CUipcEventHandle handle;
     char byte;
@@ -169,14 +162,13 @@ static void helper_event(void) {
 
 /* memory_to_peer with the wait that it lacks: a small copy from pageable memory returns before it
  * has reached the device, and no other process's call is ordered behind it. */
-static void memory_waited(void) {
+SCENARIO(memory_waited, "ipc/memory-waited") {
     CUipcMemHandle handle;
-    CUdeviceptr p;
     unsigned word = 0;
     char answer;
     int peer = par_spawn("ipc-waited");
     par_context();
-    p = par_alloc(PAR_2M);
+    CUdeviceptr p = par_alloc(PAR_2M);
     SETUP(cuMemsetD32_v2, (p, 0x0a0b0c0d, PAR_2M / 4));
     SETUP(cuIpcGetMemHandle, (&handle, p));
     SETUP(cuCtxSynchronize, ());
@@ -188,7 +180,7 @@ static void memory_waited(void) {
     par_join();
 }
 
-static void helper_waited(void) {
+HELPER(helper_waited, "ipc-waited") {
     CUipcMemHandle handle;
     CUdeviceptr p;
     unsigned mine = 0x77665544;
@@ -206,15 +198,14 @@ static void helper_waited(void) {
 }
 
 /* Handles of memory that its owner freed, and of memory that lies at the same address since. */
-static void stale_handles(void) {
+SCENARIO(stale_handles, "ipc/stale-handles") {
     CUipcMemHandle handles[2];
-    CUdeviceptr p, q;
     char answer;
     int peer = par_spawn("ipc-stale");
     par_context();
-    p = par_alloc(PAR_2M);
+    CUdeviceptr p = par_alloc(PAR_2M);
     SETUP(cuIpcGetMemHandle, (&handles[0], p));
-    q = par_alloc(PAR_2M);
+    CUdeviceptr q = par_alloc(PAR_2M);
     SETUP(cuIpcGetMemHandle, (&handles[1], q));
     SETUP(cuMemFree_v2, (p));
     SETUP(cuCtxSynchronize, ());
@@ -223,7 +214,7 @@ static void stale_handles(void) {
     par_join();
 }
 
-static void helper_stale(void) {
+HELPER(helper_stale, "ipc-stale") {
     CUipcMemHandle handles[2];
     CUdeviceptr p, q;
     par_record_start("ipc/stale-handles:peer");
@@ -237,7 +228,7 @@ static void helper_stale(void) {
 }
 
 /* The exporter ends while the importer holds its memory and its event. */
-static void exporter_gone(void) {
+SCENARIO(exporter_gone, "ipc/exporter-gone") {
     struct {
         CUipcMemHandle memory;
         CUipcEventHandle event;
@@ -262,34 +253,19 @@ static void exporter_gone(void) {
     CALL(cuEventDestroy_v2, "exporter-gone", (e));
 }
 
-static void helper_exporter(void) {
+HELPER(helper_exporter, "ipc-exporter") {
     struct {
         CUipcMemHandle memory;
         CUipcEventHandle event;
     } m;
-    CUdeviceptr p;
-    CUevent e;
     char byte;
     par_context();
-    p = par_alloc(PAR_2M);
+    CUdeviceptr p = par_alloc(PAR_2M);
     SETUP(cuMemsetD32_v2, (p, 0x0e0f0e0f, PAR_2M / 4));
-    SETUP(cuEventCreate, (&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    CUevent e = par_event(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
     SETUP(cuCtxSynchronize, ());
     SETUP(cuIpcGetMemHandle, (&m.memory, p));
     SETUP(cuIpcGetEventHandle, (&m.event, e));
     par_send(par.peer_fd, &m, sizeof(m), -1);
     par_receive(par.peer_fd, &byte, 1, NULL);
 }
-
-PAR_HELPERS = {
-    {"ipc-memory", helper_memory}, {"ipc-event", helper_event},       {"ipc-waited", helper_waited},
-    {"ipc-stale", helper_stale},   {"ipc-exporter", helper_exporter},
-};
-
-PAR_SCENARIOS = {
-    {"ipc/handle-of", handle_of, 0, 0},           {"ipc/open-here", open_here, 0, 0},
-    {"ipc/garbage-handle", garbage_handle, 0, 0}, {"ipc/memory-to-peer", memory_to_peer, 0, 0},
-    {"ipc/event-handles", event_handles, 0, 0},   {"ipc/event-to-peer", event_to_peer, 0, 0},
-    {"ipc/memory-waited", memory_waited, 0, 0},   {"ipc/stale-handles", stale_handles, 0, 0},
-    {"ipc/exporter-gone", exporter_gone, 0, 0},
-};

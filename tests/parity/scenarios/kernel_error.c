@@ -120,14 +120,13 @@ static void launch(CUfunction f, unsigned threads, uint64_t first, uint64_t seco
 static void fails_after(const char *name, unsigned threads, uint64_t value, CUdeviceptr freed) {
     CUdeviceptr p = par_alloc(4096), q;
     CUstream s = par_stream(), held = par_stream();
-    CUevent e;
     CUcontext ctx;
     CUmodule m;
     size_t size, total;
     unsigned flags;
     int active;
     char bytes[16];
-    SETUP(cuEventCreate, (&e, 0));
+    CUevent e = par_event(0);
     CUfunction f = function(name), nothing = function("nothing");
     void *params[] = {&value};
     if (freed) /* which waits for all work: nothing is held */
@@ -176,32 +175,32 @@ static void begin(const char *text) {
     SETUP(cuModuleLoadData, (&module, text));
 }
 
-static void null_address(void) {
+SCENARIO(null_address, "kernel-error/null-address") {
     begin(faults_text);
     fails("store", 1, 0);
 }
 
-static void null_read(void) {
+SCENARIO(null_read, "kernel-error/null-read") {
     begin(faults_text);
     fails("load", 32, 16);
 }
 
-static void generic_address(void) {
+SCENARIO(generic_address, "kernel-error/generic-address") {
     begin(faults_text);
     fails("generic", 1, 8);
 }
 
-static void beyond_mapping(void) {
+SCENARIO(beyond_mapping, "kernel-error/beyond-mapping") {
     begin(faults_text);
     fails("store", 1, behind_mapped());
 }
 
-static void atomic_beyond_mapping(void) {
+SCENARIO(atomic_beyond_mapping, "kernel-error/atomic-beyond-mapping") {
     begin(faults_text);
     fails("atomic", 1, behind_mapped());
 }
 
-static void read_only(void) {
+SCENARIO(read_only, "kernel-error/read-only") {
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READ);
     begin(faults_text);
     CUdeviceptr p = par_mapped(PAR_2M);
@@ -209,64 +208,64 @@ static void read_only(void) {
     fails("store", 1, p);
 }
 
-static void freed(void) {
+SCENARIO(freed, "kernel-error/freed") {
     begin(faults_text);
     CUdeviceptr p = par_alloc((size_t)64 << 20);
     fails_after("store", 1, p, p);
 }
 
-static void misaligned(void) {
+SCENARIO(misaligned, "kernel-error/misaligned") {
     begin(faults_text);
     fails("store_8", 1, par_alloc(64) + 4);
 }
 
-static void misaligned_atomic(void) {
+SCENARIO(misaligned_atomic, "kernel-error/misaligned-atomic") {
     begin(faults_text);
     fails("atomic", 1, par_alloc(64) + 2);
 }
 
-static void shared_beyond(void) {
+SCENARIO(shared_beyond, "kernel-error/shared-beyond") {
     begin(faults_text);
     fails("shared", 1, 1 << 20);
 }
 
-static void shared_misaligned(void) {
+SCENARIO(shared_misaligned, "kernel-error/shared-misaligned") {
     begin(faults_text);
     fails("shared", 1, 2);
 }
 
-static void local_beyond(void) {
+SCENARIO(local_beyond, "kernel-error/local-beyond") {
     begin(faults_text);
     fails("local", 1, (uint64_t)1 << 30);
 }
 
-static void wrong_space(void) {
+SCENARIO(wrong_space, "kernel-error/wrong-space") {
     begin(faults_text);
     fails("atomic_on_local", 1, 0);
 }
 
-static void wrong_space_hidden(void) {
+SCENARIO(wrong_space_hidden, "kernel-error/wrong-space-hidden") {
     begin(faults_text);
     fails("atomic_on_hidden_local", 1, par_alloc(64));
 }
 
-static void trap(void) {
+SCENARIO(trap, "kernel-error/trap") {
     begin(faults_text);
     fails("trap", 32, 0);
 }
 
-static void breakpoint(void) {
+SCENARIO(breakpoint, "kernel-error/breakpoint") {
     begin(faults_text);
     fails("brkpt", 1, 0);
 }
 
-static void stack_overflow(void) {
+SCENARIO(stack_overflow, "kernel-error/stack-overflow") {
     begin(faults_text);
     fails("recursion", 1, 1000000);
 }
 
 /* Within the limit: 1024 bytes take few of these frames. */
-static void stack_limit(void) {
+SCENARIO(stack_limit, "kernel-error/stack-limit") {
     begin(faults_text);
     CUfunction f = function("recursion");
     for (uint64_t depth = 1; depth < 100; depth++) {
@@ -279,7 +278,7 @@ static void stack_limit(void) {
     CALL(cuCtxSynchronize, "beyond-stack", ());
 }
 
-static void larger_stack(void) {
+SCENARIO(larger_stack, "kernel-error/larger-stack") {
     size_t limit;
     begin(faults_text);
     CALL(cuCtxSetLimit, "larger-stack", (CU_LIMIT_STACK_SIZE, 65536));
@@ -288,7 +287,7 @@ static void larger_stack(void) {
     CALLO(cuCtxGetLimit, "larger-stack", (&limit, CU_LIMIT_STACK_SIZE), OUT_U(limit));
 }
 
-static void call_of_nothing(void) {
+SCENARIO(call_of_nothing, "kernel-error/call-of-nothing") {
     begin(faults_text);
     fails("call_nothing", 1, 0x1000);
 }
@@ -335,7 +334,7 @@ static void output_end(int descriptor, const char *what) {
     par_see(what, "%u lines", count);
 }
 
-static void assertion(void) {
+SCENARIO(assertion, "kernel-error/assertion") {
     begin(print_text);
     CUfunction f = function("asserts");
     output_begin(STDERR_FILENO);
@@ -347,7 +346,7 @@ static void assertion(void) {
     CALL(cuStreamQuery, "assertion", (NULL));
 }
 
-static void print_before_fault(void) {
+SCENARIO(print_before_fault, "kernel-error/print-before-fault") {
     begin(print_text);
     CUfunction f = function("prints");
     output_begin(STDOUT_FILENO);
@@ -427,7 +426,7 @@ static CUresult by_load(void) {
     return par.api->cuModuleLoadData(&m, faults_text);
 }
 
-static void print_moments(void) {
+SCENARIO(print_moments, "kernel-error/print-moments") {
     begin(print_text);
     memory = par_alloc(64);
     SETUP(cuEventCreate, (&event, 0));
@@ -447,7 +446,7 @@ static void print_moments(void) {
     print_moment("by-load-and-launch", by_launch);
 }
 
-static void print_formats(void) {
+SCENARIO(print_formats, "kernel-error/print-formats") {
     int results[3] = {9, 9, 9};
     size_t size;
     begin(print_text);
@@ -487,7 +486,7 @@ static void load_conversion(const char *format) {
     SETUP(cuModuleLoadData, (&module, text));
 }
 
-static void print_conversions(void) {
+SCENARIO(print_conversions, "kernel-error/print-conversions") {
     static const char *const formats[] = {
         "%hhd",    "%hd",  "%ld",     "%zd",      "%jd",       "%td",     "%a",      "%A",
         "%F",      "%Lf",  "%v4hlf|", "%v2ld|",   "%v2hd|",    "%d %v2d", "%v2d %d", "%a %d",
@@ -521,7 +520,7 @@ static uint64_t take(uint64_t size) {
     return block;
 }
 
-static void heap(void) {
+SCENARIO(heap, "kernel-error/heap") {
     char bytes[16];
     size_t size;
     static const uint64_t sizes[] = {0, 1, 16, 100, 4096, (uint64_t)1 << 20, (uint64_t)1 << 40};
@@ -545,7 +544,7 @@ static void heap(void) {
     CALLO(cuCtxGetLimit, "after-malloc", (&size, CU_LIMIT_MALLOC_HEAP_SIZE), OUT_U(size));
 }
 
-static void free_twice(void) {
+SCENARIO(free_twice, "kernel-error/free-twice") {
     begin(heap_text);
     CUdeviceptr block = take(64);
     launch(function("give"), 1, block, 0);
@@ -554,46 +553,14 @@ static void free_twice(void) {
     CALL(cuCtxSynchronize, "free-twice-again", ());
 }
 
-static void free_inside(void) {
+SCENARIO(free_inside, "kernel-error/free-inside") {
     begin(heap_text);
     launch(function("give"), 1, take(64) + 16, 0);
     CALL(cuCtxSynchronize, "free-inside", ());
 }
 
-static void free_of_application(void) {
+SCENARIO(free_of_application, "kernel-error/free-of-application") {
     begin(heap_text);
     launch(function("give"), 1, par_alloc(64), 0);
     CALL(cuCtxSynchronize, "free-of-application", ());
 }
-
-PAR_SCENARIOS = {
-    {"kernel-error/null-address", null_address, 0, 0},
-    {"kernel-error/null-read", null_read, 0, 0},
-    {"kernel-error/generic-address", generic_address, 0, 0},
-    {"kernel-error/beyond-mapping", beyond_mapping, 0, 0},
-    {"kernel-error/atomic-beyond-mapping", atomic_beyond_mapping, 0, 0},
-    {"kernel-error/read-only", read_only, 0, 0},
-    {"kernel-error/freed", freed, 0, 0},
-    {"kernel-error/misaligned", misaligned, 0, 0},
-    {"kernel-error/misaligned-atomic", misaligned_atomic, 0, 0},
-    {"kernel-error/shared-beyond", shared_beyond, 0, 0},
-    {"kernel-error/shared-misaligned", shared_misaligned, 0, 0},
-    {"kernel-error/local-beyond", local_beyond, 0, 0},
-    {"kernel-error/wrong-space", wrong_space, 0, 0},
-    {"kernel-error/wrong-space-hidden", wrong_space_hidden, 0, 0},
-    {"kernel-error/trap", trap, 0, 0},
-    {"kernel-error/breakpoint", breakpoint, 0, 0},
-    {"kernel-error/stack-overflow", stack_overflow, 0, 0},
-    {"kernel-error/stack-limit", stack_limit, 0, 0},
-    {"kernel-error/larger-stack", larger_stack, 0, 0},
-    {"kernel-error/call-of-nothing", call_of_nothing, 0, 0},
-    {"kernel-error/assertion", assertion, 0, 0},
-    {"kernel-error/print-before-fault", print_before_fault, 0, 0},
-    {"kernel-error/print-moments", print_moments, 0, 0},
-    {"kernel-error/print-formats", print_formats, 0, 0},
-    {"kernel-error/print-conversions", print_conversions, 0, 0},
-    {"kernel-error/heap", heap, 0, 0},
-    {"kernel-error/free-twice", free_twice, 0, 0},
-    {"kernel-error/free-inside", free_inside, 0, 0},
-    {"kernel-error/free-of-application", free_of_application, 0, 0},
-};

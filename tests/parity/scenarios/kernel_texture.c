@@ -11,7 +11,7 @@
 /* ---- coordinates ----------------------------------------------------------------------------- */
 
 /* From 1 to 1.125 texels in 1/512, and around 2 in the last bits. */
-static void fractions(void) {
+SCENARIO(fractions, "kernel-texture/fractions") {
     static const float texels[8] = {0, 256, 768, 1792, 3840, 7936, 16128, 32512};
     start();
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 8, 0, 0, 0, texels, 32, 1);
@@ -40,7 +40,7 @@ static void fractions(void) {
     }
 }
 
-static void far_away(void) {
+SCENARIO(far_away, "kernel-texture/far-away") {
     static const float texels[4] = {1, 2, 3, 4};
     static const float places[] = {-0.0f,    -1e-9f,    1e-9f, 4,     3.9999998f, 1e6f,
                                    -1e6f,    8.4e6f,    1e9f,  -1e9f, 3e38f,      -3e38f,
@@ -62,7 +62,7 @@ static void far_away(void) {
 }
 
 /* The weights of two and three axes, with texels whose sums do not fit a float. */
-static void sums(void) {
+SCENARIO(sums, "kernel-texture/sums") {
     static const float values[8] = {1, 3e-8f, 16777216, -5, 0.1f, 1e10f, -1e10f, 7};
     float plane[64], infinite[4] = {1, INFINITY, NAN, 2};
     start();
@@ -95,7 +95,7 @@ static void sums(void) {
 /* ---- formats --------------------------------------------------------------------------------- */
 
 /* Texels, missing channels, the border, and sums of two. */
-static void each_format(void) {
+SCENARIO(each_format, "kernel-texture/formats") {
     static const float places[] = {0.5f, 1.5f, 2.5f, 3.5f, 1, 1.9f, -1, 5};
     unsigned char bytes[64];
     start();
@@ -129,7 +129,7 @@ static void each_format(void) {
 }
 
 /* Every value of 8 bits, alone and in the middle of two. */
-static void srgb(void) {
+SCENARIO(srgb, "kernel-texture/srgb") {
     unsigned char bytes[256][4];
     start();
     for (int i = 0; i < 256; i++) {
@@ -156,7 +156,7 @@ static void srgb(void) {
 }
 
 /* BC1 to BC5 through views of integers. */
-static void blocks(void) {
+SCENARIO(blocks, "kernel-texture/blocks") {
     static const struct {
         const char *name;
         CUresourceViewFormat format;
@@ -193,7 +193,7 @@ static void blocks(void) {
 
 /* ---- numbers of texels and layers ------------------------------------------------------------ */
 
-static void outside(void) {
+SCENARIO(outside, "kernel-texture/outside") {
     static const int places[] = {0, 3, 4, 5, -1, -4, 1 << 20, INT32_MIN};
     static const float texels[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
     start();
@@ -240,7 +240,7 @@ static void outside(void) {
 
 /* ---- cubes ----------------------------------------------------------------------------------- */
 
-static void cubes(void) {
+SCENARIO(cubes, "kernel-texture/cubes") {
     float texels[6 * 16];
     start();
     for (int i = 0; i < 6 * 16; i++) {
@@ -284,7 +284,7 @@ static void cubes(void) {
 
 /* ---- levels ---------------------------------------------------------------------------------- */
 
-static void levels(void) {
+SCENARIO(levels, "kernel-texture/levels") {
     static const struct {
         float bias, least, most;
         unsigned anisotropy;
@@ -359,7 +359,7 @@ static void levels(void) {
 }
 
 /* With a gradient and anisotropy: in a scenario of its own, as softgpu refuses it. */
-static void anisotropy(void) {
+SCENARIO(anisotropy, "kernel-texture/anisotropy") {
     float texels[256];
     start();
     for (int i = 0; i < 256; i++) {
@@ -389,7 +389,7 @@ static CUsurfObject surface_of(CUarray array) {
     return object;
 }
 
-static void surfaces(void) {
+SCENARIO(surfaces, "kernel-texture/surfaces") {
     unsigned char bytes[256];
     start();
     for (int i = 0; i < 256; i++) {
@@ -419,7 +419,7 @@ static void surfaces(void) {
 }
 
 /* sust.p: what each format makes of registers. */
-static void formatted_stores(void) {
+SCENARIO(formatted_stores, "kernel-texture/formatted-stores") {
     static const uint32_t values[] = {0,          1,          127,        128,        255,
                                       256,        65535,      65536,      0x7fffffff, 0x80000000,
                                       0xffffffff, 0xffffff80, 0x3f000000, 0x3f800000, 0xbf800000,
@@ -465,29 +465,29 @@ static CUsurfObject small_surface(void) {
                                texels, 16, 4));
 }
 
-static void trap_outside(void) {
+SCENARIO(trap_outside, "kernel-texture/trap-outside") {
     CUsurfObject object = small_surface();
     lanes[0].i[0] = 64;
     show("trap", "s_trap", object, 1, 1);
 }
 
-static void surface_misaligned(void) {
+SCENARIO(surface_misaligned, "kernel-texture/misaligned") {
     CUsurfObject object = small_surface();
     lanes[0].i[0] = 2;
     show("misaligned", "s_zero", object, 1, 1);
 }
 
-static void no_handle(void) {
+SCENARIO(no_handle, "kernel-texture/no-handle") {
     start();
     show("no-handle", "t_1d", 99, 1, 4);
 }
 
-static void surface_as_texture(void) {
+SCENARIO(surface_as_texture, "kernel-texture/surface-as-texture") {
     CUsurfObject object = small_surface();
     show("surface-as-texture", "t_2d", object, 1, 4);
 }
 
-static void other_shape(void) {
+SCENARIO(other_shape, "kernel-texture/other-shape") {
     static const float texels[16] = {1, 2, 3, 4};
     start();
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 4, 4, 0, 0, texels, 16, 4);
@@ -497,12 +497,12 @@ static void other_shape(void) {
     show("plane-as-row", "t_1d", object, 1, 4);
 }
 
-static void unbound_reference(void) {
+SCENARIO(unbound_reference, "kernel-texture/unbound-reference") {
     start();
     show("unbound", "t_named", 0, 1, 4);
 }
 
-static void destroyed_texture(void) {
+SCENARIO(destroyed_texture, "kernel-texture/destroyed") {
     static const float texels[16] = {1, 2, 3, 4};
     start();
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 4, 4, 0, 0, texels, 16, 4);
@@ -516,8 +516,7 @@ static void destroyed_texture(void) {
 /* ---- queries --------------------------------------------------------------------------------- */
 
 /* What a module with one of the other queries meets. */
-static void refused_queries(void) {
-    par_context();
+SCENARIO(refused_queries, "kernel-texture/refused-queries", par_context) {
     for (size_t i = 0; i < sizeof(surface_queries) / sizeof(surface_queries[0]); i++) {
         CUresult result = par.api->cuModuleLoadData(&module, surface_queries[i]);
         par_see("surface-query", "%zu %s", i, par_result_name(result));
@@ -533,7 +532,7 @@ static void refused_queries(void) {
     }
 }
 
-static void queries(void) {
+SCENARIO(queries, "kernel-texture/queries") {
     static const float texels[64];
     start();
     for (int m = 0; m < 4; m++) {
@@ -550,27 +549,3 @@ static void queries(void) {
         texture_of(&resource, CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT, 0);
     show("rows", "q_size", object, 1, 3);
 }
-
-PAR_SCENARIOS = {
-    {"kernel-texture/fractions", fractions, 0, 0},
-    {"kernel-texture/far-away", far_away, 0, 0},
-    {"kernel-texture/sums", sums, 0, 0},
-    {"kernel-texture/formats", each_format, 0, 0},
-    {"kernel-texture/srgb", srgb, 0, 0},
-    {"kernel-texture/blocks", blocks, 0, 0},
-    {"kernel-texture/outside", outside, 0, 0},
-    {"kernel-texture/cubes", cubes, 0, 0},
-    {"kernel-texture/levels", levels, 0, 0},
-    {"kernel-texture/anisotropy", anisotropy, 0, 0},
-    {"kernel-texture/surfaces", surfaces, 0, 0},
-    {"kernel-texture/formatted-stores", formatted_stores, 0, 0},
-    {"kernel-texture/trap-outside", trap_outside, 0, 0},
-    {"kernel-texture/misaligned", surface_misaligned, 0, 0},
-    {"kernel-texture/no-handle", no_handle, 0, 0},
-    {"kernel-texture/surface-as-texture", surface_as_texture, 0, 0},
-    {"kernel-texture/other-shape", other_shape, 0, 0},
-    {"kernel-texture/unbound-reference", unbound_reference, 0, 0},
-    {"kernel-texture/destroyed", destroyed_texture, 0, 0},
-    {"kernel-texture/refused-queries", refused_queries, 0, 0},
-    {"kernel-texture/queries", queries, 0, 0},
-};

@@ -13,7 +13,7 @@ static CUfunction function(const void *image, const char *name) {
     return f;
 }
 
-static void dimensions(void) {
+SCENARIO(dimensions, "launch/dimensions", par_context) {
     static const unsigned shapes[][7] = {{0, 1, 1, 1, 1, 1, 0},
                                          {1, 0, 1, 1, 1, 1, 0},
                                          {1, 1, 0, 1, 1, 1, 0},
@@ -33,7 +33,6 @@ static void dimensions(void) {
                                          {1, 1, 1, 1, 1, 1, 0xffffffffu},
                                          {0, 0, 0, 0, 0, 0, 0},
                                          {0xffffffffu, 65535, 65535, 1025, 1, 1, 0}};
-    par_context();
     CUfunction f = function(image_kernels_cubin, "empty");
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         const unsigned *s = shapes[i];
@@ -51,8 +50,7 @@ static void dimensions(void) {
     CALL(cuLaunchKernel, "null-function", (NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 }
 
-static void functions(void) {
-    par_context();
+SCENARIO(functions, "launch/functions", par_context) {
     CUfunction bounded = function(image_kernels_cubin, "bounded");
     CUfunction required = function(TEXT_PLAIN, "required");
     CUfunction shared = function(image_kernels_cubin, "static_shared");
@@ -76,14 +74,12 @@ static void functions(void) {
     CALL(cuLaunchKernel, "1-1-1-with-reqntid", (required, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 }
 
-static void parameters(void) {
-    CUdeviceptr p;
+SCENARIO(parameters, "launch/parameters", par_context) {
     unsigned value = 5;
     char buffer[16];
     size_t size = sizeof(buffer), wrong = 8, far_too_large = 1 << 20;
-    par_context();
     CUfunction f = function(TEXT_PLAIN, "writes");
-    p = par_alloc(64);
+    CUdeviceptr p = par_alloc(64);
     void *params[] = {&p, &value};
     memcpy(buffer, &p, 8);
     memcpy(buffer + 8, &value, 4);
@@ -111,9 +107,8 @@ static void parameters(void) {
     CALL(cuLaunchKernel, "stale-stream", (f, 1, 1, 1, 1, 1, 1, 0, s, params, NULL));
 }
 
-static void null_parameter(void) {
+SCENARIO(null_parameter, "launch/null-parameter", par_context) {
     void *params[] = {NULL, NULL};
-    par_context();
     CUfunction f = function(TEXT_PLAIN, "writes");
     CALL(cuLaunchKernel, "null-parameter", (f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
 }
@@ -132,8 +127,7 @@ static CUlaunchAttribute dims(CUlaunchAttributeID id, unsigned x, unsigned y, un
     return a;
 }
 
-static void attributes_bad(void) {
-    par_context();
+SCENARIO(attributes_bad, "launch/attributes-bad", par_context) {
     CUfunction f = function(image_kernels_cubin, "empty");
     CUlaunchAttribute a = {.id = (CUlaunchAttributeID)99};
     with_attribute("id-99", f, &a, 1, 2);
@@ -203,9 +197,8 @@ static void attributes_bad(void) {
     CALL(cuLaunchKernelEx, "block-1025", (&config, f, NULL, NULL));
 }
 
-static void multi_device(void) {
+SCENARIO(multi_device, "launch/multi-device", par_context) {
     CUDA_LAUNCH_PARAMS list[2];
-    par_context();
     CUfunction f = function(image_kernels_cubin, "empty");
     CUstream s = par_stream();
     CUDA_LAUNCH_PARAMS one = {f, 1, 1, 1, 32, 1, 1, 0, s, NULL};
@@ -228,17 +221,15 @@ static void multi_device(void) {
 }
 
 /* While capturing a launch becomes a node. */
-static void captured(void) {
+SCENARIO(captured, "launch/captured", par_context) {
     CUgraph g;
-    CUdeviceptr p;
     unsigned value = 5;
     size_t count = 0;
     CUgraphNode node;
     CUDA_KERNEL_NODE_PARAMS got;
-    par_context();
     CUfunction f = function(TEXT_PLAIN, "writes");
     CUstream s = par_stream();
-    p = par_alloc(64);
+    CUdeviceptr p = par_alloc(64);
     void *params[] = {&p, &value};
     SETUP(cuStreamBeginCapture_v2, (s, CU_STREAM_CAPTURE_MODE_RELAXED));
     CALL(cuLaunchKernel, "capture-bad-shape", (f, 0, 1, 1, 1, 1, 1, 0, s, params, NULL));
@@ -258,9 +249,8 @@ static void captured(void) {
     par_see("arguments", "%u", *(unsigned *)got.kernelParams[1]);
 }
 
-static void captured_others(void) {
+SCENARIO(captured_others, "launch/captured-others", par_context) {
     CUgraph g;
-    par_context();
     CUfunction f = function(image_kernels_cubin, "empty");
     CUstream s = par_stream();
     CUlaunchConfig config = {2, 1, 1, 32, 1, 1, 0, s, NULL, 0};
@@ -278,12 +268,10 @@ static void captured_others(void) {
 }
 
 /* Launches that run: softgpu refuses these. */
-static void runs(void) {
-    CUdeviceptr p;
+SCENARIO(runs, "launch/runs", par_context) {
     unsigned value = 41, back = 0;
-    par_context();
     CUfunction f = function(TEXT_PLAIN, "writes"), e = function(image_kernels_cubin, "empty");
-    p = par_alloc(64);
+    CUdeviceptr p = par_alloc(64);
     void *params[] = {&p, &value};
     CUlaunchConfig config = {2, 1, 1, 32, 1, 1, 0, NULL, NULL, 0};
     CALL(cuLaunchKernel, "ok", (f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
@@ -296,15 +284,3 @@ static void runs(void) {
     CUlaunchAttribute a = dims(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 2, 1, 1);
     with_attribute("cluster-2", e, &a, 1, 4);
 }
-
-PAR_SCENARIOS = {
-    {"launch/dimensions", dimensions, 0, 0},
-    {"launch/functions", functions, 0, 0},
-    {"launch/parameters", parameters, 0, 0},
-    {"launch/null-parameter", null_parameter, 0, 0},
-    {"launch/attributes-bad", attributes_bad, 0, 0},
-    {"launch/multi-device", multi_device, 0, 0},
-    {"launch/captured", captured, 0, 0},
-    {"launch/captured-others", captured_others, 0, 0},
-    {"launch/runs", runs, 0, 0},
-};

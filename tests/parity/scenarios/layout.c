@@ -7,12 +7,11 @@
 #include <stdlib.h>
 
 /* One allocation of each size in turn, all kept: distance to the one before, alignment. */
-static void distances(void) {
+SCENARIO(distances, "layout/distances", par_context) {
     static const size_t sizes[] = {1,    1,          256,   257,        512,     513, 1000,
                                    4096, 4097,       65536, 65537,      1 << 20, 1,   PAR_2M,
                                    1,    PAR_2M - 1, 1,     3 * PAR_2M, 1};
     CUdeviceptr last = 0, p;
-    par_context();
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         p = par_alloc(sizes[i]);
         size_t align = 1;
@@ -58,26 +57,25 @@ static void reuse(const size_t size) {
     }
 }
 
-static void reuse_small(void) {
+SCENARIO(reuse_small, "layout/reuse-small") {
     reuse(1024);
 }
 
-static void reuse_middle(void) {
+SCENARIO(reuse_middle, "layout/reuse-64K") {
     reuse(65536);
 }
 
-static void reuse_step(void) {
+SCENARIO(reuse_step, "layout/reuse-2M") {
     reuse(PAR_2M);
 }
 
-static void reuse_large(void) {
+SCENARIO(reuse_large, "layout/reuse-6M") {
     reuse(3 * PAR_2M);
 }
 
 /* Freed neighbours together hold an allocation that neither holds alone? */
-static void joined(void) {
+SCENARIO(joined, "layout/joined", par_context) {
     CUdeviceptr p[4], q;
-    par_context();
     for (int i = 0; i < 4; i++) {
         p[i] = par_alloc(4096);
     }
@@ -108,8 +106,7 @@ static void fill(size_t size, int count, const char *what) {
     free(p);
 }
 
-static void charges_small(void) {
-    par_context();
+SCENARIO(charges_small, "layout/charges-small", par_context, PAR_ALONE) {
     fill(1, 1, "one");
     fill(512, 4096, "one-step");
     fill(512, 4097, "one-more");
@@ -123,9 +120,8 @@ static void charges_small(void) {
 }
 
 /* The rest of a step stays charged while one small allocation of it lives. */
-static void charges_held(void) {
+SCENARIO(charges_held, "layout/charges-held", par_context, PAR_ALONE) {
     CUdeviceptr p[3];
-    par_context();
     par_free_mark();
     for (int i = 0; i < 3; i++) {
         p[i] = par_alloc(4096);
@@ -137,13 +133,11 @@ static void charges_held(void) {
     }
 }
 
-static void charges_host(void) {
-    void *p, *q;
-    par_context();
+SCENARIO(charges_host, "layout/charges-host", par_context, PAR_ALONE) {
     par_free_mark();
-    p = par_pinned(4096);
+    void *p = par_pinned(4096);
     par_free_delta("pinned-4K");
-    q = par_pinned((size_t)8 << 20);
+    void *q = par_pinned((size_t)8 << 20);
     par_free_delta("pinned-8M");
     SETUP(cuMemFreeHost, (q));
     SETUP(cuMemFreeHost, (p));
@@ -152,11 +146,9 @@ static void charges_host(void) {
     par_free_delta("stream");
 }
 
-static void pinned_distances(void) {
-    char *p, *q;
-    par_context();
-    p = par_pinned(100);
-    q = par_pinned(100);
+SCENARIO(pinned_distances, "layout/pinned", par_context) {
+    char *p = par_pinned(100);
+    char *q = par_pinned(100);
     par_see("small-apart", "%s", q > p && q - p < 4096 ? "same-page-up" : "other-page");
     par_see("alignment", "%s",
             (uintptr_t)p % 4096 == 0  ? "4K"
@@ -165,16 +157,3 @@ static void pinned_distances(void) {
     SETUP(cuMemFreeHost, (p));
     par_see("again", "%s", par_pinned(100) == (void *)p ? "same-address" : "other-address");
 }
-
-PAR_SCENARIOS = {
-    {"layout/distances", distances, 0, 0},
-    {"layout/reuse-small", reuse_small, 0, 0},
-    {"layout/reuse-64K", reuse_middle, 0, 0},
-    {"layout/reuse-2M", reuse_step, 0, 0},
-    {"layout/reuse-6M", reuse_large, 0, 0},
-    {"layout/joined", joined, 0, 0},
-    {"layout/charges-small", charges_small, PAR_ALONE, 0},
-    {"layout/charges-held", charges_held, PAR_ALONE, 0},
-    {"layout/charges-host", charges_host, PAR_ALONE, 0},
-    {"layout/pinned", pinned_distances, 0, 0},
-};

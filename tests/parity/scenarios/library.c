@@ -34,8 +34,7 @@ static void one(const char *cls, const void *image) {
     CALL(cuLibraryUnload, cls, (l));
 }
 
-static void images(void) {
-    par_context();
+SCENARIO(images, "library/images", par_context) {
     one("ptx", TEXT_PLAIN);
     one("cubin", image_kernels_cubin);
     one("cubin-older", image_older_cubin);
@@ -52,14 +51,13 @@ static void images(void) {
     one("nothing-in-it", TEXT_HEAD);
 }
 
-static void load_bad(void) {
+SCENARIO(load_bad, "library/load-bad", par_context) {
     CUlibrary l;
     CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
     CUlibraryOption table = CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE;
     CUlibraryOption unknown = (CUlibraryOption)7;
     void *one_value = (void *)(uintptr_t)1, *null_value = NULL;
     CUjit_option level = CU_JIT_OPTIMIZATION_LEVEL, bad = (CUjit_option)999;
-    par_context();
     CALL(cuLibraryLoadData, "null-out", (NULL, TEXT_PLAIN, NULL, NULL, 0, NULL, NULL, 0));
     CALLO(cuLibraryLoadData, "null-code", (&l, NULL, NULL, NULL, 0, NULL, NULL, 0), OUT_C(l));
     CALLO(cuLibraryLoadData, "preserved",
@@ -85,13 +83,12 @@ static void load_bad(void) {
           OUT_C(l));
 }
 
-static void files(void) {
+SCENARIO(files, "library/files", par_context) {
     CUlibrary l;
     CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
     void *value = (void *)(uintptr_t)1;
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "parity-library");
-    par_context();
     if (fd < 0 || write(fd, image_small_cubin, sizeof(image_small_cubin)) < 0) {
         par_see("setup", "SETUP_FAILED file");
         return;
@@ -110,7 +107,7 @@ static void files(void) {
     CALLO(cuLibraryLoadFromFile, "folder", (&l, "/tmp", NULL, NULL, 0, NULL, NULL, 0), OUT_C(l));
 }
 
-static void kernels(void) {
+SCENARIO(kernels, "library/kernels") {
     static const char *const names[] = {"empty",   "types", "bounded", "heavy",
                                         "counter", "none",  "",        NULL};
     CUlibrary l, back;
@@ -196,12 +193,11 @@ static void kernels(void) {
     CALL(cuFuncLoad, "kernel-as-function", ((CUfunction)k));
 }
 
-static void attributes(void) {
+SCENARIO(attributes, "library/attributes") {
     static const char *const names[] = {"empty", "bounded", "static_shared", "heavy", NULL};
-    CUlibrary l;
     int value;
     par_context();
-    l = load(image_kernels_cubin);
+    CUlibrary l = load(image_kernels_cubin);
     for (size_t i = 0; names[i] != NULL; i++) {
         CUkernel k = kernel(l, names[i]);
         for (int a = 0; a <= CU_FUNC_ATTRIBUTE_MAX; a++) {
@@ -222,12 +218,10 @@ static void attributes(void) {
           OUT_I(value));
 }
 
-static void settings(void) {
-    CUlibrary l;
+SCENARIO(settings, "library/settings", par_context) {
     CUfunction f;
     int value;
-    par_context();
-    l = load(image_kernels_cubin);
+    CUlibrary l = load(image_kernels_cubin);
     CUkernel k = kernel(l, "empty");
     static const struct {
         CUfunction_attribute attribute;
@@ -275,7 +269,7 @@ static void settings(void) {
     CALL(cuKernelSetCacheConfig, "null-kernel", (NULL, CU_FUNC_CACHE_PREFER_L1, 0));
 }
 
-static void globals(void) {
+SCENARIO(globals, "library/globals") {
     static const char *const names[] = {"counter", "table",        "zeros", "odd", "factor",
                                         "unset",   "coefficients", "none",  "",    NULL};
     CUlibrary l, managed;
@@ -326,7 +320,7 @@ static void globals(void) {
 }
 
 /* Without a context a library loads, and its kernels are known. */
-static void no_context(void) {
+SCENARIO(no_context, "library/no-context", par_init) {
     CUlibrary l;
     CUkernel k;
     CUfunction f;
@@ -337,7 +331,6 @@ static void no_context(void) {
     int value;
     const char *name;
     void *function;
-    par_init();
     CALLO(cuLibraryLoadData, "no-ctx", (&l, image_kernels_cubin, NULL, NULL, 0, NULL, NULL, 0),
           OUT_C(l));
     if (par_last() != CUDA_SUCCESS)
@@ -366,22 +359,18 @@ static void no_context(void) {
 }
 
 /* A module, functions and variables for each context. */
-static void contexts(void) {
-    CUcontext a, b;
-    CUlibrary l;
-    CUkernel k;
+SCENARIO(contexts, "library/contexts", par_context) {
     CUfunction f, g, again;
     CUmodule m, n;
     CUdeviceptr p, q;
     int value;
-    par_context();
-    l = load(image_kernels_cubin);
-    k = kernel(l, "empty");
-    SETUP(cuCtxCreate_v2, (&a, 0, 0));
+    CUlibrary l = load(image_kernels_cubin);
+    CUkernel k = kernel(l, "empty");
+    CUcontext a = par_new_context();
     SETUP(cuKernelGetFunction, (&f, k));
     SETUP(cuLibraryGetModule, (&m, l));
     SETUP(cuLibraryGetGlobal, (&p, NULL, l, "counter"));
-    SETUP(cuCtxCreate_v2, (&b, 0, 0));
+    CUcontext b = par_new_context();
     CALLO(cuKernelGetFunction, "second-ctx", (&g, k), OUT_C(g));
     CALLO(cuLibraryGetModule, "second-ctx", (&n, l), OUT_C(n));
     CALLO(cuLibraryGetGlobal, "second-ctx", (&q, NULL, l, "counter"), OUT_C(q));
@@ -404,9 +393,8 @@ static void contexts(void) {
           OUT_I(value));
 }
 
-static void unload(void) {
+SCENARIO(unload, "library/unload", par_context) {
     CUlibrary l, back;
-    CUkernel k;
     CUmodule m;
     CUdeviceptr p;
     size_t bytes;
@@ -414,9 +402,8 @@ static void unload(void) {
     int value;
     const char *name;
     CUfunction f;
-    par_context();
     l = load(image_kernels_cubin);
-    k = kernel(l, "empty");
+    CUkernel k = kernel(l, "empty");
     SETUP(cuLibraryGetGlobal, (&p, NULL, l, "counter"));
     CALL(cuLibraryUnload, "null", (NULL));
     CALL(cuLibraryUnload, "ok", (l));
@@ -435,11 +422,3 @@ static void unload(void) {
     CALLO(cuKernelGetAttribute, "stale-handle", (&value, CU_FUNC_ATTRIBUTE_NUM_REGS, k, 0),
           OUT_C(value));
 }
-
-PAR_SCENARIOS = {
-    {"library/images", images, 0, 0},         {"library/load-bad", load_bad, 0, 0},
-    {"library/files", files, 0, 0},           {"library/kernels", kernels, 0, 0},
-    {"library/attributes", attributes, 0, 0}, {"library/settings", settings, 0, 0},
-    {"library/globals", globals, 0, 0},       {"library/no-context", no_context, 0, 0},
-    {"library/contexts", contexts, 0, 0},     {"library/unload", unload, 0, 0},
-};

@@ -24,22 +24,19 @@ static void param_info(const char *cls, CUkernel k) {
     CALLO(cuKernelGetParamInfo, cls, (NULL, 7, &offset, &size), OUT_U(offset), OUT_U(size));
 }
 
-static void param_info_no_context(void) {
+SCENARIO(param_info_no_context, "library-again/param-info-no-context", par_init) {
     CUkernel k;
-    par_init();
     CUlibrary l = load(image_kernels_cubin);
     SETUP(cuLibraryGetKernel, (&k, l, "types"));
     param_info("no-ctx", k);
 }
 
-static void param_info_context_gone(void) {
+SCENARIO(param_info_context_gone, "library-again/param-info-context-gone", par_context) {
     CUkernel k;
-    CUcontext gone;
-    par_context();
     CUlibrary l = load(image_kernels_cubin);
     SETUP(cuLibraryGetKernel, (&k, l, "types"));
     param_info("ok", k);
-    SETUP(cuCtxCreate_v2, (&gone, 0, 0));
+    CUcontext gone = par_new_context();
     SETUP(cuCtxPopCurrent_v2, (&gone));
     SETUP(cuCtxPushCurrent_v2, (gone));
     SETUP(cuCtxPushCurrent_v2, (gone));
@@ -47,13 +44,11 @@ static void param_info_context_gone(void) {
     param_info("destroyed-ctx", k);
 }
 
-static void param_info_poisoned(void) {
+SCENARIO(param_info_poisoned, "library-again/param-info-poisoned", par_context) {
     CUkernel k;
-    CUstream s;
-    par_context();
     CUlibrary l = load(image_kernels_cubin);
     SETUP(cuLibraryGetKernel, (&k, l, "types"));
-    SETUP(cuStreamCreate, (&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = par_stream();
     CUdeviceptr gone = par_mapped(PAR_2M);
     par_hold(s);
     SETUP(cuMemsetD8Async, (gone, 1, PAR_2M, s));
@@ -64,14 +59,13 @@ static void param_info_poisoned(void) {
 }
 
 /* What else library/no-context left out. */
-static void others_no_context(void) {
+SCENARIO(others_no_context, "library-again/others-no-context", par_init) {
     CUlibrary back;
     CUkernel k, list[20] = {NULL};
     CUdeviceptr p;
     size_t bytes;
     const char *name;
     int value;
-    par_init();
     CUlibrary l = load(image_kernels_cubin), managed = load(TEXT_MANAGED);
     SETUP(cuLibraryGetKernel, (&k, l, "types"));
     CALLO(cuKernelGetLibrary, "no-ctx", (&back, k), OUT_C(back));
@@ -94,23 +88,12 @@ static void others_no_context(void) {
 }
 
 /* A function is of a context, and knows its own: module/no-context had no size. */
-static void function_param_info_no_context(void) {
-    CUmodule m;
-    CUfunction f;
+SCENARIO(function_param_info_no_context, "library-again/function-no-context", par_context) {
     size_t offset, size;
-    par_context();
-    SETUP(cuModuleLoadData, (&m, image_kernels_cubin));
-    SETUP(cuModuleGetFunction, (&f, m, "types"));
+    CUmodule m = par_module(image_kernels_cubin);
+    CUfunction f = par_function(m, "types");
     SETUP(cuCtxSetCurrent, (NULL));
     CALLO(cuFuncGetParamInfo, "no-ctx-both", (f, 7, &offset, &size), OUT_U(offset), OUT_U(size));
     CALLO(cuFuncGetParamInfo, "no-ctx-no-such", (f, 99, &offset, &size), OUT_U(offset),
           OUT_U(size));
 }
-
-PAR_SCENARIOS = {
-    {"library-again/param-info-no-context", param_info_no_context, 0, 0},
-    {"library-again/param-info-context-gone", param_info_context_gone, 0, 0},
-    {"library-again/param-info-poisoned", param_info_poisoned, 0, 0},
-    {"library-again/others-no-context", others_no_context, 0, 0},
-    {"library-again/function-no-context", function_param_info_no_context, 0, 0},
-};

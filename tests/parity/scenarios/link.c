@@ -38,16 +38,14 @@ static void finish(const char *cls, CUlinkState s) {
     CALL(cuLinkDestroy, cls, (s));
 }
 
-static void two_texts(void) {
-    par_context();
+SCENARIO(two_texts, "link/two-texts", par_context) {
     CUlinkState s = create();
     add_text("first", s, TEXT_CALLER);
     add_text("second", s, TEXT_OUTSIDE);
     finish("two-texts", s);
 }
 
-static void text_and_cubin(void) {
-    par_context();
+SCENARIO(text_and_cubin, "link/text-and-cubin", par_context) {
     CUlinkState s = create();
     CALL(cuLinkAddData_v2, "relocatable",
          (s, CU_JIT_INPUT_CUBIN, (void *)(uintptr_t)image_part_cubin, sizeof(image_part_cubin),
@@ -56,35 +54,30 @@ static void text_and_cubin(void) {
     finish("text-and-cubin", s);
 }
 
-static void undefined(void) {
-    par_context();
+SCENARIO(undefined, "link/undefined", par_context) {
     CUlinkState s = create();
     add_text("caller-only", s, TEXT_CALLER);
     finish("undefined", s);
 }
 
-static void twice_defined(void) {
-    par_context();
+SCENARIO(twice_defined, "link/twice-defined", par_context) {
     CUlinkState s = create();
     add_text("first", s, TEXT_OUTSIDE);
     add_text("again", s, TEXT_OUTSIDE);
     finish("twice-defined", s);
 }
 
-static void nothing(void) {
-    par_context();
+SCENARIO(nothing, "link/nothing", par_context) {
     finish("nothing", create());
 }
 
-static void alone(void) {
-    par_context();
+SCENARIO(alone, "link/alone", par_context) {
     CUlinkState s = create();
     add_text("plain", s, TEXT_PLAIN);
     finish("alone", s);
 }
 
-static void bad_text(void) {
-    par_context();
+SCENARIO(bad_text, "link/bad-text", par_context) {
     CUlinkState s = create();
     add_text("garbage", s, "this is no program");
     add_text("bad-instruction", s, TEXT_HEAD ".visible .entry a()\n{\nfrob;\n}\n");
@@ -93,8 +86,7 @@ static void bad_text(void) {
     finish("after-bad", s);
 }
 
-static void inputs(void) {
-    par_context();
+SCENARIO(inputs, "link/inputs", par_context) {
     for (int type = -1; type <= CU_JIT_NUM_INPUT_TYPES + 1; type++) {
         CUlinkState s = create();
         par_note("type=%d", type);
@@ -121,13 +113,12 @@ static void inputs(void) {
     }
 }
 
-static void add_bad(void) {
+SCENARIO(add_bad, "link/add-bad", par_context) {
     char text[] = TEXT_OUTSIDE;
     CUjit_option bad = (CUjit_option)999, level = CU_JIT_OPTIMIZATION_LEVEL;
     CUjit_option registers = CU_JIT_MAX_REGISTERS, target = CU_JIT_TARGET;
     CUjit_option wall = CU_JIT_WALL_TIME;
     void *v = VALUE(1), *t = VALUE(90);
-    par_context();
     CUlinkState s = create();
     CALL(cuLinkAddData_v2, "null-state",
          (NULL, CU_JIT_INPUT_PTX, text, sizeof(text), "a", 0, NULL, NULL));
@@ -162,10 +153,9 @@ static void add_bad(void) {
     CALL(cuLinkDestroy, "ok", (s));
 }
 
-static void files(void) {
+SCENARIO(files, "link/files", par_context) {
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "parity-link");
-    par_context();
     if (fd < 0 || write(fd, TEXT_OUTSIDE, sizeof(TEXT_OUTSIDE) - 1) < 0) {
         par_see("setup", "SETUP_FAILED file");
         return;
@@ -184,10 +174,9 @@ static void files(void) {
     unlink(path);
 }
 
-static void states(void) {
+SCENARIO(states, "link/states", par_context) {
     void *image, *again;
     size_t size;
-    par_context();
     CUlinkState s = create();
     add_text("plain", s, TEXT_PLAIN);
     CALLO(cuLinkComplete, "ok", (s, &image, &size), OUT_C(image), OUT_C(size));
@@ -227,12 +216,11 @@ static void create_one(const char *cls, CUjit_option option, void *value) {
     }
 }
 
-static void create_options(void) {
+SCENARIO(create_options, "link/create-options", par_context) {
     static const int targets[] = {50, 75, 80, 89, 90, 100, 120, 999};
     CUlinkState s;
     CUjit_option level = CU_JIT_OPTIMIZATION_LEVEL;
     void *v = VALUE(3);
-    par_context();
     for (int option = 0; option <= CU_JIT_NUM_OPTIONS; option++)
         create_one("alone", (CUjit_option)option, NULL);
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
@@ -251,7 +239,7 @@ static void create_options(void) {
 }
 
 /* The values of size options become the bytes used; the buffers are the linker's until its end. */
-static void logs(void) {
+SCENARIO(logs, "link/logs", par_context) {
     char info[2048] = "", error[2048] = "";
     CUjit_option options[] = {CU_JIT_WALL_TIME,
                               CU_JIT_INFO_LOG_BUFFER,
@@ -263,7 +251,6 @@ static void logs(void) {
     void *v[6], *image;
     size_t size;
     CUlinkState s;
-    par_context();
     memcpy(v, start, sizeof(v));
     CALLO(cuLinkCreate_v2, "logs", (6, options, v, &s), OUT_C(s));
     par_see("created", "info %d error %d time %d", (int)(uintptr_t)v[2], (int)(uintptr_t)v[4],
@@ -300,15 +287,12 @@ static void logs(void) {
     CALL(cuLinkDestroy, "logs", (s));
 }
 
-static void contexts(void) {
-    CUcontext other;
-    CUlinkState s, t;
+SCENARIO(contexts, "link/contexts", par_context) {
     void *image;
     size_t size;
-    par_context();
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
-    s = create();
-    t = create();
+    CUcontext other = par_new_context();
+    CUlinkState s = create();
+    CUlinkState t = create();
     SETUP(cuCtxSetCurrent, (par.primary));
     add_text("other-ctx", s, TEXT_PLAIN);
     CALLO(cuLinkComplete, "other-ctx", (s, &image, &size), OUT_C(image));
@@ -325,13 +309,3 @@ static void contexts(void) {
     CALLO(cuLinkComplete, "destroyed-ctx", (s, &image, &size), OUT_C(image));
     CALL(cuLinkDestroy, "destroyed-ctx", (s));
 }
-
-PAR_SCENARIOS = {
-    {"link/two-texts", two_texts, 0, 0}, {"link/text-and-cubin", text_and_cubin, 0, 0},
-    {"link/undefined", undefined, 0, 0}, {"link/twice-defined", twice_defined, 0, 0},
-    {"link/nothing", nothing, 0, 0},     {"link/alone", alone, 0, 0},
-    {"link/bad-text", bad_text, 0, 0},   {"link/inputs", inputs, 0, 0},
-    {"link/add-bad", add_bad, 0, 0},     {"link/files", files, 0, 0},
-    {"link/states", states, 0, 0},       {"link/create-options", create_options, 0, 0},
-    {"link/logs", logs, 0, 0},           {"link/contexts", contexts, 0, 0},
-};

@@ -55,62 +55,54 @@ static void finish(const char *cls, CUlinkState s) {
 
 /* ---- Objects and archives -------------------------------------------------------------------- */
 
-static void object_then_archive(void) {
-    par_context();
+SCENARIO(object_then_archive, "link-again/object-then-archive", par_context) {
     CUlinkState s = create();
     ADD("object", s, OBJECT, image_caller_object);
     ADD("archive", s, LIBRARY, image_archive);
     finish("object-then-archive", s);
 }
 
-static void archive_then_object(void) {
-    par_context();
+SCENARIO(archive_then_object, "link-again/archive-then-object", par_context) {
     CUlinkState s = create();
     ADD("archive", s, LIBRARY, image_archive);
     ADD("object", s, OBJECT, image_caller_object);
     finish("archive-then-object", s);
 }
 
-static void archive_alone(void) {
-    par_context();
+SCENARIO(archive_alone, "link-again/archive-alone", par_context) {
     CUlinkState s = create();
     ADD("archive", s, LIBRARY, image_archive);
     finish("archive-alone", s);
 }
 
-static void object_alone(void) {
-    par_context();
+SCENARIO(object_alone, "link-again/object-alone", par_context) {
     CUlinkState s = create();
     ADD("object", s, OBJECT, image_caller_object);
     finish("object-alone", s);
 }
 
-static void archive_reached(void) {
-    par_context();
+SCENARIO(archive_reached, "link-again/archive-reached", par_context) {
     CUlinkState s = create();
     ADD("archive", s, LIBRARY, image_archive);
     ADD("reaching-object", s, OBJECT, image_reaching_object);
     finish("archive-reached", s);
 }
 
-static void archive_twice(void) {
-    par_context();
+SCENARIO(archive_twice, "link-again/archive-twice", par_context) {
     CUlinkState s = create();
     ADD("archive", s, LIBRARY, image_archive);
     ADD("archive", s, LIBRARY, image_archive);
     finish("archive-twice", s);
 }
 
-static void archive_other_name(void) {
-    par_context();
+SCENARIO(archive_other_name, "link-again/archive-other-name", par_context) {
     CUlinkState s = create();
     ADD("archive", s, LIBRARY, image_archive);
     ADD("archive-of-another-name", s, LIBRARY, image_archive);
     finish("archive-other-name", s);
 }
 
-static void object_twice(void) {
-    par_context();
+SCENARIO(object_twice, "link-again/object-twice", par_context) {
     CUlinkState s = create();
     ADD("archive", s, LIBRARY, image_archive);
     ADD("object", s, OBJECT, image_caller_object);
@@ -131,25 +123,22 @@ static void add_file(const char *cls, CUlinkState s, CUjitInputType type, const 
     unlink(path);
 }
 
-static void archive_files(void) {
-    par_context();
+SCENARIO(archive_files, "link-again/archive-files", par_context) {
     CUlinkState s = create();
     add_file("object", s, CU_JIT_INPUT_OBJECT, image_caller_object, sizeof(image_caller_object));
     add_file("archive", s, CU_JIT_INPUT_LIBRARY, image_archive, sizeof(image_archive));
     finish("archive-files", s);
 }
 
-static void archive_empty(void) {
-    par_context();
+SCENARIO(archive_empty, "link-again/archive-empty", par_context) {
     CUlinkState s = create();
     add("no-members", s, CU_JIT_INPUT_LIBRARY, "!<arch>\n", 8);
     finish("archive-empty", s);
 }
 
 /* Ends in the middle of the member with that number of bytes before it. */
-static void archive_cut(void) {
+SCENARIO(archive_cut, "link-again/archive-cut", par_context) {
     static const size_t sizes[] = {sizeof(image_archive) / 2, sizeof(image_archive) - 100, 68, 40};
-    par_context();
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         CUlinkState s = create();
         par_note("size=%zu", sizes[i]);
@@ -158,15 +147,13 @@ static void archive_cut(void) {
     }
 }
 
-static void archive_as_object(void) {
-    par_context();
+SCENARIO(archive_as_object, "link-again/archive-as-object", par_context) {
     CUlinkState s = create();
     ADD("archive-as-object", s, OBJECT, image_archive);
     finish("archive-as-object", s);
 }
 
-static void object_as_library(void) {
-    par_context();
+SCENARIO(object_as_library, "link-again/object-as-library", par_context) {
     CUlinkState s = create();
     ADD("object-as-library", s, LIBRARY, image_caller_object);
     finish("object-as-library", s);
@@ -186,9 +173,8 @@ static const unsigned char *member(const char *name, size_t *size) {
     return NULL;
 }
 
-static void object_without_code(void) {
+SCENARIO(object_without_code, "link-again/object-without-code", par_context) {
     size_t size;
-    par_context();
     const unsigned char *object = member("empty.o/", &size);
     CUlinkState s = create();
     add("no-device-code", s, CU_JIT_INPUT_OBJECT, object, size);
@@ -196,7 +182,7 @@ static void object_without_code(void) {
 }
 
 /* Of a toolkit, where there is one: it is no part of the driver. */
-static void cudadevrt(void) {
+SCENARIO(cudadevrt, "link-again/cudadevrt") {
     static const char *const paths[] = {"/usr/local/cuda/lib64/libcudadevrt.a",
                                         "/usr/local/cuda/lib/libcudadevrt.a",
                                         "/usr/local/cuda/targets/x86_64-linux/lib/libcudadevrt.a"};
@@ -239,17 +225,17 @@ static void texts(const char *cls, const char *first, const char *second) {
     finish(cls, s);
 }
 
-#define TEXTS(function, cls, first, second)                                                        \
-    static void function(void) {                                                                   \
+#define TEXTS(function, title, cls, first, second)                                                 \
+    SCENARIO(function, title) {                                                                    \
         texts(cls, first, second);                                                                 \
     }
-TEXTS(unused_alone, "unused-alone", UNUSED, NULL)
-TEXTS(unused_beside_entry, "unused-beside-entry", WITH_ONE, NULL)
-TEXTS(unused_used, "unused-used", WITH_ONE, USES)
-TEXTS(unused_used_before, "unused-used-before", USES, WITH_ONE)
-TEXTS(unused_pointed_to, "unused-pointed-to", POINTS, NULL)
-TEXTS(unused_hidden, "unused-hidden", HIDDEN, NULL)
-TEXTS(unused_variable, "unused-variable", VARIABLE, NULL)
+TEXTS(unused_alone, "link-again/unused-alone", "unused-alone", UNUSED, NULL)
+TEXTS(unused_beside_entry, "link-again/unused-beside-entry", "unused-beside-entry", WITH_ONE, NULL)
+TEXTS(unused_used, "link-again/unused-used", "unused-used", WITH_ONE, USES)
+TEXTS(unused_used_before, "link-again/unused-used-before", "unused-used-before", USES, WITH_ONE)
+TEXTS(unused_pointed_to, "link-again/unused-pointed-to", "unused-pointed-to", POINTS, NULL)
+TEXTS(unused_hidden, "link-again/unused-hidden", "unused-hidden", HIDDEN, NULL)
+TEXTS(unused_variable, "link-again/unused-variable", "unused-variable", VARIABLE, NULL)
 
 /* ---- Each input in a linker of its own ------------------------------------------------------- */
 
@@ -286,20 +272,19 @@ static void inputs(CUjitInputType type) {
     }
 }
 
-#define INPUTS(function, type)                                                                     \
-    static void function(void) {                                                                   \
+#define INPUTS(function, title, type)                                                              \
+    SCENARIO(function, title) {                                                                    \
         inputs(CU_JIT_INPUT_##type);                                                               \
     }
-INPUTS(inputs_cubin, CUBIN)
-INPUTS(inputs_ptx, PTX)
-INPUTS(inputs_fatbinary, FATBINARY)
-INPUTS(inputs_object, OBJECT)
-INPUTS(inputs_library, LIBRARY)
-INPUTS(inputs_nvvm, NVVM)
+INPUTS(inputs_cubin, "link-again/inputs-cubin", CUBIN)
+INPUTS(inputs_ptx, "link-again/inputs-ptx", PTX)
+INPUTS(inputs_fatbinary, "link-again/inputs-fatbinary", FATBINARY)
+INPUTS(inputs_object, "link-again/inputs-object", OBJECT)
+INPUTS(inputs_library, "link-again/inputs-library", LIBRARY)
+INPUTS(inputs_nvvm, "link-again/inputs-nvvm", NVVM)
 
 /* link/files#010 followed machine code that was refused. */
-static void text_file_as_object(void) {
-    par_context();
+SCENARIO(text_file_as_object, "link-again/after-refused", par_context) {
     CUlinkState s = create();
     add("refused-cubin", s, CU_JIT_INPUT_CUBIN, "no program", 11);
     add_file("text-as-object-after-refused", s, CU_JIT_INPUT_OBJECT, TEXT_OUTSIDE,
@@ -308,35 +293,3 @@ static void text_file_as_object(void) {
     ADD("archive-after-refused", s, LIBRARY, image_archive);
     finish("after-refused", s);
 }
-
-PAR_SCENARIOS = {
-    {"link-again/object-then-archive", object_then_archive, 0, 0},
-    {"link-again/archive-then-object", archive_then_object, 0, 0},
-    {"link-again/archive-alone", archive_alone, 0, 0},
-    {"link-again/object-alone", object_alone, 0, 0},
-    {"link-again/archive-reached", archive_reached, 0, 0},
-    {"link-again/archive-twice", archive_twice, 0, 0},
-    {"link-again/archive-other-name", archive_other_name, 0, 0},
-    {"link-again/object-twice", object_twice, 0, 0},
-    {"link-again/archive-files", archive_files, 0, 0},
-    {"link-again/archive-empty", archive_empty, 0, 0},
-    {"link-again/archive-cut", archive_cut, 0, 0},
-    {"link-again/archive-as-object", archive_as_object, 0, 0},
-    {"link-again/object-as-library", object_as_library, 0, 0},
-    {"link-again/object-without-code", object_without_code, 0, 0},
-    {"link-again/cudadevrt", cudadevrt, 0, 0},
-    {"link-again/unused-alone", unused_alone, 0, 0},
-    {"link-again/unused-beside-entry", unused_beside_entry, 0, 0},
-    {"link-again/unused-used", unused_used, 0, 0},
-    {"link-again/unused-used-before", unused_used_before, 0, 0},
-    {"link-again/unused-pointed-to", unused_pointed_to, 0, 0},
-    {"link-again/unused-hidden", unused_hidden, 0, 0},
-    {"link-again/unused-variable", unused_variable, 0, 0},
-    {"link-again/inputs-cubin", inputs_cubin, 0, 0},
-    {"link-again/inputs-ptx", inputs_ptx, 0, 0},
-    {"link-again/inputs-fatbinary", inputs_fatbinary, 0, 0},
-    {"link-again/inputs-object", inputs_object, 0, 0},
-    {"link-again/inputs-library", inputs_library, 0, 0},
-    {"link-again/inputs-nvvm", inputs_nvvm, 0, 0},
-    {"link-again/after-refused", text_file_as_object, 0, 0},
-};

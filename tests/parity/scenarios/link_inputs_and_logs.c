@@ -107,24 +107,23 @@ static void undefined(const char *cls, int which) {
     SETUP(cuLinkDestroy, (s));
 }
 
-#define UNDEFINED(function, options)                                                               \
-    static void function(void) {                                                                   \
+#define UNDEFINED(function, title, options)                                                        \
+    SCENARIO(function, title) {                                                                    \
         par_context();                                                                             \
         undefined(#function, options);                                                             \
     }
-UNDEFINED(log_verbose, VERBOSE)
-UNDEFINED(log_wall, WALL)
-UNDEFINED(log_error, ERROR)
-UNDEFINED(log_info, INFO)
-UNDEFINED(log_info_error, INFO | ERROR)
-UNDEFINED(log_verbose_error, VERBOSE | ERROR)
-UNDEFINED(log_verbose_info_error, VERBOSE | INFO | ERROR)
-UNDEFINED(log_wall_info_error, WALL | INFO | ERROR)
-UNDEFINED(log_all, WALL | INFO | ERROR | VERBOSE)
+UNDEFINED(log_verbose, "link-more/log-verbose", VERBOSE)
+UNDEFINED(log_wall, "link-more/log-wall", WALL)
+UNDEFINED(log_error, "link-more/log-error", ERROR)
+UNDEFINED(log_info, "link-more/log-info", INFO)
+UNDEFINED(log_info_error, "link-more/log-info-error", INFO | ERROR)
+UNDEFINED(log_verbose_error, "link-more/log-verbose-error", VERBOSE | ERROR)
+UNDEFINED(log_verbose_info_error, "link-more/log-verbose-info-error", VERBOSE | INFO | ERROR)
+UNDEFINED(log_wall_info_error, "link-more/log-wall-info-error", WALL | INFO | ERROR)
+UNDEFINED(log_all, "link-more/log-all", WALL | INFO | ERROR | VERBOSE)
 
 /* The recorded one was the third linker of its process, of which the second had refused a text. */
-static void log_after_refused(void) {
-    par_context();
+SCENARIO(log_after_refused, "link-more/log-after-refused", par_context) {
     CUlinkState s = create();
     add_text("refused", s, TEXT_HEAD ".visible .entry a()\n{\nfrob;\n}\n");
     SETUP(cuLinkDestroy, (s));
@@ -160,48 +159,42 @@ static void add_fatbin(const char *cls, CUlinkState s, unsigned architecture, co
     add(cls, s, CU_JIT_INPUT_FATBINARY, bytes, 80 + padded);
 }
 
-static void fatbin_other(void) {
-    par_context();
+SCENARIO(fatbin_other, "link-more/fatbin-other", par_context) {
     CUlinkState s = create();
     add_fatbin("other-device", s, 80, image_other_cubin, sizeof(image_other_cubin));
     add_text("after", s, TEXT_OUTSIDE);
     finish("fatbin-other", s);
 }
 
-static void fatbin_made_other(void) {
-    par_context();
+SCENARIO(fatbin_made_other, "link-more/fatbin-made-other", par_context) {
     CUlinkState s = create();
     add("made-other-device", s, CU_JIT_INPUT_FATBINARY, image_other_fatbin,
         sizeof(image_other_fatbin));
     finish("fatbin-made-other", s);
 }
 
-static void fatbin_after_text(void) {
-    par_context();
+SCENARIO(fatbin_after_text, "link-more/fatbin-after-text", par_context) {
     CUlinkState s = create();
     add_text("before", s, TEXT_OUTSIDE);
     add_fatbin("other-device-behind-text", s, 80, image_other_cubin, sizeof(image_other_cubin));
     finish("fatbin-after-text", s);
 }
 
-static void fatbin_part(void) {
-    par_context();
+SCENARIO(fatbin_part, "link-more/fatbin-part", par_context) {
     CUlinkState s = create();
     add_fatbin("relocatable", s, 90, image_part_cubin, sizeof(image_part_cubin));
     add_text("outside", s, TEXT_OUTSIDE);
     finish("fatbin-part", s);
 }
 
-static void fatbin_cubin(void) {
-    par_context();
+SCENARIO(fatbin_cubin, "link-more/fatbin-cubin", par_context) {
     CUlinkState s = create();
     add("cubin-as-fatbin", s, CU_JIT_INPUT_FATBINARY, image_part_cubin, sizeof(image_part_cubin));
     add_text("outside", s, TEXT_OUTSIDE);
     finish("fatbin-cubin", s);
 }
 
-static void fatbin_text(void) {
-    par_context();
+SCENARIO(fatbin_text, "link-more/fatbin-text", par_context) {
     CUlinkState s = create();
     add("text-as-fatbin", s, CU_JIT_INPUT_FATBINARY, TEXT_OUTSIDE, sizeof(TEXT_OUTSIDE));
     finish("fatbin-text", s);
@@ -222,30 +215,26 @@ static void add_file(const char *cls, CUlinkState s, CUjitInputType type, const 
     unlink(path);
 }
 
-static void object_file(void) {
-    par_context();
+SCENARIO(object_file, "link-more/object-file", par_context) {
     CUlinkState s = create();
     add_file("text-as-object", s, CU_JIT_INPUT_OBJECT, TEXT_OUTSIDE, sizeof(TEXT_OUTSIDE) - 1);
     finish("object-file", s);
 }
 
-static void object_data(void) {
-    par_context();
+SCENARIO(object_data, "link-more/object-data", par_context) {
     CUlinkState s = create();
     add("text-as-object", s, CU_JIT_INPUT_OBJECT, TEXT_OUTSIDE, sizeof(TEXT_OUTSIDE));
     finish("object-data", s);
 }
 
-static void object_text_behind(void) {
-    par_context();
+SCENARIO(object_text_behind, "link-more/object-text-behind", par_context) {
     CUlinkState s = create();
     add_file("garbage-as-object", s, CU_JIT_INPUT_OBJECT, "no program", 10);
     add_text("behind-object", s, TEXT_OUTSIDE);
     finish("object-text-behind", s);
 }
 
-static void library_file(void) {
-    par_context();
+SCENARIO(library_file, "link-more/library-file", par_context) {
     CUlinkState s = create();
     add_file("text-as-library", s, CU_JIT_INPUT_LIBRARY, TEXT_OUTSIDE, sizeof(TEXT_OUTSIDE) - 1);
     finish("library-file", s);
@@ -266,37 +255,47 @@ static void two(const char *cls, const char *first, const char *second) {
     see_value(cls, finish(cls, s), "same");
 }
 
-#define TWO(function, first, second)                                                               \
-    static void function(void) {                                                                   \
+#define TWO(function, title, first, second)                                                        \
+    SCENARIO(function, title) {                                                                    \
         two(#function, first, second);                                                             \
     }
-TWO(functions_weak, FUNCTION(".weak", "1"), FUNCTION(".weak", "2"))
-TWO(functions_weak_visible, FUNCTION(".weak", "1"), FUNCTION(".visible", "2"))
-TWO(functions_visible_weak, FUNCTION(".visible", "1"), FUNCTION(".weak", "2"))
-TWO(functions_visible, FUNCTION(".visible", "1"), FUNCTION(".visible", "2"))
-TWO(functions_hidden, FUNCTION("", "1"), FUNCTION("", "2"))
-TWO(functions_hidden_visible, FUNCTION("", "1"), FUNCTION(".visible", "2"))
-TWO(variables_weak, VARIABLE(".weak", "1"), VARIABLE(".weak", "2"))
-TWO(variables_weak_visible, VARIABLE(".weak", "1"), VARIABLE(".visible", "2"))
-TWO(variables_visible_weak, VARIABLE(".visible", "1"), VARIABLE(".weak", "2"))
-TWO(variables_visible, VARIABLE(".visible", "1"), VARIABLE(".visible", "2"))
-TWO(variables_hidden_visible, VARIABLE("", "1"), VARIABLE(".visible", "2"))
-TWO(variables_visible_hidden, VARIABLE(".visible", "1"), VARIABLE("", "2"))
-TWO(variables_weak_larger, VARIABLE(".weak", "1"),
-    TEXT_HEAD ".weak .global .align 4 .u32 same[2] = {2, 3};\n")
-TWO(variables_common, TEXT_HEAD ".common .global .align 4 .u32 same;\n",
-    TEXT_HEAD ".common .global .align 4 .u32 same[4];\n")
-TWO(variables_common_visible, TEXT_HEAD ".common .global .align 4 .u32 same;\n",
+TWO(functions_weak, "link-more/functions-weak", FUNCTION(".weak", "1"), FUNCTION(".weak", "2"))
+TWO(functions_weak_visible, "link-more/functions-weak-visible", FUNCTION(".weak", "1"),
+    FUNCTION(".visible", "2"))
+TWO(functions_visible_weak, "link-more/functions-visible-weak", FUNCTION(".visible", "1"),
+    FUNCTION(".weak", "2"))
+TWO(functions_visible, "link-more/functions-visible", FUNCTION(".visible", "1"),
+    FUNCTION(".visible", "2"))
+TWO(functions_hidden, "link-more/functions-hidden", FUNCTION("", "1"), FUNCTION("", "2"))
+TWO(functions_hidden_visible, "link-more/functions-hidden-visible", FUNCTION("", "1"),
+    FUNCTION(".visible", "2"))
+TWO(variables_weak, "link-more/variables-weak", VARIABLE(".weak", "1"), VARIABLE(".weak", "2"))
+TWO(variables_weak_visible, "link-more/variables-weak-visible", VARIABLE(".weak", "1"),
     VARIABLE(".visible", "2"))
-TWO(variable_function_weak, VARIABLE(".weak", "1"), FUNCTION(".weak", "2"))
-TWO(entries_weak, TEXT_HEAD ".weak .entry both()\n{\nret;\n}\n",
+TWO(variables_visible_weak, "link-more/variables-visible-weak", VARIABLE(".visible", "1"),
+    VARIABLE(".weak", "2"))
+TWO(variables_visible, "link-more/variables-visible", VARIABLE(".visible", "1"),
+    VARIABLE(".visible", "2"))
+TWO(variables_hidden_visible, "link-more/variables-hidden-visible", VARIABLE("", "1"),
+    VARIABLE(".visible", "2"))
+TWO(variables_visible_hidden, "link-more/variables-visible-hidden", VARIABLE(".visible", "1"),
+    VARIABLE("", "2"))
+TWO(variables_weak_larger, "link-more/variables-weak-larger", VARIABLE(".weak", "1"),
+    TEXT_HEAD ".weak .global .align 4 .u32 same[2] = {2, 3};\n")
+TWO(variables_common, "link-more/variables-common",
+    TEXT_HEAD ".common .global .align 4 .u32 same;\n",
+    TEXT_HEAD ".common .global .align 4 .u32 same[4];\n")
+TWO(variables_common_visible, "link-more/variables-common-visible",
+    TEXT_HEAD ".common .global .align 4 .u32 same;\n", VARIABLE(".visible", "2"))
+TWO(variable_function_weak, "link-more/variable-function-weak", VARIABLE(".weak", "1"),
+    FUNCTION(".weak", "2"))
+TWO(entries_weak, "link-more/entries-weak", TEXT_HEAD ".weak .entry both()\n{\nret;\n}\n",
     TEXT_HEAD ".weak .entry both(.param .u64 p)\n{\nret;\n}\n")
-TWO(entries_hidden, TEXT_HEAD ".entry both()\n{\nret;\n}\n",
+TWO(entries_hidden, "link-more/entries-hidden", TEXT_HEAD ".entry both()\n{\nret;\n}\n",
     TEXT_HEAD ".entry both(.param .u64 p)\n{\nret;\n}\n")
 
 /* Each input's pointer should lead to its own. */
-static void hidden_each(void) {
-    par_context();
+SCENARIO(hidden_each, "link-more/hidden-each", par_context) {
     CUlinkState s = create();
     add_text("first", s,
              VARIABLE("", "1") ".visible .global .align 8 .u64 to_first = generic(same);\n");
@@ -309,8 +308,7 @@ static void hidden_each(void) {
 }
 
 /* A name that is given by the second input alone, to both; of the first it is hidden. */
-static void hidden_and_visible(void) {
-    par_context();
+SCENARIO(hidden_and_visible, "link-more/hidden-and-visible", par_context) {
     CUlinkState s = create();
     add_text("first", s,
              VARIABLE("", "1") ".visible .global .align 8 .u64 to_first = generic(same);\n");
@@ -328,8 +326,7 @@ static void hidden_and_visible(void) {
 }
 
 /* Does a hidden variable give an external name of another input? */
-static void hidden_for_other(void) {
-    par_context();
+SCENARIO(hidden_for_other, "link-more/hidden-for-other", par_context) {
     CUlinkState s = create();
     add_text("first", s, VARIABLE("", "1"));
     add_text("second", s,
@@ -338,8 +335,7 @@ static void hidden_for_other(void) {
     see_pointed("hidden-for-other", finish("hidden-for-other", s), "to_second");
 }
 
-static void weak_pointers(void) {
-    par_context();
+SCENARIO(weak_pointers, "link-more/weak-pointers", par_context) {
     CUlinkState s = create();
     add_text("first", s,
              VARIABLE(".weak", "1") ".visible .global .align 8 .u64 to_first = generic(same);\n");
@@ -352,10 +348,9 @@ static void weak_pointers(void) {
 }
 
 /* Which of two parameter lists counts says which entry was taken. */
-static void weak_entry_taken(void) {
+SCENARIO(weak_entry_taken, "link-more/weak-entry-taken", par_context) {
     CUfunction f = NULL;
     size_t offset, size;
-    par_context();
     CUlinkState s = create();
     add_text("first", s, TEXT_HEAD ".weak .entry both(.param .u32 p)\n{\nret;\n}\n");
     add_text("second", s, TEXT_HEAD ".weak .entry both(.param .u64 p)\n{\nret;\n}\n");
@@ -368,92 +363,36 @@ static void weak_entry_taken(void) {
 
 /* ---- where a text ends ---------------------------------------------------------------------- */
 
-static void size_before_more(void) {
+SCENARIO(size_before_more, "link-more/size-before-more", par_context) {
     static const char text[] = TEXT_OUTSIDE "frob;\n";
-    par_context();
     CUlinkState s = create();
     add("bad-behind-size", s, CU_JIT_INPUT_PTX, text, sizeof(TEXT_OUTSIDE) - 1);
     finish("size-before-more", s);
 }
 
-static void size_before_good(void) {
+SCENARIO(size_before_good, "link-more/size-before-good", par_context) {
     static const char text[] = TEXT_OUTSIDE ".visible .global .align 4 .u32 same = 3;\n";
-    par_context();
     CUlinkState s = create();
     add("good-behind-size", s, CU_JIT_INPUT_PTX, text, sizeof(TEXT_OUTSIDE) - 1);
     see_value("size-before-good", finish("size-before-good", s), "same");
 }
 
-static void size_of_one(void) {
-    par_context();
+SCENARIO(size_of_one, "link-more/size-of-one", par_context) {
     CUlinkState s = create();
     add("size-1", s, CU_JIT_INPUT_PTX, TEXT_OUTSIDE, 1);
     see_value("size-of-one", finish("size-of-one", s), "shared_value");
 }
 
-static void zero_inside(void) {
+SCENARIO(zero_inside, "link-more/zero-inside", par_context) {
     static const char text[] = TEXT_OUTSIDE "\0.visible .global .align 4 .u32 same = 3;\n";
-    par_context();
     CUlinkState s = create();
     add("good-behind-zero", s, CU_JIT_INPUT_PTX, text, sizeof(text));
     see_value("zero-inside", finish("zero-inside", s), "same");
 }
 
-static void zero_inside_bad(void) {
+SCENARIO(zero_inside_bad, "link-more/zero-inside-bad", par_context) {
     static const char text[] = TEXT_OUTSIDE "\0frob;\n";
-    par_context();
     CUlinkState s = create();
     add("bad-behind-zero", s, CU_JIT_INPUT_PTX, text, sizeof(text));
     see_value("zero-inside-bad", finish("zero-inside-bad", s), "shared_value");
 }
-
-PAR_SCENARIOS = {
-    {"link-more/log-verbose", log_verbose, 0, 0},
-    {"link-more/log-wall", log_wall, 0, 0},
-    {"link-more/log-error", log_error, 0, 0},
-    {"link-more/log-info", log_info, 0, 0},
-    {"link-more/log-info-error", log_info_error, 0, 0},
-    {"link-more/log-verbose-error", log_verbose_error, 0, 0},
-    {"link-more/log-verbose-info-error", log_verbose_info_error, 0, 0},
-    {"link-more/log-wall-info-error", log_wall_info_error, 0, 0},
-    {"link-more/log-all", log_all, 0, 0},
-    {"link-more/log-after-refused", log_after_refused, 0, 0},
-    {"link-more/fatbin-other", fatbin_other, 0, 0},
-    {"link-more/fatbin-made-other", fatbin_made_other, 0, 0},
-    {"link-more/fatbin-after-text", fatbin_after_text, 0, 0},
-    {"link-more/fatbin-part", fatbin_part, 0, 0},
-    {"link-more/fatbin-cubin", fatbin_cubin, 0, 0},
-    {"link-more/fatbin-text", fatbin_text, 0, 0},
-    {"link-more/object-file", object_file, 0, 0},
-    {"link-more/object-data", object_data, 0, 0},
-    {"link-more/object-text-behind", object_text_behind, 0, 0},
-    {"link-more/library-file", library_file, 0, 0},
-    {"link-more/functions-weak", functions_weak, 0, 0},
-    {"link-more/functions-weak-visible", functions_weak_visible, 0, 0},
-    {"link-more/functions-visible-weak", functions_visible_weak, 0, 0},
-    {"link-more/functions-visible", functions_visible, 0, 0},
-    {"link-more/functions-hidden", functions_hidden, 0, 0},
-    {"link-more/functions-hidden-visible", functions_hidden_visible, 0, 0},
-    {"link-more/variables-weak", variables_weak, 0, 0},
-    {"link-more/variables-weak-visible", variables_weak_visible, 0, 0},
-    {"link-more/variables-visible-weak", variables_visible_weak, 0, 0},
-    {"link-more/variables-visible", variables_visible, 0, 0},
-    {"link-more/variables-hidden-visible", variables_hidden_visible, 0, 0},
-    {"link-more/variables-visible-hidden", variables_visible_hidden, 0, 0},
-    {"link-more/variables-weak-larger", variables_weak_larger, 0, 0},
-    {"link-more/variables-common", variables_common, 0, 0},
-    {"link-more/variables-common-visible", variables_common_visible, 0, 0},
-    {"link-more/variable-function-weak", variable_function_weak, 0, 0},
-    {"link-more/entries-weak", entries_weak, 0, 0},
-    {"link-more/entries-hidden", entries_hidden, 0, 0},
-    {"link-more/hidden-each", hidden_each, 0, 0},
-    {"link-more/hidden-and-visible", hidden_and_visible, 0, 0},
-    {"link-more/hidden-for-other", hidden_for_other, 0, 0},
-    {"link-more/weak-pointers", weak_pointers, 0, 0},
-    {"link-more/weak-entry-taken", weak_entry_taken, 0, 0},
-    {"link-more/size-before-more", size_before_more, 0, 0},
-    {"link-more/size-before-good", size_before_good, 0, 0},
-    {"link-more/size-of-one", size_of_one, 0, 0},
-    {"link-more/zero-inside", zero_inside, 0, 0},
-    {"link-more/zero-inside-bad", zero_inside_bad, 0, 0},
-};

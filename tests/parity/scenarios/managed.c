@@ -20,9 +20,8 @@ static unsigned char *bytes_of(CUdeviceptr p) {
 
 /* ---- Making and ending ----------------------------------------------------------------------- */
 
-static void sizes(void) {
+SCENARIO(sizes, "managed/sizes", par_context) {
     CUdeviceptr p, a, b, c, d, e, f;
-    par_context();
     CALLO(cuMemAllocManaged, "too-large", (&p, (size_t)1 << 46, 1), OUT_C(p));
     CALLO(cuMemAllocManaged, "too-large", (&p, ~(size_t)0, 1), OUT_P(p));
     CALLO(cuMemAllocManaged, "bad-flags", (&p, 4096, 5), OUT_P(p));
@@ -41,14 +40,11 @@ static void sizes(void) {
     CALLO(cuMemAllocManaged, "after-free", (&b, 1, 1), OUT_R(b, 1));
 }
 
-static void frees(void) {
-    CUdeviceptr m, n, o;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    m = managed(8192);
-    n = managed(8192);
-    o = managed(8192);
+SCENARIO(frees, "managed/frees", par_context) {
+    CUstream s = par_stream();
+    CUdeviceptr m = managed(8192);
+    CUdeviceptr n = managed(8192);
+    CUdeviceptr o = managed(8192);
     CALL(cuMemFree_v2, "interior", (m + 4096));
     CALL(cuMemFreeHost, "managed", ((void *)(uintptr_t)m));
     CALL(cuMemHostUnregister, "managed", ((void *)(uintptr_t)m));
@@ -62,12 +58,11 @@ static void frees(void) {
     CALL(cuMemFree_v2, "no-context", (o));
 }
 
-static void contexts(void) {
+SCENARIO(contexts, "managed/contexts", par_context) {
     CUdeviceptr m, n, got;
     CUcontext other, owner;
     unsigned is;
     int value;
-    par_context();
     NAME(par.primary);
     SETUP(cuCtxCreate_v2, (&other, 0, 0));
     NAME(other);
@@ -90,7 +85,7 @@ static void contexts(void) {
     CALL(cuMemFree_v2, "ctx-destroyed", (n));
 }
 
-static void no_context(void) {
+SCENARIO(no_context, "managed/no-context", par_context) {
     CUdeviceptr m, n;
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     CUpointer_attribute which[1] = {CU_POINTER_ATTRIBUTE_IS_MANAGED};
@@ -98,7 +93,6 @@ static void no_context(void) {
     unsigned flag = 1, is;
     int value;
     void *data[1] = {&is};
-    par_context();
     NAME(par.primary);
     m = managed(8192);
     NAME_R(m, 8192);
@@ -120,14 +114,12 @@ static void no_context(void) {
 
 /* ---- Memory in use --------------------------------------------------------------------------- */
 
-static void in_use(void) {
-    CUdeviceptr m, n;
+SCENARIO(in_use, "managed/in-use", par_context, PAR_ALONE) {
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     size_t size = MIB(32), index[1] = {0};
-    par_context();
     CUstream s = par_stream();
     par_free_mark();
-    m = managed(size);
+    CUdeviceptr m = managed(size);
     par_free_delta("allocated");
     memset(bytes_of(m), 1, size);
     par_free_delta("written-by-cpu");
@@ -153,7 +145,7 @@ static void in_use(void) {
     par_free_delta("discarded-and-prefetched");
     SETUP(cuMemFree_v2, (m));
     par_free_delta("freed");
-    n = managed(MIB(4));
+    CUdeviceptr n = managed(MIB(4));
     SETUP(cuMemsetD8_v2, (n, 5, 100));
     SETUP(cuCtxSynchronize, ());
     par_free_delta("100-bytes-set-by-device");
@@ -175,12 +167,10 @@ static void in_use(void) {
 
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
-static void bytes(void) {
-    CUdeviceptr m, d;
+SCENARIO(bytes, "managed/bytes", par_context) {
     unsigned char plain[64];
-    par_context();
-    m = managed(3 * PAR_2M);
-    d = par_alloc(PAR_2M);
+    CUdeviceptr m = managed(3 * PAR_2M);
+    CUdeviceptr d = par_alloc(PAR_2M);
     par_see("fresh", "%d", bytes_of(m)[123]);
     memset(bytes_of(m), 7, PAR_2M);
     CALL(cuMemcpyDtoH_v2, "managed", (plain, m + 100, 64));
@@ -202,13 +192,11 @@ static void bytes(void) {
     CALL(cuMemcpyPeer, "managed", (m, par.primary, d, par.primary, 64));
 }
 
-static void copy_types(void) {
+SCENARIO(copy_types, "managed/copy-types", par_context) {
     static const CUmemorytype types[] = {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE,
                                          CU_MEMORYTYPE_UNIFIED};
-    CUdeviceptr m, d;
-    par_context();
-    m = managed(PAR_2M);
-    d = par_alloc(PAR_2M);
+    CUdeviceptr m = managed(PAR_2M);
+    CUdeviceptr d = par_alloc(PAR_2M);
     for (size_t i = 0; i < 3; i++) {
         CUDA_MEMCPY2D c;
         memset(&c, 0, sizeof(c));
@@ -224,12 +212,9 @@ static void copy_types(void) {
     }
 }
 
-static void waits(void) {
-    CUdeviceptr m;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    m = managed(8192);
+SCENARIO(waits, "managed/waits", par_context) {
+    CUstream s = par_stream();
+    CUdeviceptr m = managed(8192);
     par_hold(s);
     CALL(cuMemsetD8Async, "managed", (m, 3, 8192, s));
     CALL(cuMemcpyHtoDAsync_v2, "managed", (m, "abcdefgh", 8, s));
@@ -247,7 +232,7 @@ static void waits(void) {
 
 /* ---- What the rest of the driver says -------------------------------------------------------- */
 
-static void others(void) {
+SCENARIO(others, "managed/others", par_context) {
     CUdeviceptr m, base, got;
     CUmemGenericAllocationHandle handle;
     CUipcMemHandle ipc;
@@ -258,7 +243,6 @@ static void others(void) {
     size_t size;
     unsigned flags;
     int fd;
-    par_context();
     m = managed(2 * PAR_2M);
     NAME_R(m, 2 * PAR_2M);
     CALLO(cuMemGetAddressRange_v2, "managed", (&base, &size, m), OUT_P(base), OUT_U(size));
@@ -307,10 +291,9 @@ static void attributes(const char *cls, CUdeviceptr p) {
         one(cls, a, p);
 }
 
-static void pointers(void) {
+SCENARIO(pointers, "managed/pointers", par_context) {
     CUdeviceptr m, n;
     unsigned flag = 0, got;
-    par_context();
     NAME(par.primary);
     SETUP(cuMemAllocManaged, (&m, 3 * PAR_2M + 5, CU_MEM_ATTACH_HOST));
     NAME_R(m, 3 * PAR_2M + 5);
@@ -331,13 +314,11 @@ static void pointers(void) {
     one("one-past-end", CU_POINTER_ATTRIBUTE_RANGE_SIZE, n + 99);
 }
 
-static void set_by_kind(void) {
+SCENARIO(set_by_kind, "managed/set-by-kind", par_context) {
     char *heap = malloc(8192);
     CUdeviceptr pooled, m, got;
-    CUstream s;
     unsigned flag = 1;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     m = managed(8192);
     SETUP(cuMemAllocAsync, (&pooled, 4096, s));
     CALL(cuPointerSetAttribute, "pool", (&flag, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, pooled));
@@ -370,12 +351,11 @@ static char *pages(size_t size, int protection) {
     return p;
 }
 
-static void register_io(void) {
+SCENARIO(register_io, "managed/register-io", par_context) {
     char *p = pages(8192, PROT_READ | PROT_WRITE);
     char *r = pages(8192, PROT_READ);
     char *none = pages(8192, PROT_NONE);
     char *shared = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    par_context();
     for (unsigned flags = 4; flags < 16; flags++) {
         if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) == 0)
             continue;
@@ -401,15 +381,12 @@ static void register_io(void) {
     CALL(cuMemHostRegister_v2, "unmapped", (shared, 8192, 0));
 }
 
-static void registered_read_only(void) {
+SCENARIO(registered_read_only, "managed/registered-read-only", par_context) {
     char *p = pages(8192, PROT_READ | PROT_WRITE);
-    CUdeviceptr d, r;
-    CUstream s;
     unsigned flags;
-    par_context();
-    s = par_stream();
-    r = (CUdeviceptr)(uintptr_t)p;
-    d = par_alloc(8192);
+    CUstream s = par_stream();
+    CUdeviceptr r = (CUdeviceptr)(uintptr_t)p;
+    CUdeviceptr d = par_alloc(8192);
     SETUP(cuMemsetD8_v2, (d, 4, 8192));
     SETUP(cuMemHostRegister_v2, (p, 8192, CU_MEMHOSTREGISTER_READ_ONLY));
     CALLO(cuPointerGetAttribute, "read-only", (&flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, r),
@@ -429,15 +406,12 @@ static void registered_read_only(void) {
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
 static CUmemPoolProps pool_props(CUmemLocationType type, int id) {
-    CUmemPoolProps props;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
-    props.location.type = type;
-    props.location.id = id;
+    CUmemPoolProps props = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location.type = type, .location.id = id};
     return props;
 }
 
-static void pool_creates(void) {
+SCENARIO(pool_creates, "managed/pool-creates", par_context) {
     static const struct {
         CUmemLocationType type;
         int id;
@@ -454,7 +428,6 @@ static void pool_creates(void) {
               {CU_MEM_LOCATION_TYPE_INVALID, 7},
               {(CUmemLocationType)9, 0}};
     CUmemoryPool pool;
-    par_context();
     for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
         CUmemPoolProps props = pool_props(at[i].type, at[i].id);
         par_note("location=%d id=%d", (int)at[i].type, at[i].id);
@@ -482,16 +455,14 @@ static void pool_creates(void) {
 
 static void pool_one(const char *cls, CUmemLocationType type, int id) {
     CUmemPoolProps props = pool_props(type, id);
-    CUmemoryPool pool;
     CUdeviceptr a, b;
-    CUstream s;
     uint64_t word;
     unsigned char plain[8];
     int number;
     par_context();
     NAME(par.primary);
-    s = par_stream();
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUstream s = par_stream();
+    CUmemoryPool pool = par_pool(&props);
     NAME(pool);
     CALLO(cuMemAllocFromPoolAsync, cls, (&a, 100000, pool, s), OUT_R(a, 100000));
     CALLO(cuMemAllocFromPoolAsync, cls, (&b, 100, pool, s), OUT_R(b, 100));
@@ -531,27 +502,25 @@ static void pool_one(const char *cls, CUmemLocationType type, int id) {
     CALL(cuMemPoolDestroy, cls, (pool));
 }
 
-static void pool_device(void) {
+SCENARIO(pool_device, "managed/pool-device") {
     pool_one("managed-pool", CU_MEM_LOCATION_TYPE_DEVICE, 0);
 }
 
-static void pool_host(void) {
+SCENARIO(pool_host, "managed/pool-host") {
     pool_one("managed-pool-host", CU_MEM_LOCATION_TYPE_HOST, 0);
 }
 
-static void pool_anywhere(void) {
+SCENARIO(pool_anywhere, "managed/pool-anywhere") {
     pool_one("managed-pool-none", CU_MEM_LOCATION_TYPE_INVALID, 0);
 }
 
-static void pool_access(void) {
+SCENARIO(pool_access, "managed/pool-access", par_context) {
     CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    CUmemoryPool pool;
     CUmemAccess_flags flags;
     CUmemPoolPtrExportData exported;
     CUdeviceptr p;
     int fd;
-    par_context();
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     for (int type = 0; type <= 4; type++) {
         CUmemLocation location = {(CUmemLocationType)type, 0};
         CUmemAccessDesc none = {location, CU_MEM_ACCESS_FLAGS_PROT_NONE};
@@ -576,7 +545,7 @@ static void pool_access(void) {
     CALL(cuMemPoolDestroy, "managed-pool", (pool));
 }
 
-static void pool_current(void) {
+SCENARIO(pool_current, "managed/pool-current", par_context) {
     CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     CUmemPoolProps pinned = pool_props(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
@@ -585,7 +554,6 @@ static void pool_current(void) {
     CUdeviceptr p;
     uint64_t word;
     unsigned is;
-    par_context();
     pinned.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     SETUP(cuMemPoolCreate, (&pool, &props));
     SETUP(cuMemPoolCreate, (&plain, &pinned));
@@ -623,13 +591,11 @@ static void pool_current(void) {
     par_see("current-is", "%s", got == usual ? "the default" : "another");
 }
 
-static void pool_in_use(void) {
+SCENARIO(pool_in_use, "managed/pool-in-use", par_context, PAR_ALONE) {
     CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    CUmemoryPool pool;
     CUdeviceptr p;
-    par_context();
     CUstream s = par_stream();
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     par_free_mark();
     SETUP(cuMemAllocFromPoolAsync, (&p, MIB(8), pool, s));
     SETUP(cuStreamSynchronize, (s));
@@ -646,11 +612,11 @@ static void pool_in_use(void) {
 
 /* ---- More of pools --------------------------------------------------------------------------- */
 
-static void pool_node(void) {
+SCENARIO(pool_node, "managed/pool-node") {
     pool_one("managed-pool-node", CU_MEM_LOCATION_TYPE_HOST_NUMA, 0);
 }
 
-static void pool_near(void) {
+SCENARIO(pool_near, "managed/pool-near") {
     pool_one("managed-pool-near", CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0);
 }
 
@@ -667,16 +633,14 @@ static void accessors(const char *cls, CUmemoryPool pool, CUdeviceptr p) {
           OUT_I(list[0]), OUT_I(list[1]));
 }
 
-static void pool_told(void) {
+SCENARIO(pool_told, "managed/pool-told", par_context) {
     CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_HOST, 0);
     CUmemAccessDesc device = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccessDesc host = {{CU_MEM_LOCATION_TYPE_HOST, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccessDesc bad = {{CU_MEM_LOCATION_TYPE_DEVICE, 99}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUmemoryPool pool;
     CUdeviceptr p, q;
     int n;
-    par_context();
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     SETUP(cuMemAllocFromPoolAsync, (&p, 4096, pool, NULL));
     accessors("before", pool, p);
     CALL(cuMemPoolSetAccess, "bad-device", (pool, &bad, 1));
@@ -698,11 +662,10 @@ static void pool_told(void) {
     SETUP(cuMemPoolDestroy, (pool));
 }
 
-static void pool_destroyed_current(void) {
+SCENARIO(pool_destroyed_current, "managed/pool-destroyed-current", par_context) {
     CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     CUmemoryPool pool, usual, got, again;
-    par_context();
     SETUP(cuMemPoolCreate, (&pool, &props));
     SETUP(cuMemGetDefaultMemPool, (&usual, &device, CU_MEM_ALLOCATION_TYPE_MANAGED));
     SETUP(cuMemSetMemPool, (&device, CU_MEM_ALLOCATION_TYPE_MANAGED, pool));
@@ -717,12 +680,10 @@ static void pool_destroyed_current(void) {
 }
 
 /* Small allocations share pages. */
-static void shared_pages(void) {
-    CUdeviceptr a, b, c;
+SCENARIO(shared_pages, "managed/shared-pages", par_context) {
     int n;
-    par_context();
-    a = managed(600);
-    b = managed(600);
+    CUdeviceptr a = managed(600);
+    CUdeviceptr b = managed(600);
     par_see("same-page", "%d", a / 4096 == b / 4096);
 #define MOSTLY(cls, p)                                                                             \
     CALLO(cuMemRangeGetAttribute, cls, (&n, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, 600),        \
@@ -733,7 +694,7 @@ static void shared_pages(void) {
     MOSTLY("neighbour", b);
     SETUP(cuMemFree_v2, (a));
     MOSTLY("neighbour-freed", b);
-    c = managed(600);
+    CUdeviceptr c = managed(600);
     par_see("same-address", "%d", a == c);
     MOSTLY("allocated-again", c);
     CALLO(cuMemRangeGetAttribute, "allocated-again",
@@ -747,16 +708,13 @@ static void shared_pages(void) {
           (&n, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, a + 8192, 4096), OUT_I(n));
 }
 
-static void batch_more(void) {
+SCENARIO(batch_more, "managed/batch-more", par_context) {
     CUmemLocation places[2] = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, {CU_MEM_LOCATION_TYPE_HOST, 0}};
     size_t sizes[3] = {65536, 65536, 65536}, index[2] = {0, 0};
     CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    CUmemoryPool pool;
     CUdeviceptr m[3];
-    CUstream s;
     int n;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     for (int i = 0; i < 3; i++)
         m[i] = managed(65536);
     CALL(cuMemPrefetchBatchAsync, "index-twice", (m, sizes, 3, places, index, 2, 0, s));
@@ -765,7 +723,7 @@ static void batch_more(void) {
     CALL(cuMemPrefetchBatchAsync_ptsz, "legacy-stream",
          (m, sizes, 3, places, index, 2, 0, CU_STREAM_LEGACY));
     CALL(cuMemDiscardBatchAsync_ptsz, "legacy-stream", (m, sizes, 3, 0, CU_STREAM_LEGACY));
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     SETUP(cuMemAllocFromPoolAsync, (&m[1], 65536, pool, s));
     CALL(cuMemPrefetchBatchAsync, "pool", (m, sizes, 3, places, index, 1, 0, s));
     CALL(cuMemDiscardBatchAsync, "pool", (m, sizes, 3, 0, s));
@@ -773,44 +731,11 @@ static void batch_more(void) {
 }
 
 /* Last, because bytes of a context that is gone may be gone too. */
-static void bytes_after_context(void) {
-    CUcontext other;
-    CUdeviceptr m;
-    par_context();
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
-    m = managed(4096);
+SCENARIO(bytes_after_context, "managed/bytes-after-context", par_context) {
+    CUcontext other = par_new_context();
+    CUdeviceptr m = managed(4096);
     bytes_of(m)[0] = 5;
     SETUP(cuCtxDestroy_v2, (other));
     CALL(cuCtxGetDevice, "bytes-next", (NULL));
     par_see("bytes", "%d", bytes_of(m)[0]);
 }
-
-PAR_SCENARIOS = {
-    {"managed/sizes", sizes, 0, 0},
-    {"managed/frees", frees, 0, 0},
-    {"managed/contexts", contexts, 0, 0},
-    {"managed/no-context", no_context, 0, 0},
-    {"managed/in-use", in_use, PAR_ALONE, 0},
-    {"managed/bytes", bytes, 0, 0},
-    {"managed/copy-types", copy_types, 0, 0},
-    {"managed/waits", waits, 0, 0},
-    {"managed/others", others, 0, 0},
-    {"managed/pointers", pointers, 0, 0},
-    {"managed/set-by-kind", set_by_kind, 0, 0},
-    {"managed/register-io", register_io, 0, 0},
-    {"managed/registered-read-only", registered_read_only, 0, 0},
-    {"managed/pool-creates", pool_creates, 0, 0},
-    {"managed/pool-device", pool_device, 0, 0},
-    {"managed/pool-host", pool_host, 0, 0},
-    {"managed/pool-anywhere", pool_anywhere, 0, 0},
-    {"managed/pool-access", pool_access, 0, 0},
-    {"managed/pool-current", pool_current, 0, 0},
-    {"managed/pool-in-use", pool_in_use, PAR_ALONE, 0},
-    {"managed/bytes-after-context", bytes_after_context, 0, 0},
-    {"managed/pool-node", pool_node, 0, 0},
-    {"managed/pool-near", pool_near, 0, 0},
-    {"managed/pool-told", pool_told, 0, 0},
-    {"managed/pool-destroyed-current", pool_destroyed_current, 0, 0},
-    {"managed/shared-pages", shared_pages, 0, 0},
-    {"managed/batch-more", batch_more, 0, 0},
-};

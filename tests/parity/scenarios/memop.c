@@ -21,7 +21,7 @@ static cells make_cells(void) {
     return c;
 }
 
-static void writes(void) {
+SCENARIO(writes, "memop/writes") {
     cells c = make_cells();
     CALL(cuStreamWriteValue32_v2, "pinned", (c.s, c.at, 0x11, 0));
     CALL(cuStreamWriteValue64_v2, "pinned", (c.s, c.at + 8, 0x2200000022ull, 0));
@@ -45,7 +45,7 @@ static void writes(void) {
             (unsigned long long)c.host[1], (unsigned long long)c.host[2]);
 }
 
-static void old_versions(void) {
+SCENARIO(old_versions, "memop/old-versions") {
     cells c = make_cells();
     CALL(cuStreamWriteValue32, "v1", (c.s, c.at, 1, 0));
     CALL(cuStreamWriteValue64, "v1", (c.s, c.at, 1, 0));
@@ -62,7 +62,7 @@ static void old_versions(void) {
     CALL(cuCtxSynchronize, "ok", ());
 }
 
-static void wait_bad(void) {
+SCENARIO(wait_bad, "memop/wait-bad") {
     cells c = make_cells();
     CALL(cuStreamWaitValue32_v2, "bad-flags", (c.s, c.at, 0, 4));
     CALL(cuStreamWaitValue32_v2, "bad-flags", (c.s, c.at, 0, 0x80));
@@ -98,7 +98,7 @@ static void condition64(cells *c, const char *cls, unsigned flags, uint64_t want
     CALL(cuStreamSynchronize, "after", (c->s));
 }
 
-static void conditions32(void) {
+SCENARIO(conditions32, "memop/conditions-32") {
     cells c = make_cells();
     condition32(&c, "geq", CU_STREAM_WAIT_VALUE_GEQ, 5, 4, 5);
     condition32(&c, "geq-greater", CU_STREAM_WAIT_VALUE_GEQ, 5, 4, 9);
@@ -108,7 +108,7 @@ static void conditions32(void) {
     condition32(&c, "nor", CU_STREAM_WAIT_VALUE_NOR, 0xfffffff0u, 0xf, 0);
 }
 
-static void conditions64(void) {
+SCENARIO(conditions64, "memop/conditions-64") {
     cells c = make_cells();
     condition64(&c, "geq", CU_STREAM_WAIT_VALUE_GEQ, 5ull << 32, 4ull << 32, 5ull << 32);
     condition64(&c, "geq-wraps", CU_STREAM_WAIT_VALUE_GEQ, 5, (1ull << 63) + 6, 5);
@@ -117,7 +117,7 @@ static void conditions64(void) {
     condition64(&c, "nor", CU_STREAM_WAIT_VALUE_NOR, ~0ull << 4, 0xf, 0);
 }
 
-static void written_by_stream(void) {
+SCENARIO(written_by_stream, "memop/written-by-stream") {
     cells c = make_cells();
     CUstream t = par_stream();
     CALL(cuStreamWaitValue32_v2, "device", (c.s, c.device, 7, CU_STREAM_WAIT_VALUE_EQ));
@@ -129,7 +129,7 @@ static void written_by_stream(void) {
     CALL(cuStreamSynchronize, "after", (c.s));
 }
 
-static void batches(void) {
+SCENARIO(batches, "memop/batches") {
     cells c = make_cells();
     CUstreamBatchMemOpParams ops[4];
     memset(ops, 0, sizeof(ops));
@@ -172,7 +172,7 @@ static void batches(void) {
 }
 
 /* The first version: what comes before the refusal. */
-static void old_arguments(void) {
+SCENARIO(old_arguments, "memop/old-arguments") {
     cells c = make_cells();
     CUstreamBatchMemOpParams op;
     CUcontext made;
@@ -202,7 +202,7 @@ static void old_arguments(void) {
     CALL(cuStreamBatchMemOp, "no-context", (c.s, 0, NULL, 0));
 }
 
-static void old_in_capture(void) {
+SCENARIO(old_in_capture, "memop/old-in-capture") {
     cells c = make_cells();
     CUgraph graph;
     CUstreamCaptureStatus status;
@@ -214,7 +214,7 @@ static void old_in_capture(void) {
 }
 
 /* In a context of the first version of the API: nothing else may be alive beside it. */
-static void old_context(void) {
+SCENARIO(old_context, "memop/old-context") {
     CUcontext made;
     CUstream s = NULL;
     CUdeviceptr_v1 at = 0;
@@ -234,16 +234,3 @@ static void old_context(void) {
     CALL(cuStreamWriteValue32, "no-context", (s, at, 1, 0));
     CALL(cuStreamBatchMemOp, "no-context", (s, 0, NULL, 0));
 }
-
-PAR_SCENARIOS = {
-    {"memop/writes", writes, 0, 0},
-    {"memop/old-versions", old_versions, 0, 0},
-    {"memop/wait-bad", wait_bad, 0, 0},
-    {"memop/conditions-32", conditions32, 0, 0},
-    {"memop/conditions-64", conditions64, 0, 0},
-    {"memop/written-by-stream", written_by_stream, 0, 0},
-    {"memop/batches", batches, 0, 0},
-    {"memop/old-arguments", old_arguments, 0, 0},
-    {"memop/old-in-capture", old_in_capture, 0, 0},
-    {"memop/old-context", old_context, 0, 0},
-};

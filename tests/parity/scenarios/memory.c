@@ -1,13 +1,12 @@
 /* cuMemAlloc and its kin: sizes, pitches, freeing, ranges, what the driver charges. */
 #include "../parity.h"
 
-static void sizes(void) {
+SCENARIO(sizes, "memory/sizes", par_context) {
     static const size_t tries[] = {
         1,       255,           256,        257,    512,        4096,       65536,
         1 << 20, (1 << 20) + 1, PAR_2M - 1, PAR_2M, PAR_2M + 1, 3 * PAR_2M, (size_t)64 << 20};
     CUdeviceptr p, base;
     size_t size;
-    par_context();
     for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
         par_note("size=%zu", tries[i]);
         CALLO(cuMemAlloc_v2, "size", (&p, tries[i]), OUT_R(p, tries[i]));
@@ -18,11 +17,10 @@ static void sizes(void) {
     }
 }
 
-static void bad_sizes(void) {
+SCENARIO(bad_sizes, "memory/bad-sizes", par_context) {
     static const size_t huge[] = {(size_t)1 << 40, (size_t)1 << 47, (size_t)1 << 48,
                                   (size_t)1 << 62, ~(size_t)0};
     CUdeviceptr p;
-    par_context();
     CALLO(cuMemAlloc_v2, "zero-size", (&p, 0), OUT_P(p));
     CALL(cuMemAlloc_v2, "null-out", (NULL, 4096));
     CALL(cuMemAlloc_v2, "null-out-zero-size", (NULL, 0));
@@ -33,9 +31,8 @@ static void bad_sizes(void) {
     CALLO(cuMemAlloc_v2, "after-refusals", (&p, 4096), OUT_P(p));
 }
 
-static void neighbours(void) {
+SCENARIO(neighbours, "memory/neighbours", par_context) {
     CUdeviceptr a, b, c, d;
-    par_context();
     CALLO(cuMemAlloc_v2, "ok", (&a, 1), OUT_R(a, PAR_2M));
     CALLO(cuMemAlloc_v2, "ok", (&b, 1), OUT_P(b));
     CALLO(cuMemAlloc_v2, "ok", (&c, 700), OUT_P(c));
@@ -45,14 +42,11 @@ static void neighbours(void) {
     CALLO(cuMemAlloc_v2, "after-free", (&b, 1), OUT_P(b));
 }
 
-static void frees(void) {
-    CUdeviceptr p, q, mapped;
-    void *host;
-    par_context();
-    SETUP(cuMemAlloc_v2, (&p, 4096));
-    SETUP(cuMemAlloc_v2, (&q, 4096));
-    host = par_pinned(4096);
-    mapped = par_mapped(PAR_2M);
+SCENARIO(frees, "memory/frees", par_context) {
+    CUdeviceptr p = par_alloc(4096);
+    CUdeviceptr q = par_alloc(4096);
+    void *host = par_pinned(4096);
+    CUdeviceptr mapped = par_mapped(PAR_2M);
     CALL(cuMemFree_v2, "null", (0));
     CALL(cuMemFree_v2, "interior", (p + 256));
     CALL(cuMemFree_v2, "interior-unaligned", (p + 1));
@@ -66,14 +60,11 @@ static void frees(void) {
     CALL(cuMemFree_v2, "ok", (q));
 }
 
-static void free_across_contexts(void) {
-    CUcontext other;
-    CUdeviceptr p, q;
-    par_context();
-    SETUP(cuMemAlloc_v2, (&p, 4096));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+SCENARIO(free_across_contexts, "memory/free-across-contexts", par_context) {
+    CUdeviceptr p = par_alloc(4096);
+    CUcontext other = par_new_context();
     CALL(cuMemFree_v2, "foreign-ctx", (p));
-    SETUP(cuMemAlloc_v2, (&q, 4096));
+    CUdeviceptr q = par_alloc(4096);
     SETUP(cuCtxDestroy_v2, (other));
     SETUP(cuCtxSetCurrent, (par.primary));
     CALL(cuMemFree_v2, "destroyed-ctx", (q));
@@ -84,7 +75,7 @@ static void free_across_contexts(void) {
     CALLO(cuMemAlloc_v2, "no-context", (&p, 4096), OUT_P(p));
 }
 
-static void pitch(void) {
+SCENARIO(pitch, "memory/pitch", par_context) {
     static const struct {
         size_t width, height;
         unsigned element;
@@ -107,7 +98,6 @@ static void pitch(void) {
                  {1, (size_t)1 << 50, 4}};
     CUdeviceptr p;
     size_t pitch;
-    par_context();
     for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
         par_note("%zux%zu element=%u", tries[i].width, tries[i].height, tries[i].element);
         CALLO(cuMemAllocPitch_v2, "geometry",
@@ -122,12 +112,10 @@ static void pitch(void) {
     CALLO(cuMemAllocPitch_v2, "null-pitch", (&p, NULL, 512, 1, 4), OUT_P(p));
 }
 
-static void ranges(void) {
+SCENARIO(ranges, "memory/ranges", par_context) {
     CUdeviceptr p, base, mapped, reserved, q;
     size_t size;
-    void *host;
     int on_stack;
-    par_context();
     p = par_alloc(1000);
     NAME_R(p, 1000);
     CALLO(cuMemGetAddressRange_v2, "base", (&base, &size, p), OUT_P(base), OUT_U(size));
@@ -140,7 +128,7 @@ static void ranges(void) {
     CALLO(cuMemGetAddressRange_v2, "random", (&base, &size, 0x1000), OUT_P(base), OUT_U(size));
     CALLO(cuMemGetAddressRange_v2, "stack-address",
           (&base, &size, (CUdeviceptr)(uintptr_t)&on_stack), OUT_C(base), OUT_C(size));
-    host = par_pinned(5000);
+    void *host = par_pinned(5000);
     NAME_R(host, 5000);
     CALLO(cuMemGetAddressRange_v2, "host-allocation",
           (&base, &size, (CUdeviceptr)(uintptr_t)host + 8), OUT_P(base), OUT_U(size));
@@ -157,12 +145,11 @@ static void ranges(void) {
     CALLO(cuMemGetAddressRange_v2, "freed", (&base, &size, p), OUT_P(base), OUT_U(size));
 }
 
-static void charges(void) {
+SCENARIO(charges, "memory/charges", par_context, PAR_ALONE) {
     static const size_t tries[] = {1,          1 << 20,          PAR_2M,
                                    PAR_2M + 1, (size_t)64 << 20, (size_t)512 << 20};
     CUdeviceptr p;
     size_t freed, total;
-    par_context();
     CALLO(cuMemGetInfo_v2, "ok", (&freed, &total), OUT_C(freed), OUT_U(total));
     CALLO(cuMemGetInfo_v2, "null-free", (NULL, &total), OUT_U(total));
     CALLO(cuMemGetInfo_v2, "null-total", (&freed, NULL), OUT_C(freed));
@@ -180,9 +167,8 @@ static void charges(void) {
     CALLO(cuMemGetInfo_v2, "no-context", (&freed, &total), OUT_C(freed), OUT_C(total));
 }
 
-static void many_small(void) {
+SCENARIO(many_small, "memory/many-small", par_context, PAR_ALONE) {
     CUdeviceptr p[3000];
-    par_context();
     par_free_mark();
     for (size_t i = 0; i < 3000; i++) {
         p[i] = par_alloc(1024);
@@ -194,20 +180,18 @@ static void many_small(void) {
     par_free_delta("freed");
 }
 
-static void whole_device(void) {
+SCENARIO(whole_device, "memory/whole-device", par_context, PAR_ALONE) {
     size_t freed, total;
     CUdeviceptr p, q;
-    par_context();
     SETUP(cuMemGetInfo_v2, (&freed, &total));
     CALLO(cuMemAlloc_v2, "total-memory", (&p, total), OUT_P(p));
     CALLO(cuMemAlloc_v2, "more-than-free", (&p, freed + PAR_2M), OUT_P(p));
     CALLO(cuMemAlloc_v2, "small-after-refusal", (&q, 4096), OUT_P(q));
 }
 
-static void managed(void) {
+SCENARIO(managed, "memory/managed", par_context) {
     static const unsigned flags[] = {1, 2, 0, 3, 4, 8};
     CUdeviceptr p;
-    par_context();
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
         par_note("flags=%u", flags[i]);
         CALLO(cuMemAllocManaged, i < 2 ? "ok" : "bad-flags", (&p, 4096, flags[i]), OUT_P(p));
@@ -220,10 +204,9 @@ static void managed(void) {
     CALL(cuMemAllocManaged, "null-out", (NULL, 4096, CU_MEM_ATTACH_GLOBAL));
 }
 
-static void old_versions(void) {
+SCENARIO(old_versions, "memory/old-versions", par_context) {
     CUdeviceptr_v1 p, base;
     unsigned pitch_bytes, size, freed, total;
-    par_context();
     CALLO(cuMemAlloc, "ok", (&p, 4096), OUT_C(p));
     CALLO(cuMemAlloc, "zero-size", (&p, 0), OUT_C(p));
     CALL(cuMemAlloc, "null-out", (NULL, 4096));
@@ -234,12 +217,10 @@ static void old_versions(void) {
     CALLO(cuMemGetInfo, "ok", (&freed, &total), OUT_C(freed), OUT_C(total));
 }
 
-static void dma_buf(void) {
-    CUdeviceptr p, mapped;
+SCENARIO(dma_buf, "memory/dma-buf", par_context) {
     int fd;
-    par_context();
-    p = par_alloc(4 * PAR_2M);
-    mapped = par_mapped(PAR_2M);
+    CUdeviceptr p = par_alloc(4 * PAR_2M);
+    CUdeviceptr mapped = par_mapped(PAR_2M);
     CALLO(cuMemGetHandleForAddressRange, "allocation",
           (&fd, p, PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
     CALLO(cuMemGetHandleForAddressRange, "size-unaligned",
@@ -265,19 +246,3 @@ static void dma_buf(void) {
     CALLO(cuMemGetHandleForAddressRange, "random",
           (&fd, 0x1000, PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
 }
-
-PAR_SCENARIOS = {
-    {"memory/sizes", sizes, 0, 0},
-    {"memory/bad-sizes", bad_sizes, 0, 0},
-    {"memory/neighbours", neighbours, 0, 0},
-    {"memory/frees", frees, 0, 0},
-    {"memory/free-across-contexts", free_across_contexts, 0, 0},
-    {"memory/pitch", pitch, 0, 0},
-    {"memory/ranges", ranges, 0, 0},
-    {"memory/charges", charges, PAR_ALONE, 0},
-    {"memory/many-small", many_small, PAR_ALONE, 0},
-    {"memory/whole-device", whole_device, PAR_ALONE, 0},
-    {"memory/managed", managed, 0, 0},
-    {"memory/old-versions", old_versions, 0, 0},
-    {"memory/dma-buf", dma_buf, 0, 0},
-};

@@ -46,8 +46,7 @@ static void levels(const char *cls, size_t w, size_t h, size_t d, CUarray_format
     CALL(cuMipmappedArrayDestroy, cls, (m));
 }
 
-static void counts(void) {
-    par_context();
+SCENARIO(counts, "mipmap/counts", par_context) {
     levels("2d", 64, 64, 0, F32, 1, 0, 0);
     levels("2d", 64, 64, 0, F32, 1, 0, 1);
     levels("2d", 64, 64, 0, F32, 1, 0, 7);
@@ -72,11 +71,10 @@ static void counts(void) {
     levels("deferred", 16, 16, 0, F32, 1, 0x80, 5);
 }
 
-static void refused(void) {
+SCENARIO(refused, "mipmap/refused", par_context) {
     CUmipmappedArray m;
     CUarray level;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, 0);
-    par_context();
     CALL(cuMipmappedArrayCreate, "null-out", (NULL, &a, 3));
     CALLO(cuMipmappedArrayCreate, "null-desc", (&m, NULL, 3), OUT_H(m));
     a.Width = 0;
@@ -112,18 +110,15 @@ static void refused(void) {
     CALL(cuMipmappedArrayDestroy, "null", (NULL));
 }
 
-static void handles(void) {
-    CUmipmappedArray m;
+SCENARIO(handles, "mipmap/handles", par_context) {
     CUarray a0, a1, again, other_ctx;
-    CUcontext other;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, 0);
-    par_context();
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 3));
+    CUmipmappedArray m = par_mipmap(&a, 3);
     SETUP(cuMipmappedArrayGetLevel, (&a0, m, 0));
     SETUP(cuMipmappedArrayGetLevel, (&a1, m, 1));
     SETUP(cuMipmappedArrayGetLevel, (&again, m, 0));
     par_see("same-level-asked-twice", a0 == again ? "same-handle" : "other-handle");
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    par_new_context();
     CALLO(cuMipmappedArrayGetLevel, "foreign-ctx", (&other_ctx, m, 1), OUT_C(other_ctx));
     SETUP(cuCtxSetCurrent, (NULL));
     CALLO(cuMipmappedArrayGetLevel, "no-context", (&other_ctx, m, 1), OUT_C(other_ctx));
@@ -134,26 +129,21 @@ static void handles(void) {
     show("level-of-destroyed", a0);
 }
 
-static void stale(void) {
-    CUmipmappedArray m;
+SCENARIO(stale, "mipmap/stale", par_context) {
     CUarray level;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, 0);
-    par_context();
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 3));
+    CUmipmappedArray m = par_mipmap(&a, 3);
     SETUP(cuMipmappedArrayDestroy, (m));
     CALLO(cuMipmappedArrayGetLevel, "stale-handle", (&level, m, 0), OUT_H(level));
     CALL(cuMipmappedArrayDestroy, "stale-handle", (m));
 }
 
-static void foreign_end(void) {
-    CUmipmappedArray m, n;
-    CUcontext other;
+SCENARIO(foreign_end, "mipmap/foreign-end", par_context) {
     CUarray level;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, 0);
-    par_context();
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 3));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
-    SETUP(cuMipmappedArrayCreate, (&n, &a, 3));
+    CUmipmappedArray m = par_mipmap(&a, 3);
+    CUcontext other = par_new_context();
+    CUmipmappedArray n = par_mipmap(&a, 3);
     CALL(cuMipmappedArrayDestroy, "foreign-ctx", (m));
     SETUP(cuCtxSetCurrent, (par.primary));
     SETUP(cuCtxDestroy_v2, (other));
@@ -161,25 +151,22 @@ static void foreign_end(void) {
     CALL(cuMipmappedArrayDestroy, "of-destroyed-ctx", (n));
 }
 
-static void no_context_destroy(void) {
-    CUmipmappedArray m;
+SCENARIO(no_context_destroy, "mipmap/no-context-destroy", par_context) {
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, 0);
-    par_context();
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 3));
+    CUmipmappedArray m = par_mipmap(&a, 3);
     SETUP(cuCtxSetCurrent, (NULL));
     CALL(cuMipmappedArrayDestroy, "no-context", (m));
 }
 
 /* Levels hold different bytes, and the level fields of a copy are another matter. */
-static void copies(void) {
+SCENARIO(copies, "mipmap/copies") {
     enum { SIDE = 16 };
-    CUmipmappedArray m;
     CUarray level[3];
     unsigned char in[SIDE * SIDE], out[SIDE * SIDE];
     CUDA_ARRAY3D_DESCRIPTOR a = form(SIDE, SIDE, 0, U8, 1, 0);
     CUDA_MEMCPY3D c;
     par_context();
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 3));
+    CUmipmappedArray m = par_mipmap(&a, 3);
     for (unsigned i = 0; i < 3; i++) {
         SETUP(cuMipmappedArrayGetLevel, (&level[i], m, i));
         memset(in, (int)i + 1, sizeof in);
@@ -226,24 +213,11 @@ static void copies(void) {
     CALL(cuMemcpy3D_v2, "mipmap-as-array", (&c));
 }
 
-static void free_memory(void) {
-    CUmipmappedArray m;
+SCENARIO(free_memory, "mipmap/free-memory", par_context, PAR_ALONE) {
     CUDA_ARRAY3D_DESCRIPTOR a = form(2048, 2048, 0, F32, 1, 0);
-    par_context();
     par_free_mark();
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 12));
+    CUmipmappedArray m = par_mipmap(&a, 12);
     par_free_delta("2048-square-12-levels");
     SETUP(cuMipmappedArrayDestroy, (m));
     par_free_delta("destroyed");
 }
-
-PAR_SCENARIOS = {
-    {"mipmap/counts", counts, 0, 0},
-    {"mipmap/refused", refused, 0, 0},
-    {"mipmap/handles", handles, 0, 0},
-    {"mipmap/stale", stale, 0, 0},
-    {"mipmap/foreign-end", foreign_end, 0, 0},
-    {"mipmap/no-context-destroy", no_context_destroy, 0, 0},
-    {"mipmap/copies", copies, 0, 0},
-    {"mipmap/free-memory", free_memory, PAR_ALONE, 0},
-};

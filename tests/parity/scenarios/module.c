@@ -48,9 +48,8 @@ static void one_image(const char *cls, const void *image) {
     CALL(cuModuleUnload, cls, (m));
 }
 
-static void images(void) {
+SCENARIO(images, "module/images", par_context) {
     CUmodule m;
-    par_context();
     one_image("ptx", TEXT_PLAIN);
     one_image("ptx-clusters", TEXT_CLUSTERS);
     one_image("cubin", image_kernels_cubin);
@@ -76,7 +75,7 @@ static void images(void) {
 }
 
 /* The wrapper that nvcc's host code has before a fat binary. */
-static void wrapped(void) {
+SCENARIO(wrapped, "module/wrapped") {
     struct wrapper {
         unsigned magic, version;
         const void *data;
@@ -99,9 +98,8 @@ static void wrapped(void) {
     one_image("wrapped-null", &wrapper);
 }
 
-static void bad_texts(void) {
+SCENARIO(bad_texts, "module/bad-texts", par_context) {
     CUmodule m;
-    par_context();
     CALLO(cuModuleLoadData, "empty", (&m, ""), OUT_H(m));
     CALLO(cuModuleLoadData, "blank", (&m, "  \n\n"), OUT_H(m));
     CALLO(cuModuleLoadData, "garbage", (&m, "this is no program"), OUT_H(m));
@@ -173,7 +171,7 @@ static void bad_texts(void) {
           (&m, TEXT_HEAD ".visible .entry empty()\n.maxntid 2048, 1, 1\n{\nret;\n}\n"), OUT_H(m));
 }
 
-static void bad_bytes(void) {
+SCENARIO(bad_bytes, "module/bad-bytes") {
     static unsigned char bytes[8192] __attribute__((aligned(8)));
     CUmodule m;
     par_context();
@@ -218,11 +216,9 @@ static const char *write_file(const void *data, size_t size) {
     return path;
 }
 
-static void files(void) {
+SCENARIO(files, "module/files", par_context) {
     CUmodule m;
-    const char *path;
-    par_context();
-    path = write_file(TEXT_PLAIN, sizeof(TEXT_PLAIN) - 1);
+    const char *path = write_file(TEXT_PLAIN, sizeof(TEXT_PLAIN) - 1);
     CALLO(cuModuleLoad, "ptx", (&m, path), OUT_H(m));
     unlink(path);
     path = write_file(image_small_cubin, sizeof(image_small_cubin));
@@ -271,7 +267,7 @@ static void functions_of(const char *cls, CUmodule m, const char *const *names) 
     }
 }
 
-static void functions(void) {
+SCENARIO(functions, "module/functions") {
     static const char *const in_ptx[] = {"empty",     "types",  "bounded", "required", "shared",
                                          "invisible", "helper", "counter", "nothing",  "",
                                          "Empty",     "empty ", NULL};
@@ -346,13 +342,11 @@ static CUdeviceptr global(CUmodule m, const char *name) {
     return p;
 }
 
-static void globals(void) {
-    CUmodule m, n;
+SCENARIO(globals, "module/globals", par_context) {
     CUdeviceptr p, q;
     size_t bytes;
-    par_context();
-    m = load(TEXT_PLAIN);
-    n = load(image_kernels_cubin);
+    CUmodule m = load(TEXT_PLAIN);
+    CUmodule n = load(image_kernels_cubin);
     NAME(m);
     NAME(n);
     variables_of("ptx", m, variables_of_ptx);
@@ -372,12 +366,10 @@ static void globals(void) {
           OUT_U(bytes));
 }
 
-static void globals_v1(void) {
-    CUmodule m;
+SCENARIO(globals_v1, "module/globals-v1", par_context) {
     CUdeviceptr_v1 p;
     unsigned bytes;
-    par_context();
-    m = load(TEXT_PLAIN);
+    CUmodule m = load(TEXT_PLAIN);
     CALLO(cuModuleGetGlobal, "v1", (&p, &bytes, m, "counter"), OUT_C(p), OUT_U(bytes));
     CALLO(cuModuleGetGlobal, "v1-no-size", (&p, NULL, m, "counter"), OUT_C(p));
     CALLO(cuModuleGetGlobal, "v1-no-address", (NULL, &bytes, m, "counter"), OUT_U(bytes));
@@ -416,11 +408,9 @@ static void one_as_memory(const char *cls, CUdeviceptr p, size_t size) {
     CALL(cuMemFreeAsync, cls, (p, NULL));
 }
 
-static void as_memory(void) {
-    CUmodule m, n;
-    par_context();
-    m = load(TEXT_PLAIN);
-    n = load(image_kernels_cubin);
+SCENARIO(as_memory, "module/as-memory", par_context) {
+    CUmodule m = load(TEXT_PLAIN);
+    CUmodule n = load(image_kernels_cubin);
     one_as_memory("ptx-counter", global(m, "counter"), 4);
     one_as_memory("ptx-zeros", global(m, "zeros"), 100);
     one_as_memory("ptx-large", global(m, "large"), 3000000);
@@ -430,11 +420,9 @@ static void as_memory(void) {
     par_see("aligned", "%d", global(m, "aligned") % 256 == 0);
 }
 
-static void past_variable(void) {
+SCENARIO(past_variable, "module/past-variable", par_context) {
     unsigned char bytes[200] = {0};
-    CUmodule m;
-    par_context();
-    m = load(TEXT_PLAIN);
+    CUmodule m = load(TEXT_PLAIN);
     CALL(cuMemcpyHtoD_v2, "past-zeros", (global(m, "zeros"), bytes, 101));
     CALL(cuMemcpyDtoH_v2, "past-zeros", (bytes, global(m, "zeros"), 101));
     CALL(cuMemsetD8_v2, "past-zeros", (global(m, "zeros"), 0, 101));
@@ -443,15 +431,12 @@ static void past_variable(void) {
 }
 
 /* Two modules of one image have their own variables; unloading gives the memory back. */
-static void instances(void) {
-    CUmodule m, n;
-    CUdeviceptr p, q;
+SCENARIO(instances, "module/instances", par_context) {
     unsigned value = 99;
-    par_context();
-    m = load(TEXT_PLAIN);
-    n = load(TEXT_PLAIN);
-    p = global(m, "counter");
-    q = global(n, "counter");
+    CUmodule m = load(TEXT_PLAIN);
+    CUmodule n = load(TEXT_PLAIN);
+    CUdeviceptr p = global(m, "counter");
+    CUdeviceptr q = global(n, "counter");
     par_see("instances", "%s", p == q ? "one" : "two");
     SETUP(cuMemcpyHtoD_v2, (p, &value, 4));
     see_bytes("first", p, 4);
@@ -462,18 +447,16 @@ static void instances(void) {
     CALL(cuModuleUnload, "ok", (n));
 }
 
-static void unload(void) {
+SCENARIO(unload, "module/unload", par_context) {
     CUmodule m, n, back;
-    CUfunction f;
     CUdeviceptr p;
     size_t bytes;
     unsigned count;
     int value;
     const char *name;
     CUfunctionLoadingState state;
-    par_context();
     m = load(TEXT_PLAIN);
-    SETUP(cuModuleGetFunction, (&f, m, "empty"));
+    CUfunction f = par_function(m, "empty");
     CALL(cuModuleUnload, "null", (NULL));
     CALL(cuModuleUnload, "ok", (m));
     CALL(cuModuleUnload, "stale-handle", (m));
@@ -498,11 +481,10 @@ static void unload(void) {
 /* Texture references ------------------------------------------------------------------------------
  */
 
-static void references(void) {
+SCENARIO(references, "module/references", par_context) {
     CUmodule m, n;
     CUtexref t;
     CUsurfref s;
-    par_context();
     CALLO(cuModuleLoadData, "textures", (&m, TEXT_TEXTURES), OUT_H(m));
     if (par_last() != CUDA_SUCCESS)
         return;
@@ -523,12 +505,11 @@ static void references(void) {
     CALLO(cuModuleGetSurfRef, "null-module", (&s, NULL, "board"), OUT_C(s));
 }
 
-static void managed(void) {
+SCENARIO(managed, "module/managed", par_context) {
     CUmodule m;
     CUdeviceptr p;
     size_t bytes;
     unsigned is = 9; /* truths are 32 bits wide */
-    par_context();
     CALLO(cuModuleLoadData, "managed", (&m, TEXT_MANAGED), OUT_H(m));
     if (par_last() != CUDA_SUCCESS)
         return;
@@ -543,18 +524,14 @@ static void managed(void) {
 /* Contexts ----------------------------------------------------------------------------------------
  */
 
-static void contexts(void) {
-    CUcontext other;
-    CUmodule m, n;
-    CUfunction f;
+SCENARIO(contexts, "module/contexts", par_context) {
     CUdeviceptr p;
     size_t bytes;
     int value;
     const char *name;
-    par_context();
-    m = load(TEXT_PLAIN);
-    SETUP(cuModuleGetFunction, (&f, m, "empty"));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUmodule m = load(TEXT_PLAIN);
+    CUfunction f = par_function(m, "empty");
+    par_new_context();
     CALLO(cuModuleGetFunction, "other-ctx", (&f, m, "types"), OUT_C(f));
     CALLO(cuModuleGetGlobal_v2, "other-ctx", (&p, &bytes, m, "counter"), OUT_C(p), OUT_U(bytes));
     CALLO(cuFuncGetAttribute, "other-ctx", (&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f),
@@ -567,14 +544,14 @@ static void contexts(void) {
           OUT_I(value));
     CALL(cuModuleUnload, "other-ctx", (m));
     SETUP(cuCtxSetCurrent, (NULL));
-    n = NULL;
+    CUmodule n = NULL;
     CALLO(cuModuleLoadData, "no-ctx", (&n, TEXT_PLAIN), OUT_H(n));
     CALLO(cuModuleGetFunction, "no-ctx", (&f, m, "empty"), OUT_C(f));
     CALLO(cuModuleGetGlobal_v2, "no-ctx", (&p, &bytes, m, "counter"), OUT_C(p), OUT_U(bytes));
     CALLO(cuFuncGetAttribute, "no-ctx", (&value, CU_FUNC_ATTRIBUTE_NUM_REGS, f), OUT_C(value));
 }
 
-static void no_context(void) {
+SCENARIO(no_context, "module/no-context", par_context) {
     CUmodule m, back;
     CUfunction f, list[4];
     CUdeviceptr p;
@@ -583,7 +560,6 @@ static void no_context(void) {
     unsigned count;
     const char *name;
     CUfunctionLoadingState state;
-    par_context();
     m = load(TEXT_PLAIN);
     SETUP(cuModuleGetFunction, (&f, m, "types"));
     SETUP(cuCtxSetCurrent, (NULL));
@@ -607,19 +583,16 @@ static void no_context(void) {
     CALL(cuModuleUnload, "no-ctx", (m));
 }
 
-static void context_destroyed(void) {
-    CUcontext other;
+SCENARIO(context_destroyed, "module/context-destroyed", par_context) {
     CUmodule m, back;
-    CUfunction f;
     CUdeviceptr p;
     size_t bytes;
     int value;
     const char *name;
     CUfunctionLoadingState state;
-    par_context();
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     m = load(TEXT_PLAIN);
-    SETUP(cuModuleGetFunction, (&f, m, "empty"));
+    CUfunction f = par_function(m, "empty");
     SETUP(cuCtxDestroy_v2, (other));
     SETUP(cuCtxSetCurrent, (par.primary));
     CALLO(cuModuleGetFunction, "destroyed-ctx", (&f, m, "types"), OUT_C(f));
@@ -639,7 +612,6 @@ static void context_destroyed(void) {
 static void mode(const char *value) {
     CUmoduleLoadingMode loading;
     CUfunctionLoadingState state;
-    CUmodule m, n;
     CUfunction f, g, list[20];
     int registers;
     if (value != NULL)
@@ -648,8 +620,8 @@ static void mode(const char *value) {
         unsetenv("CUDA_MODULE_LOADING");
     par_context();
     CALLO(cuModuleGetLoadingMode, "ok", (&loading), OUT_I(loading));
-    m = load(TEXT_PLAIN);
-    n = load(image_kernels_cubin);
+    CUmodule m = load(TEXT_PLAIN);
+    CUmodule n = load(image_kernels_cubin);
     SETUP(cuModuleEnumerateFunctions, (list, 20, n));
     CALLO(cuFuncIsLoaded, "enumerated", (&state, list[0]), OUT_I(state));
     CALLO(cuFuncGetAttribute, "enumerated", (&registers, CU_FUNC_ATTRIBUTE_BINARY_VERSION, list[0]),
@@ -676,36 +648,36 @@ static void mode(const char *value) {
     CALL(cuFuncLoad, "null-function", (NULL));
 }
 
-static void mode_default(void) {
+SCENARIO(mode_default, "module/mode-default") {
     mode(NULL);
 }
 
-static void mode_eager(void) {
+SCENARIO(mode_eager, "module/mode-eager") {
     mode("EAGER");
 }
 
-static void mode_lazy(void) {
+SCENARIO(mode_lazy, "module/mode-lazy") {
     mode("LAZY");
 }
 
-static void mode_lower(void) {
+SCENARIO(mode_lower, "module/mode-lower") {
     mode("eager");
 }
 
-static void mode_default_name(void) {
+SCENARIO(mode_default_name, "module/mode-default-name") {
     mode("DEFAULT");
 }
 
-static void mode_garbage(void) {
+SCENARIO(mode_garbage, "module/mode-garbage") {
     mode("sometimes");
 }
 
-static void mode_empty(void) {
+SCENARIO(mode_empty, "module/mode-empty") {
     mode("");
 }
 
 /* Values that never were handles: each may end the process, which costs its own line only. */
-static void random_handles(void) {
+SCENARIO(random_handles, "module/random-handles", par_context) {
     CUmodule m = (CUmodule)(uintptr_t)0x1234;
     CUfunction f = (CUfunction)(uintptr_t)0x1234;
     CUdeviceptr p;
@@ -713,7 +685,6 @@ static void random_handles(void) {
     int value;
     unsigned count;
     const char *name;
-    par_context();
     CALL(cuModuleUnload, "random-handle", (m));
     CALLO(cuModuleGetFunction, "random-handle", (&f, m, "a"), OUT_C(f));
     CALLO(cuModuleGetGlobal_v2, "random-handle", (&p, &bytes, m, "a"), OUT_C(p), OUT_U(bytes));
@@ -724,31 +695,3 @@ static void random_handles(void) {
     CALLO(cuFuncGetName, "random-handle", (&name, f), OUT_C(name));
     CALL(cuFuncLoad, "random-handle", (f));
 }
-
-PAR_SCENARIOS = {
-    {"module/images", images, 0, 0},
-    {"module/wrapped", wrapped, 0, 0},
-    {"module/bad-texts", bad_texts, 0, 0},
-    {"module/bad-bytes", bad_bytes, 0, 0},
-    {"module/files", files, 0, 0},
-    {"module/functions", functions, 0, 0},
-    {"module/globals", globals, 0, 0},
-    {"module/globals-v1", globals_v1, 0, 0},
-    {"module/as-memory", as_memory, 0, 0},
-    {"module/past-variable", past_variable, 0, 0},
-    {"module/instances", instances, 0, 0},
-    {"module/unload", unload, 0, 0},
-    {"module/references", references, 0, 0},
-    {"module/managed", managed, 0, 0},
-    {"module/contexts", contexts, 0, 0},
-    {"module/no-context", no_context, 0, 0},
-    {"module/context-destroyed", context_destroyed, 0, 0},
-    {"module/mode-default", mode_default, 0, 0},
-    {"module/mode-eager", mode_eager, 0, 0},
-    {"module/mode-lazy", mode_lazy, 0, 0},
-    {"module/mode-lower", mode_lower, 0, 0},
-    {"module/mode-default-name", mode_default_name, 0, 0},
-    {"module/mode-garbage", mode_garbage, 0, 0},
-    {"module/mode-empty", mode_empty, 0, 0},
-    {"module/random-handles", random_handles, 0, 0},
-};

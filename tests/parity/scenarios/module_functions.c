@@ -36,24 +36,20 @@ static void attributes_of(const char *cls, CUmodule m, const char *const *names)
     }
 }
 
-static void attributes_ptx(void) {
-    par_context();
+SCENARIO(attributes_ptx, "module/attributes-ptx", par_context) {
     attributes_of("ptx", load(TEXT_PLAIN), ptx_names);
 }
 
-static void attributes_clusters(void) {
-    par_context();
+SCENARIO(attributes_clusters, "module/attributes-clusters", par_context) {
     attributes_of("clusters", load(TEXT_CLUSTERS), cluster_names);
 }
 
-static void attributes_cubin(void) {
-    par_context();
+SCENARIO(attributes_cubin, "module/attributes-cubin", par_context) {
     attributes_of("cubin", load(image_kernels_cubin), cubin_names);
 }
 
-static void attributes_bad(void) {
+SCENARIO(attributes_bad, "module/attributes-bad", par_context) {
     int value;
-    par_context();
     CUfunction f = function(load(TEXT_PLAIN), "empty");
     CALLO(cuFuncGetAttribute, "attribute-16", (&value, (CUfunction_attribute)16, f), OUT_I(value));
     CALLO(cuFuncGetAttribute, "attribute-negative", (&value, (CUfunction_attribute)-1, f),
@@ -105,8 +101,7 @@ static void set_all(const char *cls, CUfunction f) {
     set(cls, f, (CUfunction_attribute)-1, 0);
 }
 
-static void set_attributes(void) {
-    par_context();
+SCENARIO(set_attributes, "module/set-attributes", par_context) {
     set_all("cubin", function(load(image_kernels_cubin), "empty"));
     set_all("static-shared", function(load(image_kernels_cubin), "static_shared"));
     set_all("clustered", function(load(image_kernels_cubin), "clustered"));
@@ -114,8 +109,7 @@ static void set_attributes(void) {
          (NULL, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0));
 }
 
-static void settings(void) {
-    par_context();
+SCENARIO(settings, "module/settings", par_context) {
     CUfunction f = function(load(image_kernels_cubin), "empty");
     for (int c = -1; c <= 4; c++) {
         par_note("config=%d", c);
@@ -141,9 +135,8 @@ static void parameters_of(const char *cls, CUfunction f, size_t count) {
     CALLO(cuFuncGetParamInfo, cls, (f, (size_t)-1, &offset, &size), OUT_U(offset), OUT_U(size));
 }
 
-static void parameters(void) {
+SCENARIO(parameters, "module/parameters", par_context) {
     size_t offset, size;
-    par_context();
     CUmodule m = load(TEXT_PLAIN), n = load(image_kernels_cubin);
     parameters_of("ptx-types", function(m, "types"), 8);
     parameters_of("ptx-empty", function(m, "empty"), 0);
@@ -160,9 +153,8 @@ static void parameters(void) {
 /* The first way to launch -------------------------------------------------------------------------
  */
 
-static void old_arguments(void) {
+SCENARIO(old_arguments, "module/old-arguments", par_context) {
     char bytes[4200] = {0};
-    par_context();
     CUmodule n = load(image_kernels_cubin);
     CUfunction f = function(n, "types"), g = function(n, "empty");
     CALL(cuFuncSetBlockShape, "ok", (f, 32, 1, 1));
@@ -222,9 +214,8 @@ static void old_arguments(void) {
     CALL(cuParamSetv, "null-pointer", (f, 0, NULL, 8));
 }
 
-static void old_texture(void) {
+SCENARIO(old_texture, "module/old-texture", par_context) {
     CUtexref t = NULL;
-    par_context();
     CUmodule m = load(TEXT_TEXTURES);
     CUfunction f = function(m, "look"), g = function(load(TEXT_PLAIN), "empty");
     SETUP(cuModuleGetTexRef, (&t, m, "picture"));
@@ -236,8 +227,7 @@ static void old_texture(void) {
 }
 
 /* Launches that are refused for what was or was not set before. */
-static void old_launch_bad(void) {
-    par_context();
+SCENARIO(old_launch_bad, "module/old-launch-bad", par_context) {
     CUmodule n = load(image_kernels_cubin);
     CUfunction f = function(n, "types"), g = function(n, "empty"), h = function(n, "bounded");
     CALL(cuLaunch, "no-shape", (g));
@@ -260,13 +250,11 @@ static void old_launch_bad(void) {
 }
 
 /* Successes: softgpu runs no kernel. */
-static void old_launch(void) {
-    CUdeviceptr p;
+SCENARIO(old_launch, "module/old-launch", par_context) {
     unsigned value = 77, back = 0;
-    par_context();
     CUmodule m = load(TEXT_PLAIN);
     CUfunction f = function(m, "writes");
-    p = par_alloc(64);
+    CUdeviceptr p = par_alloc(64);
     SETUP(cuMemsetD8_v2, (p, 0, 64));
     SETUP(cuFuncSetBlockShape, (f, 1, 1, 1));
     SETUP(cuParamSetSize, (f, 12));
@@ -278,17 +266,3 @@ static void old_launch(void) {
     CALL(cuLaunchGrid, "ok", (f, 2, 2));
     CALL(cuLaunchGridAsync, "ok", (f, 2, 2, NULL));
 }
-
-PAR_SCENARIOS = {
-    {"module/attributes-ptx", attributes_ptx, 0, 0},
-    {"module/attributes-clusters", attributes_clusters, 0, 0},
-    {"module/attributes-cubin", attributes_cubin, 0, 0},
-    {"module/attributes-bad", attributes_bad, 0, 0},
-    {"module/set-attributes", set_attributes, 0, 0},
-    {"module/settings", settings, 0, 0},
-    {"module/parameters", parameters, 0, 0},
-    {"module/old-arguments", old_arguments, 0, 0},
-    {"module/old-texture", old_texture, 0, 0},
-    {"module/old-launch-bad", old_launch_bad, 0, 0},
-    {"module/old-launch", old_launch, 0, 0},
-};

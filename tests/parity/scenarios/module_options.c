@@ -15,9 +15,8 @@ static void one(const char *cls, const void *image, CUjit_option option, void *v
     CALLO(cuModuleLoadDataEx, cls, (&m, image, 1, &option, &value), OUT_C(m));
 }
 
-static void alone(void) {
+SCENARIO(alone, "module/options-alone", par_context) {
     static const int odd[] = {0, 1, 2, -1, 1000};
-    par_context();
     for (int option = 0; option <= CU_JIT_NUM_OPTIONS; option++) {
         bool pointer =
             option == CU_JIT_INFO_LOG_BUFFER || option == CU_JIT_ERROR_LOG_BUFFER ||
@@ -30,8 +29,7 @@ static void alone(void) {
     one("ptx", TEXT_PLAIN, (CUjit_option)1000, NULL);
 }
 
-static void alone_cubin(void) {
-    par_context();
+SCENARIO(alone_cubin, "module/options-cubin", par_context) {
     for (int option = 0; option <= CU_JIT_NUM_OPTIONS; option++)
         one("cubin", image_small_cubin, (CUjit_option)option, NULL);
     one("cubin", image_small_cubin, CU_JIT_TARGET, VALUE(80));
@@ -40,9 +38,8 @@ static void alone_cubin(void) {
     one("cubin", image_small_cubin, CU_JIT_CACHE_MODE, VALUE(9));
 }
 
-static void values(void) {
+SCENARIO(values, "module/options-values", par_context) {
     static const int targets[] = {30, 50, 75, 80, 89, 90, 91, 100, 120, 999, 0x10000 + 90};
-    par_context();
     for (int level = 0; level <= 5; level++)
         one("level", TEXT_PLAIN, CU_JIT_OPTIMIZATION_LEVEL, VALUE(level));
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
@@ -60,10 +57,9 @@ static void values(void) {
 }
 
 /* What the compiler writes back: size of logs, time, threads. */
-static void outputs(void) {
+SCENARIO(outputs, "module/options-outputs", par_context) {
     char info[4096] = "", error[4096] = "";
     CUmodule m;
-    CUfunction f;
     int registers;
     CUjit_option options[] = {CU_JIT_WALL_TIME,
                               CU_JIT_INFO_LOG_BUFFER,
@@ -80,7 +76,6 @@ static void outputs(void) {
                          VALUE(1),
                          VALUE(CU_JIT_CACHE_OPTION_NONE)};
     void *v[7];
-    par_context();
     memcpy(v, values_in, sizeof(v));
     CALLO(cuModuleLoadDataEx, "logs-ptx", (&m, TEXT_PLAIN, 7, options, v), OUT_C(m));
     par_see("logs", "info %d error %d time %s", (uintptr_t)v[2] > 0, (uintptr_t)v[4] > 0,
@@ -123,12 +118,12 @@ static void outputs(void) {
     par_see("threads", "%d", (int)(uintptr_t)limit[1]);
     limit[0] = VALUE(16);
     CALLO(cuModuleLoadDataEx, "registers", (&m, TEXT_PLAIN, 1, limits, limit), OUT_C(m));
-    SETUP(cuModuleGetFunction, (&f, m, "writes"));
+    CUfunction f = par_function(m, "writes");
     CALLO(cuFuncGetAttribute, "registers", (&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, f),
           OUT_I(registers));
 }
 
-static void sets(void) {
+SCENARIO(sets, "module/options-sets", par_context) {
     char buffer[256];
     CUmodule m;
     CUjit_option size_only[] = {CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
@@ -137,7 +132,6 @@ static void sets(void) {
     CUjit_option twice[] = {CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_OPTIMIZATION_LEVEL};
     CUjit_option null_buffer[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
     void *v[2] = {VALUE(64), VALUE(90)};
-    par_context();
     CALLO(cuModuleLoadDataEx, "size-without-buffer", (&m, TEXT_PLAIN, 1, size_only, v), OUT_C(m));
     v[0] = buffer;
     CALLO(cuModuleLoadDataEx, "buffer-without-size", (&m, TEXT_PLAIN, 1, buffer_only, v), OUT_C(m));
@@ -155,9 +149,3 @@ static void sets(void) {
     CALLO(cuModuleLoadDataEx, "null-options", (&m, TEXT_PLAIN, 1, NULL, v), OUT_C(m));
     CALLO(cuModuleLoadDataEx, "null-values", (&m, TEXT_PLAIN, 1, twice, NULL), OUT_C(m));
 }
-
-PAR_SCENARIOS = {
-    {"module/options-alone", alone, 0, 0},   {"module/options-cubin", alone_cubin, 0, 0},
-    {"module/options-values", values, 0, 0}, {"module/options-outputs", outputs, 0, 0},
-    {"module/options-sets", sets, 0, 0},
-};

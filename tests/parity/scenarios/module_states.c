@@ -18,11 +18,10 @@ static CUfunction function(const void *image, const char *name) {
 }
 
 /* Which attributes a function must be loaded for. */
-static void unloaded_attributes(void) {
+SCENARIO(unloaded_attributes, "module/unloaded-attributes", par_context) {
     CUmodule m = NULL;
     CUfunction f = NULL;
     int value;
-    par_context();
     SETUP(cuModuleLoadData, (&m, image_kernels_cubin));
     SETUP(cuModuleEnumerateFunctions, (&f, 1, m));
     for (int a = 0; a <= CU_FUNC_ATTRIBUTE_MAX; a++) {
@@ -45,13 +44,12 @@ static void unloaded_attributes(void) {
     CALLO(cuFuncIsLoaded, "occupancy", (&state, f), OUT_I(state));
 }
 
-static void relocatable(void) {
+SCENARIO(relocatable, "module/relocatable", par_context) {
     CUmodule m = NULL;
     CUfunction f;
     CUdeviceptr p;
     size_t bytes;
     unsigned count;
-    par_context();
     SETUP(cuModuleLoadData, (&m, image_part_cubin));
     CALLO(cuModuleGetFunctionCount, "relocatable", (&count, m), OUT_U(count));
     CALLO(cuModuleGetFunction, "relocatable", (&f, m, "caller"), OUT_C(f));
@@ -60,11 +58,10 @@ static void relocatable(void) {
 }
 
 /* Cache preferences and carveouts against shared memory. */
-static void carveouts(void) {
+SCENARIO(carveouts, "occupancy/carveouts", par_context) {
     static const int percents[] = {0, 1, 3, 4, 5, 10, 14, 15, 25, 28, 29, 50, 57, 58, 75, 90, 100};
     static const size_t sizes[] = {0, 7000, 20000};
     int blocks;
-    par_context();
     CUfunction f = function(image_kernels_cubin, "dynamic_shared");
     for (int config = 0; config <= 3; config++) {
         SETUP(cuFuncSetCacheConfig, (f, (CUfunc_cache)config));
@@ -87,12 +84,11 @@ static void carveouts(void) {
 }
 
 /* A kernel's preference, a context's, a function's. */
-static void whose_preference(void) {
+SCENARIO(whose_preference, "occupancy/whose-preference", par_context) {
     CUlibrary l = NULL;
     CUkernel k = NULL;
     CUfunction f = NULL;
     int blocks;
-    par_context();
     SETUP(cuLibraryLoadData, (&l, image_kernels_cubin, NULL, NULL, 0, NULL, NULL, 0));
     SETUP(cuLibraryGetKernel, (&k, l, "empty"));
     SETUP(cuKernelGetFunction, (&f, k));
@@ -117,7 +113,7 @@ static void whose_preference(void) {
 }
 
 /* Libraries under eager loading; the wrapper of host code; kernels of a text. */
-static void eager_library(void) {
+SCENARIO(eager_library, "library/eager") {
     CUlibrary l;
     CUkernel k;
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
@@ -131,7 +127,7 @@ static void eager_library(void) {
     CALLO(cuLibraryGetKernel, "eager", (&k, l, "small"), OUT_C(k));
 }
 
-static void library_images(void) {
+SCENARIO(library_images, "library/more-images") {
     struct wrapper {
         unsigned magic, version;
         const void *data;
@@ -164,8 +160,7 @@ static void library_images(void) {
 }
 
 /* What was set before decides whether the old launches are refused. */
-static void old_states(void) {
-    par_context();
+SCENARIO(old_states, "module/old-states", par_context) {
     CUfunction required = function(TEXT_PLAIN, "required");
     CALL(cuFuncSetBlockShape, "not-reqntid", (required, 64, 1, 1));
     CALL(cuLaunch, "not-reqntid", (required));
@@ -192,13 +187,11 @@ static void capture(const char *cls, CUstream s) {
               OUT_U(got.gridDimY), OUT_U(got.blockDimX), OUT_U(got.sharedMemBytes));
 }
 
-static void captured(void) {
-    CUdeviceptr p;
+SCENARIO(captured, "launch/captured-more", par_context) {
     unsigned value = 5;
-    par_context();
     CUfunction f = function(TEXT_PLAIN, "writes"), e = function(image_kernels_cubin, "empty");
     CUstream s = par_stream();
-    p = par_alloc(64);
+    CUdeviceptr p = par_alloc(64);
     void *params[] = {&p, &value};
     char buffer[16] = {0};
     size_t size = 12;
@@ -229,7 +222,7 @@ static void captured(void) {
 }
 
 /* The linker with each kind of log, and what undefined names answer then. */
-static void link_logs(void) {
+SCENARIO(link_logs, "link/each-log") {
     for (int which = 0; which < 4; which++) {
         char info[512] = "", error[512] = "";
         CUjit_option options[5];
@@ -290,38 +283,21 @@ static void jit_environment(const char *variable, const char *value) {
     }
 }
 
-static void force_jit(void) {
+SCENARIO(force_jit, "module/force-jit") {
     jit_environment("CUDA_FORCE_PTX_JIT", "1");
 }
 
-static void disable_jit(void) {
+SCENARIO(disable_jit, "module/disable-jit") {
     jit_environment("CUDA_DISABLE_PTX_JIT", "1");
 }
 
-static void disable_jit_zero(void) {
+SCENARIO(disable_jit_zero, "module/disable-jit-zero") {
     jit_environment("CUDA_DISABLE_PTX_JIT", "0");
 }
 
 /* The environment is read when the driver begins. */
-static void mode_set_late(void) {
+SCENARIO(mode_set_late, "module/mode-set-late", par_context) {
     CUmoduleLoadingMode mode;
-    par_context();
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     CALLO(cuModuleGetLoadingMode, "set-late", (&mode), OUT_I(mode));
 }
-
-PAR_SCENARIOS = {
-    {"module/unloaded-attributes", unloaded_attributes, 0, 0},
-    {"module/relocatable", relocatable, 0, 0},
-    {"module/old-states", old_states, 0, 0},
-    {"module/force-jit", force_jit, 0, 0},
-    {"module/disable-jit", disable_jit, 0, 0},
-    {"module/disable-jit-zero", disable_jit_zero, 0, 0},
-    {"module/mode-set-late", mode_set_late, 0, 0},
-    {"occupancy/carveouts", carveouts, 0, 0},
-    {"occupancy/whose-preference", whose_preference, 0, 0},
-    {"library/eager", eager_library, 0, 0},
-    {"library/more-images", library_images, 0, 0},
-    {"launch/captured-more", captured, 0, 0},
-    {"link/each-log", link_logs, 0, 0},
-};

@@ -13,10 +13,9 @@ static CUmulticastObjectProp object(unsigned devices, size_t size) {
 }
 
 /* One device can be no team, so a machine of one answers for no number of them. */
-static void granularity(void) {
+SCENARIO(granularity, "multicast/granularity", par_init) {
     size_t n;
     CUmulticastObjectProp prop;
-    par_init();
     for (unsigned devices = 0; devices <= 3; devices++) {
         for (int option = 0; option <= 2; option++) {
             prop = object(devices, PAR_2M);
@@ -47,7 +46,3 @@ static void granularity(void) {
     CALLO(cuMulticastGetGranularity, "bad-option", (&n, &prop, (CUmulticastGranularity_flags)-1),
           OUT_U(n));
 }
-
-PAR_SCENARIOS = {
-    {"multicast/granularity", granularity, 0, 0},
-};

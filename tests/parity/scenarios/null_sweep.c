@@ -85,7 +85,7 @@ static void sweep(void (*restore)(void)) {
 static void nothing(void) {
 }
 
-static void before_init(void) {
+SCENARIO(before_init, "null/before-init", NULL, PAR_SWEEP, 4) {
     sweep(nothing);
 }
 
@@ -93,8 +93,7 @@ static void no_current(void) {
     par.api->cuCtxSetCurrent(NULL);
 }
 
-static void without_context(void) {
-    par_init();
+SCENARIO(without_context, "null/no-context", par_init, PAR_SWEEP, 8) {
     sweep(no_current);
 }
 
@@ -102,8 +101,7 @@ static void primary_current(void) {
     SETUP(cuCtxSetCurrent, (par.primary));
 }
 
-static void with_context(void) {
-    par_context();
+SCENARIO(with_context, "null/context", par_context, PAR_SWEEP, 12) {
     sweep(primary_current);
 }
 
@@ -127,8 +125,7 @@ static void gone_current(void) {
     pthread_join(thread, NULL);
 }
 
-static void with_destroyed(void) {
-    par_init();
+SCENARIO(with_destroyed, "null/destroyed", par_init, PAR_SWEEP, 8) {
     sweep(gone_current);
 }
 
@@ -137,12 +134,9 @@ static void primary_again(void) {
 }
 
 /* A device fault has poisoned the context. */
-static void with_poisoned(void) {
-    CUdeviceptr m;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    m = par_mapped(PAR_2M);
+SCENARIO(with_poisoned, "null/poisoned", par_context, PAR_SWEEP, 8) {
+    CUstream s = par_stream();
+    CUdeviceptr m = par_mapped(PAR_2M);
     par_hold(s);
     SETUP(cuMemsetD8Async, (m, 1, PAR_2M, s));
     SETUP(cuMemUnmap, (m, PAR_2M));
@@ -153,11 +147,3 @@ static void with_poisoned(void) {
     }
     sweep(primary_again);
 }
-
-PAR_SCENARIOS = {
-    {"null/before-init", before_init, PAR_SWEEP, 4},
-    {"null/no-context", without_context, PAR_SWEEP, 8},
-    {"null/context", with_context, PAR_SWEEP, 12},
-    {"null/destroyed", with_destroyed, PAR_SWEEP, 8},
-    {"null/poisoned", with_poisoned, PAR_SWEEP, 8},
-};

@@ -18,9 +18,8 @@ static const char *const names[] = {"empty", "bounded",     "static_shared", "dy
                                     "heavy", "local_array", "clustered",     "variables"};
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static void grid(void) {
+SCENARIO(grid, "occupancy/grid", par_context) {
     int blocks;
-    par_context();
     for (size_t n = 0; n < COUNT(names); n++) {
         CUfunction f = function(image_kernels_cubin, names[n]);
         for (size_t s = 0; s < COUNT(shared_sizes); s++) {
@@ -34,11 +33,10 @@ static void grid(void) {
 }
 
 /* Beyond 48 KiB, after the attribute allows it. */
-static void opted_in(void) {
+SCENARIO(opted_in, "occupancy/opted-in", par_context) {
     static const size_t sizes[] = {49152,  49153,  65536,  100000, 116000,
                                    166912, 200000, 232448, 232449};
     int blocks;
-    par_context();
     CUfunction f = function(image_kernels_cubin, "dynamic_shared");
     CALLO(cuOccupancyMaxActiveBlocksPerMultiprocessor, "not-opted-in", (&blocks, f, 128, 65536),
           OUT_I(blocks));
@@ -59,9 +57,8 @@ static void opted_in(void) {
           OUT_I(blocks));
 }
 
-static void blocks_bad(void) {
+SCENARIO(blocks_bad, "occupancy/blocks-bad", par_context) {
     int blocks;
-    par_context();
     CUfunction f = function(image_kernels_cubin, "empty");
     CUfunction p = function(TEXT_PLAIN, "empty"), q = function(TEXT_PLAIN, "required");
     CUfunction bounded = function(image_kernels_cubin, "bounded");
@@ -93,10 +90,9 @@ static void blocks_bad(void) {
           (&blocks, NULL, 32, 0, 0), OUT_I(blocks));
 }
 
-static void available(void) {
+SCENARIO(available, "occupancy/available", par_context) {
     static const int counts[] = {1, 2, 3, 4, 8, 16, 32};
     size_t size;
-    par_context();
     for (size_t n = 0; n < COUNT(names); n++) {
         CUfunction f = function(image_kernels_cubin, names[n]);
         for (size_t c = 0; c < COUNT(counts); c++) {
@@ -141,10 +137,9 @@ static size_t by_block(int block) {
     return (size_t)block * 48;
 }
 
-static void potential(void) {
+SCENARIO(potential, "occupancy/potential", par_context) {
     static const int limits[] = {0, 1, 32, 33, 100, 128, 500, 1024, 5000, -1};
     int grid_size, block;
-    par_context();
     for (size_t n = 0; n < COUNT(names); n++) {
         CUfunction f = function(image_kernels_cubin, names[n]);
         for (size_t i = 0; i < COUNT(limits); i++) {
@@ -202,11 +197,10 @@ static void cluster(const char *cls, CUfunction f, unsigned grid_x, unsigned blo
     CALLO(cuOccupancyMaxPotentialClusterSize, cls, (&size, f, &config), OUT_I(size));
 }
 
-static void clusters(void) {
+SCENARIO(clusters, "occupancy/clusters", par_context) {
     static const unsigned widths[] = {1, 2, 3, 4, 5, 6, 7, 8, 16};
     static const unsigned blocks[] = {1, 64, 256, 512, 1024};
     int n, size;
-    par_context();
     CUfunction f = function(image_kernels_cubin, "empty");
     CUfunction required = function(image_kernels_cubin, "clustered");
     CUfunction must = function(TEXT_CLUSTERS, "any_cluster");
@@ -244,12 +238,3 @@ static void clusters(void) {
     CALLO(cuOccupancyMaxPotentialClusterSize, "null-function", (&size, NULL, &config), OUT_I(size));
     CALLO(cuOccupancyMaxPotentialClusterSize, "null-config", (&size, f, NULL), OUT_I(size));
 }
-
-PAR_SCENARIOS = {
-    {"occupancy/grid", grid, 0, 0},
-    {"occupancy/opted-in", opted_in, 0, 0},
-    {"occupancy/blocks-bad", blocks_bad, 0, 0},
-    {"occupancy/available", available, 0, 0},
-    {"occupancy/potential", potential, 0, 0},
-    {"occupancy/clusters", clusters, 0, 0},
-};

@@ -27,7 +27,7 @@ static old make_old(void) {
     return o;
 }
 
-static void allocations(void) {
+SCENARIO(allocations, "old/allocations") {
     CUdeviceptr_v1 p, base;
     CUdeviceptr wide;
     unsigned pitch, size, freed, total;
@@ -59,7 +59,7 @@ static void allocations(void) {
     CALL(cuMemFree, "null", (0));
 }
 
-static void copies(void) {
+SCENARIO(copies, "old/copies") {
     old o = make_old();
     memset(o.host, 7, N);
     SETUP(cuStreamCreate, (&o.s, 0));
@@ -81,7 +81,7 @@ static void copies(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void sets(void) {
+SCENARIO(sets, "old/sets") {
     old o = make_old();
     CALL(cuMemsetD8, "old-context", (o.a, 1, N));
     CALL(cuMemsetD16, "old-context", (o.a, 0x202, N / 2));
@@ -129,7 +129,7 @@ static CUDA_MEMCPY3D_v1 box(const old *o) {
     return c;
 }
 
-static void planes(void) {
+SCENARIO(planes, "old/planes") {
     old o = make_old();
     CUDA_MEMCPY2D_v1 flat = plane(&o);
     CUDA_MEMCPY3D_v1 deep = box(&o);
@@ -150,7 +150,7 @@ static void planes(void) {
 }
 
 /* In a context of today: nothing in it has an address of 32 bits. */
-static void planes_today(void) {
+SCENARIO(planes_today, "old/planes-today") {
     old o;
     memset(&o, 0, sizeof(o));
     par_context();
@@ -171,7 +171,7 @@ static void planes_today(void) {
     CALL(cuMemcpy3D, "v1-host-host", (&deep));
 }
 
-static void contexts_today(void) {
+SCENARIO(contexts_today, "old/contexts-today") {
     CUdeviceptr d;
     CUstream s;
     old o = make_old();
@@ -185,7 +185,7 @@ static void contexts_today(void) {
 }
 
 /* What of today's API answers in an old context, about memory of that time and of this. */
-static void mixed(void) {
+SCENARIO(mixed, "old/mixed") {
     CUdeviceptr wide, managed;
     CUstream s;
     CUevent e;
@@ -249,7 +249,7 @@ static void mixed(void) {
     CALL(cuMemFree, "end", (o.a));
 }
 
-static void contents(void) {
+SCENARIO(contents, "old/contents") {
     unsigned pitch, i, sum = 0;
     CUdeviceptr_v1 p;
     old o = make_old();
@@ -294,7 +294,7 @@ static void contents(void) {
     CALL(cuMemGetAddressRange, "null-both", (NULL, NULL, o.a));
 }
 
-static void arrays(void) {
+SCENARIO(arrays, "old/arrays") {
     CUDA_ARRAY_DESCRIPTOR_v1 descriptor = {16, 4, CU_AD_FORMAT_UNSIGNED_INT8, 1}, got;
     CUarray array = NULL;
     old o = make_old();
@@ -312,15 +312,3 @@ static void arrays(void) {
     CALL(cuMemcpyAtoHAsync, "old-context", (o.host, array, 0, 16, NULL));
     CALL(cuArrayDestroy, "old-context", (array));
 }
-
-PAR_SCENARIOS = {
-    {"old/allocations", allocations, 0, 0},
-    {"old/copies", copies, 0, 0},
-    {"old/sets", sets, 0, 0},
-    {"old/planes", planes, 0, 0},
-    {"old/planes-today", planes_today, 0, 0},
-    {"old/contexts-today", contexts_today, 0, 0},
-    {"old/mixed", mixed, 0, 0},
-    {"old/contents", contents, 0, 0},
-    {"old/arrays", arrays, 0, 0},
-};

@@ -37,7 +37,7 @@ static void end(void) {
     CALL(cuCtxSynchronize, "released", ());
 }
 
-static void blocking_held(void) {
+SCENARIO(blocking_held, "order/blocking-held") {
     lanes l = make_lanes();
     par_hold(l.blocking);
     CALL(cuMemsetD8Async, "non-blocking-stream", (l.d, 1, 16, l.free_running));
@@ -52,7 +52,7 @@ static void blocking_held(void) {
     see_all(&l);
 }
 
-static void legacy_held(void) {
+SCENARIO(legacy_held, "order/legacy-held") {
     lanes l = make_lanes();
     par_hold(CU_STREAM_LEGACY);
     work_on_all(&l);
@@ -62,7 +62,7 @@ static void legacy_held(void) {
     see_all(&l);
 }
 
-static void non_blocking_held(void) {
+SCENARIO(non_blocking_held, "order/non-blocking-held") {
     lanes l = make_lanes();
     par_hold(l.free_running);
     work_on_all(&l);
@@ -74,7 +74,7 @@ static void non_blocking_held(void) {
     see_all(&l);
 }
 
-static void per_thread_held(void) {
+SCENARIO(per_thread_held, "order/per-thread-held") {
     lanes l = make_lanes();
     par_hold(CU_STREAM_PER_THREAD);
     CALL(cuMemsetD8Async, "blocking-stream", (l.d, 1, 16, l.blocking));
@@ -86,7 +86,7 @@ static void per_thread_held(void) {
     end();
 }
 
-static void null_is_legacy(void) {
+SCENARIO(null_is_legacy, "order/null-is-legacy") {
     lanes l = make_lanes();
     par_hold(NULL);
     CALL(cuStreamQuery, "legacy-stream", (CU_STREAM_LEGACY));
@@ -98,10 +98,9 @@ static void null_is_legacy(void) {
 }
 
 /* An event recorded on the legacy stream waits for the blocking streams too. */
-static void legacy_event(void) {
+SCENARIO(legacy_event, "order/legacy-event") {
     lanes l = make_lanes();
-    CUevent e;
-    SETUP(cuEventCreate, (&e, 0));
+    CUevent e = par_event(0);
     par_hold(l.blocking);
     CALL(cuEventRecord, "legacy-stream", (e, CU_STREAM_LEGACY));
     CALL(cuEventQuery, "blocking-held", (e));
@@ -118,7 +117,7 @@ static void *thread_stream(void *data) {
     return NULL;
 }
 
-static void per_thread_is_own(void) {
+SCENARIO(per_thread_is_own, "order/per-thread-is-own") {
     lanes l = make_lanes();
     pthread_t thread;
     par_hold(CU_STREAM_PER_THREAD);
@@ -129,8 +128,8 @@ static void per_thread_is_own(void) {
 }
 
 /* Which synchronous calls return while another stream is held? Those that do not time out. */
-#define WHILE_HELD(function, call)                                                                 \
-    static void function(void) {                                                                   \
+#define WHILE_HELD(function, title, call)                                                          \
+    SCENARIO(function, title) {                                                                    \
         lanes l = make_lanes();                                                                    \
         char host[64] = {0};                                                                       \
         void *pinned = par_pinned(4096);                                                           \
@@ -141,45 +140,31 @@ static void per_thread_is_own(void) {
         CALL(cuStreamQuery, "still-held", (l.free_running));                                       \
         end();                                                                                     \
     }
-WHILE_HELD(held_copy_in, CALL(cuMemcpyHtoD_v2, "other-stream-held", (l.d, host, 64)))
-WHILE_HELD(held_copy_out, CALL(cuMemcpyDtoH_v2, "other-stream-held", (host, l.d, 64)))
-WHILE_HELD(held_copy_device, CALL(cuMemcpyDtoD_v2, "other-stream-held", (l.d, l.d + 64, 64)))
-WHILE_HELD(held_set, CALL(cuMemsetD8_v2, "other-stream-held", (l.d, 1, 64)))
-WHILE_HELD(held_alloc, CALL(cuMemAlloc_v2, "other-stream-held", (&other, (size_t)64 << 20)))
-WHILE_HELD(held_free, CALL(cuMemFree_v2, "other-stream-held", (other)))
-WHILE_HELD(held_host_alloc, CALL(cuMemHostAlloc, "other-stream-held", (&pinned, 1 << 20, 0)))
-WHILE_HELD(held_host_free, CALL(cuMemFreeHost, "other-stream-held", (pinned)))
-WHILE_HELD(held_unmap, CALL(cuMemUnmap, "other-stream-held", (mapped, PAR_2M)))
-WHILE_HELD(held_set_access, CUmemAccessDesc a = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READ);
+WHILE_HELD(held_copy_in, "order/held-copy-in",
+           CALL(cuMemcpyHtoD_v2, "other-stream-held", (l.d, host, 64)))
+WHILE_HELD(held_copy_out, "order/held-copy-out",
+           CALL(cuMemcpyDtoH_v2, "other-stream-held", (host, l.d, 64)))
+WHILE_HELD(held_copy_device, "order/held-copy-device",
+           CALL(cuMemcpyDtoD_v2, "other-stream-held", (l.d, l.d + 64, 64)))
+WHILE_HELD(held_set, "order/held-set", CALL(cuMemsetD8_v2, "other-stream-held", (l.d, 1, 64)))
+WHILE_HELD(held_alloc, "order/held-alloc",
+           CALL(cuMemAlloc_v2, "other-stream-held", (&other, (size_t)64 << 20)))
+WHILE_HELD(held_free, "order/held-free", CALL(cuMemFree_v2, "other-stream-held", (other)))
+WHILE_HELD(held_host_alloc, "order/held-host-alloc",
+           CALL(cuMemHostAlloc, "other-stream-held", (&pinned, 1 << 20, 0)))
+WHILE_HELD(held_host_free, "order/held-host-free",
+           CALL(cuMemFreeHost, "other-stream-held", (pinned)))
+WHILE_HELD(held_unmap, "order/held-unmap", CALL(cuMemUnmap, "other-stream-held", (mapped, PAR_2M)))
+WHILE_HELD(held_set_access, "order/held-set-access",
+           CUmemAccessDesc a = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READ);
            CALL(cuMemSetAccess, "other-stream-held", (mapped, PAR_2M, &a, 1)))
-WHILE_HELD(held_alloc_async, CALL(cuMemAllocAsync, "other-stream-held", (&other, 4096, l.blocking)))
-WHILE_HELD(held_stream_create,
+WHILE_HELD(held_alloc_async, "order/held-alloc-async",
+           CALL(cuMemAllocAsync, "other-stream-held", (&other, 4096, l.blocking)))
+WHILE_HELD(held_stream_create, "order/held-stream-create",
            CALL(cuStreamCreate, "other-stream-held", (&l.blocking, CU_STREAM_DEFAULT)))
-WHILE_HELD(held_stream_destroy, CALL(cuStreamDestroy_v2, "other-stream-held", (l.blocking)))
-WHILE_HELD(held_info, size_t a; size_t b; CALL(cuMemGetInfo_v2, "other-stream-held", (&a, &b)))
-WHILE_HELD(held_synchronize, CALL(cuCtxSynchronize, "other-stream-held", ()))
-
-PAR_SCENARIOS = {
-    {"order/blocking-held", blocking_held, 0, 0},
-    {"order/legacy-held", legacy_held, 0, 0},
-    {"order/non-blocking-held", non_blocking_held, 0, 0},
-    {"order/per-thread-held", per_thread_held, 0, 0},
-    {"order/null-is-legacy", null_is_legacy, 0, 0},
-    {"order/legacy-event", legacy_event, 0, 0},
-    {"order/per-thread-is-own", per_thread_is_own, 0, 0},
-    {"order/held-copy-in", held_copy_in, 0, 0},
-    {"order/held-copy-out", held_copy_out, 0, 0},
-    {"order/held-copy-device", held_copy_device, 0, 0},
-    {"order/held-set", held_set, 0, 0},
-    {"order/held-alloc", held_alloc, 0, 0},
-    {"order/held-free", held_free, 0, 0},
-    {"order/held-host-alloc", held_host_alloc, 0, 0},
-    {"order/held-host-free", held_host_free, 0, 0},
-    {"order/held-unmap", held_unmap, 0, 0},
-    {"order/held-set-access", held_set_access, 0, 0},
-    {"order/held-alloc-async", held_alloc_async, 0, 0},
-    {"order/held-stream-create", held_stream_create, 0, 0},
-    {"order/held-stream-destroy", held_stream_destroy, 0, 0},
-    {"order/held-info", held_info, 0, 0},
-    {"order/held-synchronize", held_synchronize, 0, 0},
-};
+WHILE_HELD(held_stream_destroy, "order/held-stream-destroy",
+           CALL(cuStreamDestroy_v2, "other-stream-held", (l.blocking)))
+WHILE_HELD(held_info, "order/held-info", size_t a; size_t b;
+           CALL(cuMemGetInfo_v2, "other-stream-held", (&a, &b)))
+WHILE_HELD(held_synchronize, "order/held-synchronize",
+           CALL(cuCtxSynchronize, "other-stream-held", ()))

@@ -39,9 +39,8 @@ static void use(CUcontext ctx) {
 
 /* Memory of a context's device, filled. */
 static CUdeviceptr filled(CUcontext ctx, size_t size, unsigned word) {
-    CUdeviceptr p;
     use(ctx);
-    p = par_alloc(size);
+    CUdeviceptr p = par_alloc(size);
     SETUP(cuMemsetD32_v2, (p, word, size / 4));
     SETUP(cuCtxSynchronize, ());
     use(first);
@@ -59,7 +58,7 @@ static void content(const char *what, CUcontext ctx, CUdeviceptr p) {
     use(first);
 }
 
-static void topology(void) {
+SCENARIO(topology, "peer/topology") {
     int n;
     if (!two_devices()) {
         return;
@@ -84,7 +83,7 @@ static void topology(void) {
     }
 }
 
-static void atomics(void) {
+SCENARIO(atomics, "peer/atomics") {
     CUatomicOperation operation;
     unsigned capability;
     if (!two_devices()) {
@@ -111,7 +110,7 @@ static void atomics(void) {
           OUT_X(capability));
 }
 
-static void enable(void) {
+SCENARIO(enable, "peer/enable") {
     CUcontext user, gone;
     if (!two_contexts()) {
         return;
@@ -140,7 +139,7 @@ static void enable(void) {
     CALL(cuCtxDisablePeerAccess, "no-context", (second));
 }
 
-static void enable_stale(void) {
+SCENARIO(enable_stale, "peer/enable-stale") {
     CUcontext gone;
     if (!two_contexts()) {
         return;
@@ -153,7 +152,7 @@ static void enable_stale(void) {
 }
 
 /* A context that was created, destroyed while it had access, and created again has none. */
-static void enable_ends(void) {
+SCENARIO(enable_ends, "peer/enable-ends") {
     CUcontext user;
     if (!two_contexts()) {
         return;
@@ -169,16 +168,13 @@ static void enable_ends(void) {
 }
 
 static void copies(bool access) {
-    CUdeviceptr a, b;
-    CUDA_MEMCPY3D_PEER box;
-    CUstream s;
     unsigned word = 0;
     if (!two_contexts()) {
         return;
     }
-    a = filled(first, N, 0x0a0a0a0a);
-    b = filled(second, N, 0x0b0b0b0b);
-    s = par_stream();
+    CUdeviceptr a = filled(first, N, 0x0a0a0a0a);
+    CUdeviceptr b = filled(second, N, 0x0b0b0b0b);
+    CUstream s = par_stream();
     if (access) {
         SETUP(cuCtxEnablePeerAccess, (second, 0));
     }
@@ -205,7 +201,7 @@ static void copies(bool access) {
     SETUP(cuCtxSynchronize, ());
     content("written", second, b + 1024);
     CALL(cuMemcpyDtoDAsync_v2, "past-end", (b + N - 32, a, 64, s));
-    memset(&box, 0, sizeof(box));
+    CUDA_MEMCPY3D_PEER box = {0};
     box.srcMemoryType = box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     box.srcDevice = a;
     box.dstDevice = b + 2048;
@@ -224,22 +220,20 @@ static void copies(bool access) {
     content("box-async", second, b + 3072);
 }
 
-static void copies_plain(void) {
+SCENARIO(copies_plain, "peer/copies") {
     copies(false);
 }
 
-static void copies_enabled(void) {
+SCENARIO(copies_enabled, "peer/copies-enabled") {
     copies(true);
 }
 
-static void sets_enabled(void) {
-    CUdeviceptr b;
-    CUstream s;
+SCENARIO(sets_enabled, "peer/sets-enabled") {
     if (!two_contexts()) {
         return;
     }
-    b = filled(second, N, 0x0b0b0b0b);
-    s = par_stream();
+    CUdeviceptr b = filled(second, N, 0x0b0b0b0b);
+    CUstream s = par_stream();
     SETUP(cuCtxEnablePeerAccess, (second, 0));
     CALL(cuMemsetD32_v2, "other-device", (b, 0x1a1a1a1a, 4));
     content("set", second, b);
@@ -252,25 +246,22 @@ static void sets_enabled(void) {
     content("written", second, b + 128);
 }
 
-static void set_plain(void) {
-    CUdeviceptr b;
+SCENARIO(set_plain, "peer/set") {
     if (!two_contexts()) {
         return;
     }
-    b = filled(second, N, 0x0b0b0b0b);
+    CUdeviceptr b = filled(second, N, 0x0b0b0b0b);
     CALL(cuMemsetD32_v2, "other-device-no-access", (b, 0x1a1a1a1a, 4));
     CALL(cuCtxSynchronize, "after", ());
     content("set", second, b);
 }
 
-static void write_value_plain(void) {
-    CUdeviceptr b;
-    CUstream s;
+SCENARIO(write_value_plain, "peer/write-value") {
     if (!two_contexts()) {
         return;
     }
-    b = filled(second, N, 0x0b0b0b0b);
-    s = par_stream();
+    CUdeviceptr b = filled(second, N, 0x0b0b0b0b);
+    CUstream s = par_stream();
     CALL(cuStreamWriteValue32_v2, "other-device-no-access", (s, b, 7, 0));
     CALL(cuStreamSynchronize, "after", (s));
     content("written", second, b);
@@ -279,12 +270,11 @@ static void write_value_plain(void) {
 /* What a copy between devices may say of memory that is mapped for neither, one or both. */
 static CUdeviceptr mapped_on(int device, unsigned access_bits, size_t size) {
     CUmemAllocationProp prop = par_device_prop();
-    CUmemGenericAllocationHandle h;
     CUmemAccessDesc access[2];
     size_t count = 0;
     CUdeviceptr p = par_reserve(size);
     prop.location.id = device;
-    SETUP(cuMemCreate, (&h, size, &prop, 0));
+    CUmemGenericAllocationHandle h = par_create_as(size, &prop);
     SETUP(cuMemMap, (p, size, 0, h, 0));
     SETUP(cuMemRelease, (h));
     for (int d = 0; d < 2; d++) {
@@ -300,17 +290,16 @@ static CUdeviceptr mapped_on(int device, unsigned access_bits, size_t size) {
     return p;
 }
 
-static void mappings(void) {
+SCENARIO(mappings, "peer/mappings") {
     CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     CUmemAccessDesc access[2] = {
         {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READ},
         {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
     unsigned long long flags;
-    CUdeviceptr p;
     if (!two_contexts()) {
         return;
     }
-    p = mapped_on(1, 0, PAR_2M);
+    CUdeviceptr p = mapped_on(1, 0, PAR_2M);
     for (int round = 0; round < 3; round++) {
         for (int d = 0; d < 2; d++) {
             location.id = d;
@@ -336,13 +325,12 @@ static void mappings(void) {
     CALL(cuMemUnmap, "ok", (p, PAR_2M));
 }
 
-static void mapping_owner_only(void) {
-    CUdeviceptr p;
+SCENARIO(mapping_owner_only, "peer/mapping-owner-only") {
     unsigned word = 0;
     if (!two_contexts()) {
         return;
     }
-    p = mapped_on(1, 2, PAR_2M);
+    CUdeviceptr p = mapped_on(1, 2, PAR_2M);
     use(second);
     CALL(cuMemsetD32_v2, "owner", (p, 0x4a4a4a4a, 16));
     SETUP(cuCtxSynchronize, ());
@@ -353,12 +341,11 @@ static void mapping_owner_only(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void mapping_peer_only(void) {
-    CUdeviceptr p;
+SCENARIO(mapping_peer_only, "peer/mapping-peer-only") {
     if (!two_contexts()) {
         return;
     }
-    p = mapped_on(1, 1, PAR_2M);
+    CUdeviceptr p = mapped_on(1, 1, PAR_2M);
     CALL(cuMemsetD32_v2, "mapped-here-only", (p, 0x6a6a6a6a, 16));
     CALL(cuCtxSynchronize, "after", ());
     use(second);
@@ -367,28 +354,24 @@ static void mapping_peer_only(void) {
 }
 
 static CUmemoryPool make_pool(int device) {
-    CUmemPoolProps props;
     CUmemoryPool pool = NULL;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    props.location.id = device;
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                            .location.id = device};
     SETUP(cuMemPoolCreate, (&pool, &props));
     return pool;
 }
 
-static void pools(void) {
+SCENARIO(pools, "peer/pools") {
     CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccess_flags flags;
-    CUmemoryPool pool;
     CUdeviceptr p, q;
-    CUstream s;
     if (!two_contexts()) {
         return;
     }
-    pool = make_pool(1);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(1);
+    CUstream s = par_stream();
     for (int d = 0; d < 2; d++) {
         location.id = d;
         par_note("device=%d", d);
@@ -417,24 +400,21 @@ static void pools(void) {
     CALL(cuMemPoolDestroy, "other-device", (pool));
 }
 
-static void pool_without_access(void) {
-    CUmemoryPool pool;
+SCENARIO(pool_without_access, "peer/pool-without-access") {
     CUdeviceptr p;
-    CUstream s;
     if (!two_contexts()) {
         return;
     }
-    pool = make_pool(1);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(1);
+    CUstream s = par_stream();
     CALLO(cuMemAllocFromPoolAsync, "pool-of-other-device", (&p, N, pool, s), OUT_P(p));
     CALL(cuMemsetD32Async, "not-accessible", (p, 0x0d0d0d0d, 16, s));
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void pool_defaults(void) {
+SCENARIO(pool_defaults, "peer/pool-defaults") {
     CUmemoryPool zero, one, got;
     CUdeviceptr p;
-    CUstream s;
     int ordinal;
     if (!two_contexts()) {
         return;
@@ -444,7 +424,7 @@ static void pool_defaults(void) {
     CALL(cuDeviceSetMemPool, "of-other-device", (0, one));
     CALLO(cuDeviceGetMemPool, "second", (&got, 1), OUT_H(got));
     use(second);
-    s = par_stream();
+    CUstream s = par_stream();
     use(first);
     CALLO(cuMemAllocAsync, "stream-of-other-device", (&p, N, s), OUT_P(p));
     if (par_last() == CUDA_SUCCESS) {
@@ -454,15 +434,14 @@ static void pool_defaults(void) {
     }
 }
 
-static void pointers(void) {
-    CUdeviceptr b;
+SCENARIO(pointers, "peer/pointers") {
     CUcontext ctx;
     int ordinal;
     unsigned type;
     if (!two_contexts()) {
         return;
     }
-    b = filled(second, N, 1);
+    CUdeviceptr b = filled(second, N, 1);
     CALLO(cuPointerGetAttribute, "other-device", (&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, b),
           OUT_I(ordinal));
     CALLO(cuPointerGetAttribute, "other-device", (&ctx, CU_POINTER_ATTRIBUTE_CONTEXT, b),
@@ -474,7 +453,7 @@ static void pointers(void) {
 }
 
 /* Pinned memory of one device's context as seen by the other. */
-static void pinned(void) {
+SCENARIO(pinned, "peer/pinned") {
     void *h;
     CUdeviceptr d;
     if (!two_contexts()) {
@@ -491,19 +470,17 @@ static void pinned(void) {
     CALL(cuMemFreeHost, "other-device", (h));
 }
 
-static void events(void) {
-    CUstream s, t;
-    CUevent e, f, plain;
+SCENARIO(events, "peer/events") {
     float ms;
     if (!two_contexts()) {
         return;
     }
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, CU_EVENT_DEFAULT));
-    SETUP(cuEventCreate, (&plain, CU_EVENT_DISABLE_TIMING));
+    CUstream s = par_stream();
+    CUevent e = par_event(CU_EVENT_DEFAULT);
+    CUevent plain = par_event(CU_EVENT_DISABLE_TIMING);
     use(second);
-    t = par_stream();
-    SETUP(cuEventCreate, (&f, CU_EVENT_DEFAULT));
+    CUstream t = par_stream();
+    CUevent f = par_event(CU_EVENT_DEFAULT);
     use(first);
     CALL(cuEventRecord, "own-stream", (e, s));
     CALL(cuEventRecord, "stream-of-other-device", (e, t));
@@ -518,19 +495,16 @@ static void events(void) {
     CALL(cuEventDestroy_v2, "other-device", (e));
 }
 
-static void order(void) {
-    CUdeviceptr a, b;
-    CUstream s, t;
-    CUevent e;
+SCENARIO(order, "peer/order") {
     if (!two_contexts()) {
         return;
     }
-    a = filled(first, N, 0x01010101);
-    b = filled(second, N, 0x02020202);
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
+    CUdeviceptr a = filled(first, N, 0x01010101);
+    CUdeviceptr b = filled(second, N, 0x02020202);
+    CUstream s = par_stream();
+    CUevent e = par_event(CU_EVENT_DISABLE_TIMING);
     use(second);
-    t = par_stream();
+    CUstream t = par_stream();
     use(first);
     par_hold(s);
     CALL(cuMemsetD32Async, "held", (a, 0x03030303, 4, s));
@@ -545,9 +519,7 @@ static void order(void) {
 }
 
 /* Streams and memory of a context that is not current. */
-static void contexts(void) {
-    CUstream t;
-    CUdeviceptr a, b;
+SCENARIO(contexts, "peer/contexts") {
     CUcontext of;
     CUdevice d;
     unsigned flags;
@@ -555,10 +527,10 @@ static void contexts(void) {
     if (!two_contexts()) {
         return;
     }
-    a = filled(first, N, 1);
-    b = filled(second, N, 2);
+    CUdeviceptr a = filled(first, N, 1);
+    CUdeviceptr b = filled(second, N, 2);
     use(second);
-    t = par_stream();
+    CUstream t = par_stream();
     CALLO(cuCtxGetDevice, "second", (&d), OUT_I(d));
     use(first);
     CALLO(cuCtxGetDevice, "first", (&d), OUT_I(d));
@@ -574,13 +546,12 @@ static void contexts(void) {
     CALL(cuStreamDestroy_v2, "other-device", (t));
 }
 
-static void released_second(void) {
-    CUdeviceptr b;
+SCENARIO(released_second, "peer/released-second") {
     unsigned word = 0;
     if (!two_contexts()) {
         return;
     }
-    b = filled(second, N, 0x0b0b0b0b);
+    CUdeviceptr b = filled(second, N, 0x0b0b0b0b);
     CALL(cuDevicePrimaryCtxRelease_v2, "second", (1));
     CALL(cuMemcpyDtoH_v2, "released-other-device", (&word, b, 4));
     CALL(cuMemFree_v2, "released-other-device", (b));
@@ -593,20 +564,18 @@ struct message {
     CUipcEventHandle event;
 };
 
-static void ipc(void) {
+SCENARIO(ipc, "peer/ipc") {
     struct message m;
-    CUdeviceptr b;
-    CUevent e;
     char answer;
     int peer;
     if (!two_contexts()) {
         return;
     }
     peer = par_spawn("peer-ipc");
-    b = filled(second, PAR_2M, 0x0b0b0b0b);
+    CUdeviceptr b = filled(second, PAR_2M, 0x0b0b0b0b);
     CALLO(cuIpcGetMemHandle, "other-device", (&m.memory, b), OUT_C(m.memory));
     use(second);
-    SETUP(cuEventCreate, (&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    CUevent e = par_event(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
     use(first);
     CALLO(cuIpcGetEventHandle, "other-device", (&m.event, e), OUT_C(m.event));
     par_send(peer, &m, sizeof(m), -1);
@@ -616,7 +585,7 @@ static void ipc(void) {
     par_join();
 }
 
-static void helper_ipc(void) {
+HELPER(helper_ipc, "peer-ipc") {
     struct message m;
     CUdeviceptr p, q;
     CUevent e;
@@ -647,11 +616,9 @@ static void helper_ipc(void) {
     }
 }
 
-static void share(void) {
+SCENARIO(share, "peer/share") {
     CUmemAllocationProp prop = {0};
-    CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUdeviceptr p;
     char answer;
     int fd = -1, peer;
     if (!two_contexts()) {
@@ -661,8 +628,8 @@ static void share(void) {
     prop = par_device_prop();
     prop.location.id = 1;
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    SETUP(cuMemCreate, (&h, PAR_2M, &prop, 0));
-    p = par_reserve(PAR_2M);
+    CUmemGenericAllocationHandle h = par_create_as(PAR_2M, &prop);
+    CUdeviceptr p = par_reserve(PAR_2M);
     SETUP(cuMemMap, (p, PAR_2M, 0, h, 0));
     SETUP(cuMemSetAccess, (p, PAR_2M, &access, 1));
     use(second);
@@ -677,11 +644,10 @@ static void share(void) {
     par_join();
 }
 
-static void helper_share(void) {
+HELPER(helper_share, "peer-share") {
     CUmemGenericAllocationHandle h;
     CUmemAllocationProp prop;
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUdeviceptr p;
     char byte;
     int fd = -1;
     par_record_start("peer/share:peer");
@@ -692,7 +658,7 @@ static void helper_share(void) {
           (&h, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
     CALLO(cuMemGetAllocationPropertiesFromHandle, "imported", (&prop, h), OUT_I(prop.location.type),
           OUT_I(prop.location.id));
-    p = par_reserve(PAR_2M);
+    CUdeviceptr p = par_reserve(PAR_2M);
     CALL(cuMemMap, "imported", (p, PAR_2M, 0, h, 0));
     CALL(cuMemSetAccess, "peer-device", (p, PAR_2M, &access, 1));
     content("read-by-peer", first, p);
@@ -700,35 +666,3 @@ static void helper_share(void) {
     CALL(cuCtxSynchronize, "ok", ());
     par_send(par.peer_fd, "w", 1, -1);
 }
-
-PAR_HELPERS = {
-    {"peer-ipc", helper_ipc},
-    {"peer-share", helper_share},
-};
-
-PAR_SCENARIOS = {
-    {"peer/topology", topology, 0, 0},
-    {"peer/atomics", atomics, 0, 0},
-    {"peer/enable", enable, 0, 0},
-    {"peer/enable-stale", enable_stale, 0, 0},
-    {"peer/enable-ends", enable_ends, 0, 0},
-    {"peer/copies", copies_plain, 0, 0},
-    {"peer/copies-enabled", copies_enabled, 0, 0},
-    {"peer/sets-enabled", sets_enabled, 0, 0},
-    {"peer/set", set_plain, 0, 0},
-    {"peer/write-value", write_value_plain, 0, 0},
-    {"peer/mappings", mappings, 0, 0},
-    {"peer/mapping-owner-only", mapping_owner_only, 0, 0},
-    {"peer/mapping-peer-only", mapping_peer_only, 0, 0},
-    {"peer/pools", pools, 0, 0},
-    {"peer/pool-without-access", pool_without_access, 0, 0},
-    {"peer/pool-defaults", pool_defaults, 0, 0},
-    {"peer/pointers", pointers, 0, 0},
-    {"peer/pinned", pinned, 0, 0},
-    {"peer/events", events, 0, 0},
-    {"peer/order", order, 0, 0},
-    {"peer/contexts", contexts, 0, 0},
-    {"peer/released-second", released_second, 0, 0},
-    {"peer/ipc", ipc, 0, 0},
-    {"peer/share", share, 0, 0},
-};

@@ -54,10 +54,8 @@ static void attributes(const char *cls, CUdeviceptr p) {
     }
 }
 
-static void device_allocation(void) {
-    CUdeviceptr a;
-    par_context();
-    a = par_alloc(1000);
+SCENARIO(device_allocation, "pointer/device", par_context) {
+    CUdeviceptr a = par_alloc(1000);
     NAME_R(a, 1000);
     attributes("base", a);
     attributes("interior", a + 600);
@@ -65,18 +63,14 @@ static void device_allocation(void) {
     attributes("freed", a);
 }
 
-static void one_past_end(void) {
-    CUdeviceptr a;
-    par_context();
-    a = par_alloc(1000);
+SCENARIO(one_past_end, "pointer/one-past-end", par_context) {
+    CUdeviceptr a = par_alloc(1000);
     NAME_R(a, 1000);
     attributes("one-past-end", a + 1000);
 }
 
-static void pinned(void) {
-    void *h;
-    par_context();
-    h = par_pinned(10000);
+SCENARIO(pinned, "pointer/pinned", par_context) {
+    void *h = par_pinned(10000);
     NAME_R(h, 10000);
     attributes("base", (CUdeviceptr)(uintptr_t)h);
     attributes("interior", (CUdeviceptr)(uintptr_t)h + 5000);
@@ -84,9 +78,8 @@ static void pinned(void) {
     attributes("freed", (CUdeviceptr)(uintptr_t)h);
 }
 
-static void pinned_flags(void) {
+SCENARIO(pinned_flags, "pointer/pinned-flags", par_context) {
     void *h;
-    par_context();
     for (unsigned flags = 0; flags < 8; flags++) {
         SETUP(cuMemHostAlloc, (&h, 4096, flags));
         NAME_R(h, 4096);
@@ -98,9 +91,8 @@ static void pinned_flags(void) {
     }
 }
 
-static void registered(void) {
+SCENARIO(registered, "pointer/registered", par_context) {
     char *h = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    par_context();
     NAME_R(h, 16384);
     SETUP(cuMemHostRegister_v2, (h + 100, 9000, 0));
     attributes("registered", (CUdeviceptr)(uintptr_t)h + 100);
@@ -110,11 +102,9 @@ static void registered(void) {
     attributes("unregistered", (CUdeviceptr)(uintptr_t)h + 100);
 }
 
-static void mapped(void) {
+SCENARIO(mapped, "pointer/mapped", par_context) {
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
-    par_context();
-    a = par_reserve(4 * PAR_2M);
+    CUdeviceptr a = par_reserve(4 * PAR_2M);
     NAME_R(a, 4 * PAR_2M);
     SETUP(cuMemMap, (a, PAR_2M, 0, par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE), 0));
     SETUP(cuMemMap,
@@ -129,25 +119,21 @@ static void mapped(void) {
     attributes("unmapped", a);
 }
 
-static void mapped_host(void) {
+SCENARIO(mapped_host, "pointer/mapped-host", par_context) {
     CUmemAllocationProp prop = par_device_prop();
-    CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
-    par_context();
     prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
-    a = par_reserve(PAR_2M);
+    CUdeviceptr a = par_reserve(PAR_2M);
     NAME_R(a, PAR_2M);
-    SETUP(cuMemCreate, (&h, PAR_2M, &prop, 0));
+    CUmemGenericAllocationHandle h = par_create_as(PAR_2M, &prop);
     SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
     SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
     attributes("mapped-host-numa", a);
 }
 
-static void pool(void) {
+SCENARIO(pool, "pointer/pool", par_context) {
     CUmemoryPool fallback;
     CUdeviceptr a;
-    par_context();
     SETUP(cuDeviceGetDefaultMemPool, (&fallback, 0));
     NAME(fallback);
     SETUP(cuMemAllocAsync, (&a, 10000, NULL));
@@ -160,25 +146,20 @@ static void pool(void) {
     attributes("freed", a);
 }
 
-static void pool_host(void) {
-    CUmemPoolProps props;
-    CUmemoryPool host;
+SCENARIO(pool_host, "pointer/pool-host", par_context) {
     CUdeviceptr a;
-    par_context();
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_HOST;
-    SETUP(cuMemPoolCreate, (&host, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_HOST};
+    CUmemoryPool host = par_pool(&props);
     NAME(host);
     SETUP(cuMemAllocFromPoolAsync, (&a, 10000, host, NULL));
     NAME_R(a, 10000);
     attributes("host-pool", a);
 }
 
-static void unknown(void) {
+SCENARIO(unknown, "pointer/unknown", par_context) {
     static char global[64];
     char *heap = malloc(64);
-    par_context();
     NAME_R(heap, 64);
     NAME_R(global, 64);
     attributes("heap", (CUdeviceptr)(uintptr_t)heap);
@@ -191,20 +172,16 @@ static void unknown(void) {
     free(heap);
 }
 
-static void without_context(void) {
-    CUdeviceptr a;
-    par_context();
-    a = par_alloc(1000);
+SCENARIO(without_context, "pointer/without-context", par_context) {
+    CUdeviceptr a = par_alloc(1000);
     NAME_R(a, 1000);
     SETUP(cuCtxSetCurrent, (NULL));
     attributes("no-context", a);
     attributes("no-context-null", 0);
 }
 
-static void managed(void) {
-    CUdeviceptr a;
-    par_context();
-    SETUP(cuMemAllocManaged, (&a, 10000, CU_MEM_ATTACH_GLOBAL));
+SCENARIO(managed, "pointer/managed", par_context) {
+    CUdeviceptr a = par_managed(10000);
     NAME_R(a, 10000);
     attributes("managed", a);
 }
@@ -222,15 +199,13 @@ static void several_at(const char *cls, CUdeviceptr p) {
           OUT_I(ordinal));
 }
 
-static void several(void) {
-    CUdeviceptr a, r;
+SCENARIO(several, "pointer/several", par_context) {
     int on_stack, n;
     void *data[1] = {&n};
     CUpointer_attribute bad[1] = {(CUpointer_attribute)999};
     CUpointer_attribute good[1] = {CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-    par_context();
-    a = par_alloc(1000);
-    r = par_reserve(PAR_2M);
+    CUdeviceptr a = par_alloc(1000);
+    CUdeviceptr r = par_reserve(PAR_2M);
     several_at("device", a);
     several_at("plain-host", (CUdeviceptr)(uintptr_t)&on_stack);
     several_at("pinned", (CUdeviceptr)(uintptr_t)par_pinned(4096));
@@ -244,12 +219,10 @@ static void several(void) {
     CALLO(cuPointerGetAttributes, "null-data", (1, good, NULL, r), OUT_I(n));
 }
 
-static void set_attribute(void) {
-    CUdeviceptr a;
+SCENARIO(set_attribute, "pointer/set", par_context) {
     unsigned flag, got;
     uint64_t word = 1;
-    par_context();
-    a = par_alloc(1000);
+    CUdeviceptr a = par_alloc(1000);
     for (unsigned v = 0; v <= 2; v++) {
         flag = v;
         par_note("value=%u", v);
@@ -275,12 +248,10 @@ static void set_attribute(void) {
     CALL(cuPointerSetAttribute, "freed", (&flag, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a));
 }
 
-static void buffer_ids(void) {
+SCENARIO(buffer_ids, "pointer/buffer-ids", par_context) {
     unsigned long long first, second, again;
-    CUdeviceptr a, b;
-    par_context();
-    a = par_alloc(1000);
-    b = par_alloc(1000);
+    CUdeviceptr a = par_alloc(1000);
+    CUdeviceptr b = par_alloc(1000);
     SETUP(cuPointerGetAttribute, (&first, CU_POINTER_ATTRIBUTE_BUFFER_ID, a));
     SETUP(cuPointerGetAttribute, (&second, CU_POINTER_ATTRIBUTE_BUFFER_ID, b));
     par_see("neighbours", first == second ? "same-id" : second > first ? "rising" : "falling");
@@ -291,21 +262,3 @@ static void buffer_ids(void) {
     SETUP(cuPointerGetAttribute, (&again, CU_POINTER_ATTRIBUTE_BUFFER_ID, a));
     par_see("allocated-again", again == first ? "same-id" : "other-id");
 }
-
-PAR_SCENARIOS = {
-    {"pointer/device", device_allocation, 0, 0},
-    {"pointer/one-past-end", one_past_end, 0, 0},
-    {"pointer/pinned", pinned, 0, 0},
-    {"pointer/pinned-flags", pinned_flags, 0, 0},
-    {"pointer/registered", registered, 0, 0},
-    {"pointer/mapped", mapped, 0, 0},
-    {"pointer/mapped-host", mapped_host, 0, 0},
-    {"pointer/pool", pool, 0, 0},
-    {"pointer/pool-host", pool_host, 0, 0},
-    {"pointer/unknown", unknown, 0, 0},
-    {"pointer/without-context", without_context, 0, 0},
-    {"pointer/managed", managed, 0, 0},
-    {"pointer/several", several, 0, 0},
-    {"pointer/set", set_attribute, 0, 0},
-    {"pointer/buffer-ids", buffer_ids, 0, 0},
-};

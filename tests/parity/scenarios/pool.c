@@ -1,13 +1,9 @@
 /* Memory pools: creating, attributes, access, which pool is current. */
 #include "../parity.h"
 
-#include <string.h>
-
 static CUmemPoolProps device_props(void) {
-    CUmemPoolProps props;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
     return props;
 }
 
@@ -20,10 +16,9 @@ static void create_one(const char *cls, const CUmemPoolProps *props) {
     }
 }
 
-static void creates(void) {
+SCENARIO(creates, "pool/creates", par_context) {
     static const int handle_types[] = {0, 1, 2, 4, 8, 3, 9, 16};
     CUmemPoolProps props = device_props();
-    par_context();
     CALL(cuMemPoolCreate, "null-out", (NULL, &props));
     create_one("null-props", NULL);
     for (size_t h = 0; h < sizeof(handle_types) / sizeof(handle_types[0]); h++) {
@@ -53,18 +48,16 @@ static void creates(void) {
     CREATE("win32-set", props.win32SecurityAttributes = &props);
 }
 
-static void create_managed(void) {
+SCENARIO(create_managed, "pool/create-managed", par_context) {
     CUmemPoolProps props = device_props();
-    par_context();
     props.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
     create_one("type-managed", &props);
 }
 
-static void creates_host(void) {
+SCENARIO(creates_host, "pool/creates-host", par_context) {
     static const int types[] = {CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA,
                                 CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT};
     static const int ids[] = {0, 1, -1};
-    par_context();
     for (size_t t = 0; t < 3; t++) {
         for (int handles = 0; handles <= 1; handles++) {
             for (size_t i = 0; i < 3; i++) {
@@ -79,11 +72,10 @@ static void creates_host(void) {
     }
 }
 
-static void create_without_context(void) {
+SCENARIO(create_without_context, "pool/create-without-context", par_init) {
     CUmemPoolProps props = device_props();
     CUmemoryPool pool;
     uint64_t value;
-    par_init();
     create_one("no-context", &props);
     SETUP(cuDeviceGetDefaultMemPool, (&pool, 0));
     CALLO(cuMemPoolGetAttribute, "no-context", (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value),
@@ -130,35 +122,29 @@ static void attributes_of(CUmemoryPool pool) {
     set_attribute("bad-attribute", pool, 9, 0);
 }
 
-static void attributes_default(void) {
+SCENARIO(attributes_default, "pool/attributes-default", par_context) {
     CUmemoryPool pool;
-    par_context();
     SETUP(cuDeviceGetDefaultMemPool, (&pool, 0));
     attributes_of(pool);
 }
 
-static void attributes_created(void) {
+SCENARIO(attributes_created, "pool/attributes-created", par_context) {
     CUmemPoolProps props = device_props();
-    CUmemoryPool pool;
-    par_context();
     props.maxSize = (size_t)64 << 20;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     attributes_of(pool);
 }
 
-static void attributes_host(void) {
+SCENARIO(attributes_host, "pool/attributes-host", par_context) {
     CUmemPoolProps props = device_props();
-    CUmemoryPool pool;
-    par_context();
     props.location.type = CU_MEM_LOCATION_TYPE_HOST;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     attributes_of(pool);
 }
 
-static void attribute_null(void) {
+SCENARIO(attribute_null, "pool/attribute-null", par_context) {
     CUmemoryPool pool;
     uint64_t value = 0;
-    par_context();
     SETUP(cuDeviceGetDefaultMemPool, (&pool, 0));
     CALLO(cuMemPoolGetAttribute, "null-pool", (NULL, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value),
           OUT_U(value));
@@ -169,40 +155,33 @@ static void attribute_null(void) {
     CALL(cuMemPoolDestroy, "null-pool", (NULL));
 }
 
-static void random_pool(void) {
+SCENARIO(random_pool, "pool/random-pool", par_context) {
     static uint64_t words[512];
     uint64_t value;
-    par_context();
     CALLO(cuMemPoolGetAttribute, "foreign-pointer",
           ((CUmemoryPool)(void *)words, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value), OUT_U(value));
 }
 
-static void destroyed_pool(void) {
+SCENARIO(destroyed_pool, "pool/destroyed-attribute", par_context) {
     CUmemPoolProps props = device_props();
-    CUmemoryPool pool;
     uint64_t value;
-    par_context();
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     SETUP(cuMemPoolDestroy, (pool));
     CALLO(cuMemPoolGetAttribute, "stale-handle", (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value),
           OUT_U(value));
 }
 
-static void destroyed_pool_destroy(void) {
+SCENARIO(destroyed_pool_destroy, "pool/destroyed-destroy", par_context) {
     CUmemPoolProps props = device_props();
-    CUmemoryPool pool;
-    par_context();
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     CALL(cuMemPoolDestroy, "ok", (pool));
     CALL(cuMemPoolDestroy, "stale-handle", (pool));
 }
 
-static void destroyed_pool_alloc(void) {
+SCENARIO(destroyed_pool_alloc, "pool/destroyed-alloc", par_context) {
     CUmemPoolProps props = device_props();
-    CUmemoryPool pool;
     CUdeviceptr p;
-    par_context();
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     SETUP(cuMemPoolDestroy, (pool));
     CALLO(cuMemAllocFromPoolAsync, "stale-handle", (&p, 4096, pool, NULL), OUT_P(p));
 }
@@ -248,36 +227,30 @@ static void accesses_of(CUmemoryPool pool) {
     CALL(cuMemPoolSetAccess, "null-pool", (NULL, &d, 1));
 }
 
-static void access_default(void) {
+SCENARIO(access_default, "pool/access-default", par_context) {
     CUmemoryPool pool;
-    par_context();
     SETUP(cuDeviceGetDefaultMemPool, (&pool, 0));
     accesses_of(pool);
 }
 
-static void access_host(void) {
+SCENARIO(access_host, "pool/access-host", par_context) {
     CUmemPoolProps props = device_props();
-    CUmemoryPool pool;
-    par_context();
     props.location.type = CU_MEM_LOCATION_TYPE_HOST;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     accesses_of(pool);
 }
 
-static void access_host_numa(void) {
+SCENARIO(access_host_numa, "pool/access-host-numa", par_context) {
     CUmemPoolProps props = device_props();
-    CUmemoryPool pool;
-    par_context();
     props.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     accesses_of(pool);
 }
 
-static void current(void) {
+SCENARIO(current, "pool/current", par_context) {
     CUmemPoolProps props = device_props();
     CUmemoryPool fallback, pool, got;
     CUdeviceptr p;
-    par_context();
     CALLO(cuDeviceGetDefaultMemPool, "ok", (&fallback, 0), OUT_H(fallback));
     CALLO(cuDeviceGetMemPool, "first", (&got, 0), OUT_H(got));
     CALL(cuMemPoolDestroy, "default-pool", (fallback));
@@ -295,10 +268,9 @@ static void current(void) {
     CALL(cuDeviceSetMemPool, "host-pool", (0, pool));
 }
 
-static void of_location(void) {
+SCENARIO(of_location, "pool/of-location", par_context) {
     static const int types[] = {1, 2, 3, 4, 0};
     CUmemoryPool pool, got;
-    par_context();
     for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
         for (int kind = 0; kind <= 2; kind++) {
             CUmemLocation location = {(CUmemLocationType)types[t], 0};
@@ -318,23 +290,3 @@ static void of_location(void) {
     SETUP(cuDeviceGetDefaultMemPool, (&pool, 0));
     CALL(cuMemSetMemPool, "ok", (&device, CU_MEM_ALLOCATION_TYPE_PINNED, pool));
 }
-
-PAR_SCENARIOS = {
-    {"pool/creates", creates, 0, 0},
-    {"pool/create-managed", create_managed, 0, 0},
-    {"pool/creates-host", creates_host, 0, 0},
-    {"pool/create-without-context", create_without_context, 0, 0},
-    {"pool/attributes-default", attributes_default, 0, 0},
-    {"pool/attributes-created", attributes_created, 0, 0},
-    {"pool/attributes-host", attributes_host, 0, 0},
-    {"pool/attribute-null", attribute_null, 0, 0},
-    {"pool/random-pool", random_pool, 0, 0},
-    {"pool/destroyed-attribute", destroyed_pool, 0, 0},
-    {"pool/destroyed-destroy", destroyed_pool_destroy, 0, 0},
-    {"pool/destroyed-alloc", destroyed_pool_alloc, 0, 0},
-    {"pool/access-default", access_default, 0, 0},
-    {"pool/access-host", access_host, 0, 0},
-    {"pool/access-host-numa", access_host_numa, 0, 0},
-    {"pool/current", current, 0, 0},
-    {"pool/of-location", of_location, 0, 0},
-};

@@ -1,16 +1,11 @@
 /* Memory pools: stream-ordered allocation, freeing, reuse, what is reserved and used. */
 #include "../parity.h"
 
-#include <string.h>
-
 static CUmemoryPool make_pool(int location, size_t max_size) {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = (CUmemLocationType)location;
-    props.maxSize = max_size;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = (CUmemLocationType)location,
+                            .maxSize = max_size};
+    CUmemoryPool pool = par_pool(&props);
     return pool;
 }
 
@@ -25,7 +20,7 @@ static void show_counters(const char *when, CUmemoryPool pool) {
             (unsigned long long)value[2], (unsigned long long)value[3]);
 }
 
-static void sizes(void) {
+SCENARIO(sizes, "pool-alloc/sizes", par_context) {
     static const size_t tries[] = {1,
                                    255,
                                    512,
@@ -38,12 +33,9 @@ static void sizes(void) {
                                    (size_t)32 << 20,
                                    ((size_t)32 << 20) + 1,
                                    (size_t)256 << 20};
-    CUmemoryPool pool;
     CUdeviceptr p;
-    CUstream s;
-    par_context();
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    CUstream s = par_stream();
     show_counters("empty", pool);
     for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
         par_note("size=%zu", tries[i]);
@@ -60,13 +52,10 @@ static void sizes(void) {
     }
 }
 
-static void bad(void) {
-    CUmemoryPool pool;
+SCENARIO(bad, "pool-alloc/bad", par_context) {
     CUdeviceptr p;
-    CUstream s;
-    par_context();
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    CUstream s = par_stream();
     CALLO(cuMemAllocAsync, "zero-size", (&p, 0, s), OUT_P(p));
     CALL(cuMemAllocAsync, "null-out", (NULL, 4096, s));
     CALLO(cuMemAllocAsync, "too-large", (&p, (size_t)1 << 44, s), OUT_P(p));
@@ -86,13 +75,10 @@ static void bad(void) {
     CALLO(cuMemAllocFromPoolAsync, "no-context-stream", (&p, 4096, pool, s), OUT_P(p));
 }
 
-static void limited(void) {
-    CUmemoryPool pool;
+SCENARIO(limited, "pool-alloc/limited", par_context) {
     CUdeviceptr p, q;
-    CUstream s;
-    par_context();
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, (size_t)64 << 20);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, (size_t)64 << 20);
+    CUstream s = par_stream();
     CALLO(cuMemAllocFromPoolAsync, "over-maximum", (&p, (size_t)128 << 20, pool, s), OUT_P(p));
     CALLO(cuMemAllocFromPoolAsync, "under-maximum", (&p, (size_t)40 << 20, pool, s), OUT_P(p));
     show_counters("one", pool);
@@ -102,11 +88,9 @@ static void limited(void) {
     show_counters("end", pool);
 }
 
-static void frees(void) {
+SCENARIO(frees, "pool-alloc/frees", par_context) {
     CUdeviceptr p, plain;
-    CUstream s;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     plain = par_alloc(4096);
     SETUP(cuMemAllocAsync, (&p, 4096, s));
     CALL(cuMemFreeAsync, "null", (0, s));
@@ -127,13 +111,10 @@ static void frees(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void reuse_same_stream(void) {
-    CUmemoryPool pool;
+SCENARIO(reuse_same_stream, "pool-alloc/reuse-same-stream", par_context) {
     CUdeviceptr a, b, c;
-    CUstream s;
-    par_context();
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    CUstream s = par_stream();
     CALLO(cuMemAllocFromPoolAsync, "first", (&a, PAR_2M, pool, s), OUT_P(a));
     CALL(cuMemFreeAsync, "ok", (a, s));
     CALLO(cuMemAllocFromPoolAsync, "after-free-same-size", (&b, PAR_2M, pool, s), OUT_P(b));
@@ -145,13 +126,10 @@ static void reuse_same_stream(void) {
 
 /* Freed on a held stream; asked for on another: which of the reuse rules gives it out? */
 static void reuse_across(bool event, bool allow_event, bool allow_internal) {
-    CUmemoryPool pool;
     CUdeviceptr a, b;
-    CUstream s, t;
-    CUevent e;
     int off = 0;
     par_context();
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     uint64_t keep = ~0ull;
     SETUP(cuMemPoolSetAttribute, (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
     if (!allow_event) {
@@ -161,9 +139,9 @@ static void reuse_across(bool event, bool allow_event, bool allow_internal) {
         SETUP(cuMemPoolSetAttribute,
               (pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off));
     }
-    s = par_stream();
-    t = par_stream();
-    SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUevent e = par_event(CU_EVENT_DISABLE_TIMING);
     SETUP(cuMemAllocFromPoolAsync, (&a, (size_t)32 << 20, pool, s));
     NAME(a);
     SETUP(cuStreamSynchronize, (s));
@@ -182,28 +160,27 @@ static void reuse_across(bool event, bool allow_event, bool allow_internal) {
     CALL(cuStreamSynchronize, "ok", (t));
 }
 
-static void reuse_no_rule(void) {
+SCENARIO(reuse_no_rule, "pool-alloc/reuse-no-rule") {
     reuse_across(false, false, false);
 }
 
-static void reuse_internal(void) {
+SCENARIO(reuse_internal, "pool-alloc/reuse-internal") {
     reuse_across(false, false, true);
 }
 
-static void reuse_event(void) {
+SCENARIO(reuse_event, "pool-alloc/reuse-event") {
     reuse_across(true, true, false);
 }
 
-static void reuse_event_off(void) {
+SCENARIO(reuse_event_off, "pool-alloc/reuse-event-off") {
     reuse_across(true, false, false);
 }
 
-static void reuse_finished(void) {
+SCENARIO(reuse_finished, "pool-alloc/reuse-finished", par_context) {
     CUmemoryPool pool;
     CUdeviceptr a, b;
     CUstream s, t;
     int off = 0;
-    par_context();
     for (int allow = 0; allow <= 1; allow++) {
         pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
         uint64_t keep = ~0ull;
@@ -225,14 +202,11 @@ static void reuse_finished(void) {
     }
 }
 
-static void trims(void) {
-    CUmemoryPool pool;
+SCENARIO(trims, "pool-alloc/trims", par_context) {
     CUdeviceptr a, b;
-    CUstream s;
     uint64_t keep = ~0ull, zero = 0;
-    par_context();
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    CUstream s = par_stream();
     SETUP(cuMemPoolSetAttribute, (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
     CALL(cuMemPoolTrimTo, "empty", (pool, 0));
     SETUP(cuMemAllocFromPoolAsync, (&a, (size_t)64 << 20, pool, s));
@@ -260,15 +234,11 @@ static void trims(void) {
 }
 
 /* Which synchronization gives cached memory back at threshold zero? */
-static void released_when(void) {
-    CUmemoryPool pool;
+SCENARIO(released_when, "pool-alloc/released-when", par_context) {
     CUdeviceptr a;
-    CUstream s;
-    CUevent e;
-    par_context();
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    CUstream s = par_stream();
+    CUevent e = par_event(0);
 #define AFTER(what, call)                                                                          \
     do {                                                                                           \
         SETUP(cuMemAllocFromPoolAsync, (&a, (size_t)32 << 20, pool, s));                           \
@@ -283,14 +253,12 @@ static void released_when(void) {
     AFTER("other-stream-synchronize", SETUP(cuStreamSynchronize, (par_stream())));
 }
 
-static void destroy_with_live(void) {
+SCENARIO(destroy_with_live, "pool-alloc/destroy-with-live", par_context) {
     CUmemoryPool pool, got;
     CUdeviceptr a;
-    CUstream s;
-    par_context();
     pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     NAME(pool);
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuMemAllocFromPoolAsync, (&a, PAR_2M, pool, s));
     CALL(cuMemPoolDestroy, "live-allocation", (pool));
     CALL(cuMemsetD8Async, "pool-destroyed", (a, 1, PAR_2M, s));
@@ -300,12 +268,10 @@ static void destroy_with_live(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void use_after_free(void) {
+SCENARIO(use_after_free, "pool-alloc/use-after-free", par_context) {
     CUdeviceptr a;
-    CUstream s;
     char host[16];
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuMemAllocAsync, (&a, PAR_2M, s));
     SETUP(cuMemFreeAsync, (a, s));
     CALL(cuMemsetD8Async, "freed-not-synchronized", (a, 1, 16, s));
@@ -315,12 +281,10 @@ static void use_after_free(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void use_before_ordered(void) {
+SCENARIO(use_before_ordered, "pool-alloc/use-before-ordered", par_context) {
     CUdeviceptr a;
-    CUstream s, t;
-    par_context();
-    s = par_stream();
-    t = par_stream();
+    CUstream s = par_stream();
+    CUstream t = par_stream();
     par_hold(s);
     CALLO(cuMemAllocAsync, "held", (&a, PAR_2M, s), OUT_P(a));
     CALL(cuMemsetD8Async, "other-stream-before-allocation", (a, 1, 16, t));
@@ -331,13 +295,10 @@ static void use_before_ordered(void) {
     CALL(cuStreamSynchronize, "other-stream", (t));
 }
 
-static void charges(void) {
-    CUmemoryPool pool;
+SCENARIO(charges, "pool-alloc/charges", par_context, PAR_ALONE) {
     CUdeviceptr a;
-    CUstream s;
-    par_context();
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    CUstream s = par_stream();
     par_free_mark();
     SETUP(cuMemAllocFromPoolAsync, (&a, 4096, pool, s));
     SETUP(cuStreamSynchronize, (s));
@@ -356,12 +317,10 @@ static void charges(void) {
 }
 
 static void host_pool(int location) {
-    CUmemoryPool pool;
     CUdeviceptr p;
-    CUstream s;
     par_context();
-    pool = make_pool(location, 0);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(location, 0);
+    CUstream s = par_stream();
     CALLO(cuMemAllocFromPoolAsync, "host-pool", (&p, 4096, pool, s), OUT_P(p));
     show_counters("allocated", pool);
     CALL(cuMemsetD8Async, "host-pool", (p, 0x21, 4096, s));
@@ -373,31 +332,10 @@ static void host_pool(int location) {
     CALL(cuMemPoolDestroy, "ok", (pool));
 }
 
-static void host_pool_host(void) {
+SCENARIO(host_pool_host, "pool-alloc/host") {
     host_pool(CU_MEM_LOCATION_TYPE_HOST);
 }
 
-static void host_pool_numa(void) {
+SCENARIO(host_pool_numa, "pool-alloc/host-numa") {
     host_pool(CU_MEM_LOCATION_TYPE_HOST_NUMA);
 }
-
-PAR_SCENARIOS = {
-    {"pool-alloc/sizes", sizes, 0, 0},
-    {"pool-alloc/bad", bad, 0, 0},
-    {"pool-alloc/limited", limited, 0, 0},
-    {"pool-alloc/frees", frees, 0, 0},
-    {"pool-alloc/reuse-same-stream", reuse_same_stream, 0, 0},
-    {"pool-alloc/reuse-no-rule", reuse_no_rule, 0, 0},
-    {"pool-alloc/reuse-internal", reuse_internal, 0, 0},
-    {"pool-alloc/reuse-event", reuse_event, 0, 0},
-    {"pool-alloc/reuse-event-off", reuse_event_off, 0, 0},
-    {"pool-alloc/reuse-finished", reuse_finished, 0, 0},
-    {"pool-alloc/trims", trims, 0, 0},
-    {"pool-alloc/released-when", released_when, 0, 0},
-    {"pool-alloc/destroy-with-live", destroy_with_live, 0, 0},
-    {"pool-alloc/use-after-free", use_after_free, 0, 0},
-    {"pool-alloc/use-before-ordered", use_before_ordered, 0, 0},
-    {"pool-alloc/charges", charges, PAR_ALONE, 0},
-    {"pool-alloc/host", host_pool_host, 0, 0},
-    {"pool-alloc/host-numa", host_pool_numa, 0, 0},
-};

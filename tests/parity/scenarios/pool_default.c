@@ -1,8 +1,6 @@
 /* The default pools of each location: who may use what is allocated from them. */
 #include "../parity.h"
 
-#include <string.h>
-
 static void see_attributes(CUdeviceptr p) {
     static const CUpointer_attribute asked[] = {
         CU_POINTER_ATTRIBUTE_MEMORY_TYPE,         CU_POINTER_ATTRIBUTE_IS_MANAGED,
@@ -65,55 +63,39 @@ static void of_location(CUmemLocationType type, int id, CUmemAllocationType kind
     use(pool, stream);
 }
 
-static void host(void) {
+SCENARIO(host, "pool-default/host") {
     of_location(CU_MEM_LOCATION_TYPE_HOST, 0, CU_MEM_ALLOCATION_TYPE_PINNED, false);
 }
-static void host_current(void) {
+SCENARIO(host_current, "pool-default/host-current") {
     of_location(CU_MEM_LOCATION_TYPE_HOST, 0, CU_MEM_ALLOCATION_TYPE_PINNED, true);
 }
-static void host_numa(void) {
+SCENARIO(host_numa, "pool-default/host-numa") {
     of_location(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, CU_MEM_ALLOCATION_TYPE_PINNED, false);
 }
-static void device(void) {
+SCENARIO(device, "pool-default/device") {
     of_location(CU_MEM_LOCATION_TYPE_DEVICE, 0, CU_MEM_ALLOCATION_TYPE_PINNED, false);
 }
-static void host_managed(void) {
+SCENARIO(host_managed, "pool-default/host-managed") {
     of_location(CU_MEM_LOCATION_TYPE_HOST, 0, CU_MEM_ALLOCATION_TYPE_MANAGED, false);
 }
-static void host_numa_managed(void) {
+SCENARIO(host_numa_managed, "pool-default/host-numa-managed") {
     of_location(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, CU_MEM_ALLOCATION_TYPE_MANAGED, false);
 }
-static void device_managed(void) {
+SCENARIO(device_managed, "pool-default/device-managed") {
     of_location(CU_MEM_LOCATION_TYPE_DEVICE, 0, CU_MEM_ALLOCATION_TYPE_MANAGED, true);
 }
-static void nowhere_managed(void) {
+SCENARIO(nowhere_managed, "pool-default/nowhere-managed") {
     of_location(CU_MEM_LOCATION_TYPE_INVALID, 0, CU_MEM_ALLOCATION_TYPE_MANAGED, true);
 }
 
 /* A pool of the application's own, used by a device that was given nothing. */
-static void host_created(void) {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
-    par_context();
+SCENARIO(host_created, "pool-default/host-created", par_context) {
     CUstream stream = par_stream();
-    memset(&props, 0, sizeof props);
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_HOST;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_HOST};
+    CUmemoryPool pool = par_pool(&props);
     use(pool, stream);
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CALL(cuMemPoolSetAccess, "device", (pool, &access, 1));
     use(pool, stream);
 }
-
-PAR_SCENARIOS = {
-    {"pool-default/host", host, 0, 0},
-    {"pool-default/host-current", host_current, 0, 0},
-    {"pool-default/host-numa", host_numa, 0, 0},
-    {"pool-default/device", device, 0, 0},
-    {"pool-default/host-managed", host_managed, 0, 0},
-    {"pool-default/host-numa-managed", host_numa_managed, 0, 0},
-    {"pool-default/device-managed", device_managed, 0, 0},
-    {"pool-default/nowhere-managed", nowhere_managed, 0, 0},
-    {"pool-default/host-created", host_created, 0, 0},
-};

@@ -1,16 +1,11 @@
 /* Memory pools: by how much they grow, what they give back and when, where blocks lie. */
 #include "../parity.h"
 
-#include <string.h>
-
 static CUmemoryPool make_pool(CUmemAllocationHandleType handles) {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.handleTypes = handles;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .handleTypes = handles,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    CUmemoryPool pool = par_pool(&props);
     return pool;
 }
 
@@ -47,9 +42,8 @@ static const size_t sizes[] = {256,
 /* Each size in a pool of its own: reserved when allocated, freed, synchronized. */
 static void grow_by(CUmemAllocationHandleType handles) {
     CUdeviceptr p;
-    CUstream s;
     par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         CUmemoryPool pool = make_pool(handles);
         SETUP(cuMemAllocFromPoolAsync, (&p, sizes[i], pool, s));
@@ -63,26 +57,23 @@ static void grow_by(CUmemAllocationHandleType handles) {
     }
 }
 
-static void grow(void) {
+SCENARIO(grow, "pool-growth/sizes") {
     grow_by(CU_MEM_HANDLE_TYPE_NONE);
 }
 
-static void grow_shared(void) {
+SCENARIO(grow_shared, "pool-growth/sizes-shared") {
     grow_by(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 
 /* One pool that keeps everything: by how much does the next one make it grow? */
-static void grow_on(void) {
+SCENARIO(grow_on, "pool-growth/one-pool", par_context) {
     static const size_t steps[] = {4096,    4096,  (size_t)31 << 20, (size_t)1 << 20,
                                    PAR_2M,  65536, (size_t)40 << 20, (size_t)20 << 20,
                                    1 << 20, 512,   (size_t)32 << 20, (size_t)5 << 20};
-    CUmemoryPool pool;
     CUdeviceptr p[12];
-    CUstream s;
-    par_context();
-    pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
+    CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
     keep(pool, ~0ull);
-    s = par_stream();
+    CUstream s = par_stream();
     for (size_t i = 0; i < 12; i++) {
         SETUP(cuMemAllocFromPoolAsync, (&p[i], steps[i], pool, s));
         par_note("%zu size=%zu", i, steps[i]);
@@ -110,9 +101,8 @@ static void grow_on(void) {
 }
 
 /* What a threshold between two sizes keeps, at which synchronization. */
-static void thresholds(void) {
+SCENARIO(thresholds, "pool-growth/thresholds", par_context) {
     static const size_t limits[] = {0, 1, (size_t)32 << 20, (size_t)40 << 20, (size_t)96 << 20};
-    par_context();
     CUstream s = par_stream();
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
@@ -132,12 +122,10 @@ static void thresholds(void) {
 }
 
 /* Lowering the threshold gives back at once, or with the next synchronization? */
-static void threshold_lowered(void) {
-    CUmemoryPool pool;
+SCENARIO(threshold_lowered, "pool-growth/threshold-lowered", par_context) {
     CUdeviceptr p;
-    par_context();
     CUstream s = par_stream();
-    pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
+    CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
     keep(pool, ~0ull);
     SETUP(cuMemAllocFromPoolAsync, (&p, (size_t)64 << 20, pool, s));
     SETUP(cuMemFreeAsync, (p, s));
@@ -154,13 +142,11 @@ static void threshold_lowered(void) {
 }
 
 /* Places of blocks in one chunk: distances, and which hole is taken. */
-static void places(void) {
+SCENARIO(places, "pool-growth/places", par_context) {
     static const size_t small[] = {1, 256, 257, 512, 513, 4096, 65536, 1};
-    CUmemoryPool pool;
     CUdeviceptr p[8], q;
-    par_context();
     CUstream s = par_stream();
-    pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
+    CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
     keep(pool, ~0ull);
     for (int i = 0; i < 8; i++) {
         SETUP(cuMemAllocFromPoolAsync, (&p[i], small[i], pool, s));
@@ -184,11 +170,10 @@ static void places(void) {
 }
 
 static void place_order(size_t size) {
-    CUmemoryPool pool;
     CUdeviceptr p[5], q;
     par_context();
     CUstream s = par_stream();
-    pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
+    CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
     keep(pool, ~0ull);
     for (int i = 0; i < 5; i++) {
         SETUP(cuMemAllocFromPoolAsync, (&p[i], size, pool, s));
@@ -204,19 +189,18 @@ static void place_order(size_t size) {
     counters("end", pool);
 }
 
-static void order_small(void) {
+SCENARIO(order_small, "pool-growth/order-small") {
     place_order(4096);
 }
 
-static void order_large(void) {
+SCENARIO(order_large, "pool-growth/order-large") {
     place_order((size_t)8 << 20);
 }
 
 /* Freed on one stream, asked for on the same: at once the same address, without synchronization? */
-static void same_stream_sizes(void) {
+SCENARIO(same_stream_sizes, "pool-growth/same-stream", par_context) {
     CUmemoryPool pool;
     CUdeviceptr a, b;
-    par_context();
     CUstream s = par_stream();
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
@@ -237,17 +221,13 @@ static void same_stream_sizes(void) {
 }
 
 /* The order of the stream: memory is there when the allocation's turn has come, not before. */
-static void stream_order(void) {
-    CUmemoryPool pool;
+SCENARIO(stream_order, "pool-growth/stream-order", par_context) {
     CUdeviceptr a, b;
-    CUstream s, t;
-    CUevent e;
     unsigned word = 0;
-    par_context();
-    s = par_stream();
-    t = par_stream();
-    pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
-    SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
+    CUevent e = par_event(CU_EVENT_DISABLE_TIMING);
     par_hold(s);
     CALLO(cuMemAllocFromPoolAsync, "held", (&a, PAR_2M, pool, s), OUT_P(a));
     counters("allocated-held", pool);
@@ -270,13 +250,10 @@ static void stream_order(void) {
 }
 
 /* Freed with a plain free, while the stream of its allocation is held? */
-static void plain_free(void) {
-    CUmemoryPool pool;
+SCENARIO(plain_free, "pool-growth/plain-free", par_context) {
     CUdeviceptr a;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
+    CUstream s = par_stream();
+    CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
     SETUP(cuMemAllocFromPoolAsync, (&a, PAR_2M, pool, s));
     par_hold(s);
     CALL(cuMemFree_v2, "pool-allocation-stream-held", (a));
@@ -285,17 +262,3 @@ static void plain_free(void) {
     CALL(cuStreamSynchronize, "released", (s));
     counters("synchronized", pool);
 }
-
-PAR_SCENARIOS = {
-    {"pool-growth/sizes", grow, 0, 0},
-    {"pool-growth/sizes-shared", grow_shared, 0, 0},
-    {"pool-growth/one-pool", grow_on, 0, 0},
-    {"pool-growth/thresholds", thresholds, 0, 0},
-    {"pool-growth/threshold-lowered", threshold_lowered, 0, 0},
-    {"pool-growth/places", places, 0, 0},
-    {"pool-growth/order-small", order_small, 0, 0},
-    {"pool-growth/order-large", order_large, 0, 0},
-    {"pool-growth/same-stream", same_stream_sizes, 0, 0},
-    {"pool-growth/stream-order", stream_order, 0, 0},
-    {"pool-growth/plain-free", plain_free, 0, 0},
-};

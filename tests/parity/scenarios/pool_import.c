@@ -6,17 +6,13 @@
 #include "../parity.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 static CUmemoryPool make_pool(CUmemLocationType location) {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = location;
-    props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = location,
+                            .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
+    CUmemoryPool pool = par_pool(&props);
     return pool;
 }
 
@@ -85,21 +81,20 @@ static void imported(CUmemLocationType location) {
     close(fd);
 }
 
-static void device(void) {
+SCENARIO(device, "pool-import/device") {
     imported(CU_MEM_LOCATION_TYPE_DEVICE);
 }
 
-static void host_numa(void) {
+SCENARIO(host_numa, "pool-import/host-numa") {
     imported(CU_MEM_LOCATION_TYPE_HOST_NUMA);
 }
 
 /* The free of an import waits in a held stream while the same is imported again. */
-static void beside_a_free(void) {
+SCENARIO(beside_a_free, "pool-import/beside-a-free", par_context) {
     CUmemPoolPtrExportData data;
     CUmemoryPool pool;
     CUdeviceptr p, q, again;
     int fd;
-    par_context();
     CUmemoryPool own = make_pool(CU_MEM_LOCATION_TYPE_DEVICE);
     SETUP(cuMemPoolExportToShareableHandle,
           (&fd, own, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
@@ -122,10 +117,9 @@ static void beside_a_free(void) {
     close(fd);
 }
 
-static void descriptors(void) {
+SCENARIO(descriptors, "pool-import/descriptors", par_context) {
     CUmemoryPool pool;
     int ends[2];
-    par_context();
     if (pipe(ends) != 0)
         return;
     CALLO(cuMemPoolImportFromShareableHandle, "pipe",
@@ -135,12 +129,11 @@ static void descriptors(void) {
 }
 
 /* The driver's own pool of host memory is opened to the device. */
-static void default_access(void) {
+SCENARIO(default_access, "pool-import/default-access", par_context) {
     CUmemLocation where = {.type = CU_MEM_LOCATION_TYPE_HOST};
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     CUmemoryPool pool;
     CUdeviceptr p;
-    par_context();
     SETUP(cuMemGetMemPool, (&pool, &where, CU_MEM_ALLOCATION_TYPE_PINNED));
     CALL(cuMemPoolSetAccess, "default-host", (pool, &access, 1));
     see_access("default-host", pool, CU_MEM_LOCATION_TYPE_DEVICE);
@@ -169,20 +162,10 @@ static void captured(CUstreamCaptureMode mode) {
     CALLO(cuStreamEndCapture, "captured-host-pool", (s, &graph), OUT_C(graph));
 }
 
-static void captured_relaxed(void) {
+SCENARIO(captured_relaxed, "pool-import/captured-relaxed") {
     captured(CU_STREAM_CAPTURE_MODE_RELAXED);
 }
 
-static void captured_global(void) {
+SCENARIO(captured_global, "pool-import/captured-global") {
     captured(CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
-
-PAR_SCENARIOS = {
-    {"pool-import/device", device, 0, 0},
-    {"pool-import/host-numa", host_numa, 0, 0},
-    {"pool-import/beside-a-free", beside_a_free, 0, 0},
-    {"pool-import/descriptors", descriptors, 0, 0},
-    {"pool-import/default-access", default_access, 0, 0},
-    {"pool-import/captured-relaxed", captured_relaxed, 0, 0},
-    {"pool-import/captured-global", captured_global, 0, 0},
-};

@@ -15,15 +15,12 @@ static CUmemoryPool pool;
 static CUstream s, t, u;
 
 static CUmemoryPool make_pool(CUmemAllocationHandleType handles, size_t most) {
-    CUmemPoolProps props;
-    CUmemoryPool made;
     uint64_t keep = ~0ull;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    props.handleTypes = handles;
-    props.maxSize = most;
-    SETUP(cuMemPoolCreate, (&made, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                            .handleTypes = handles,
+                            .maxSize = most};
+    CUmemoryPool made = par_pool(&props);
     SETUP(cuMemPoolSetAttribute, (made, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
     return made;
 }
@@ -50,8 +47,7 @@ static CUdeviceptr take(size_t size, CUstream stream) {
 }
 
 static CUevent record(CUstream stream) {
-    CUevent e;
-    SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
+    CUevent e = par_event(CU_EVENT_DISABLE_TIMING);
     SETUP(cuEventRecord, (e, stream));
     return e;
 }
@@ -77,9 +73,8 @@ static void finish(void) {
     SETUP(cuCtxSynchronize, ());
 }
 
-static void follow_spare(void) {
+SCENARIO(follow_spare, "near-pool/follow-spare", par_context) {
     static const size_t sizes[] = {512, 4096, 1 << 20, 8 << 20, 31 << 20, 32 << 20, 40 << 20};
-    par_context();
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         for (int rules = 0; rules < 4; rules++) {
             begin(rules & 1, rules >> 1);
@@ -98,8 +93,7 @@ static void follow_spare(void) {
 }
 
 /* What was recorded before the free, and in another stream, counts for nothing. */
-static void follow_early(void) {
-    par_context();
+SCENARIO(follow_early, "near-pool/follow-early", par_context) {
     begin(1, 1);
     CUdeviceptr p = take(MIB, s);
     par_hold(s);
@@ -114,8 +108,7 @@ static void follow_early(void) {
     finish();
 }
 
-static void follow_chain(void) {
-    par_context();
+SCENARIO(follow_chain, "near-pool/follow-chain", par_context) {
     begin(1, 1);
     CUdeviceptr p = freed_held(MIB, s);
     CUevent e = record(s);
@@ -152,10 +145,8 @@ static void follow_chain(void) {
 }
 
 /* Without any event: the legacy stream joins the blocking ones. */
-static void follow_legacy(void) {
-    CUdeviceptr own;
-    par_context();
-    own = par_alloc(64);
+SCENARIO(follow_legacy, "near-pool/follow-legacy", par_context) {
+    CUdeviceptr own = par_alloc(64);
     for (int joined = 0; joined < 2; joined++) {
         begin(1, 1);
         SETUP(cuStreamCreate, (&s, CU_STREAM_DEFAULT));
@@ -182,8 +173,7 @@ static void follow_legacy(void) {
 }
 
 /* Its own, what it comes after, and what is idle: which is taken? */
-static void follow_fit(void) {
-    par_context();
+SCENARIO(follow_fit, "near-pool/follow-fit", par_context) {
     begin(1, 1);
     CUdeviceptr large = take(4 * MIB, s);
     take(512, s); /* a wall, so that what is freed does not join */
@@ -225,8 +215,7 @@ static void follow_fit(void) {
 }
 
 /* The work is over when the allocation is made, and no rule but the dependency may be used. */
-static void follow_complete(void) {
-    par_context();
+SCENARIO(follow_complete, "near-pool/follow-complete", par_context) {
     for (int rules = 0; rules < 4; rules++) {
         begin(rules & 1, 0);
         CUdeviceptr p = freed_held(MIB, s);
@@ -246,9 +235,8 @@ static void follow_complete(void) {
 }
 
 /* Freed and over, as polling tells: no synchronization, which would make it anyone's. */
-static void opportunistic(void) {
+SCENARIO(opportunistic, "near-pool/opportunistic", par_context) {
     static const size_t sizes[] = {4096, 1 << 20, 32 << 20};
-    par_context();
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         for (int allow = 0; allow < 2; allow++) {
             begin(0, allow);
@@ -264,9 +252,8 @@ static void opportunistic(void) {
 }
 
 /* A pool that may not grow: there is the one block only. */
-static void internal(void) {
+SCENARIO(internal, "near-pool/internal", par_context) {
     CUdeviceptr q;
-    par_context();
     for (int allow = 0; allow < 2; allow++) {
         pool = make_pool(CU_MEM_HANDLE_TYPE_NONE, 32 * MIB);
         set_rules(0, 0, allow);
@@ -282,12 +269,11 @@ static void internal(void) {
 }
 
 /* One wrong argument each, with a pool that was imported and data that were exported. */
-static void import_pointer(void) {
+SCENARIO(import_pointer, "near-pool/import-pointer", par_context) {
     CUmemoryPool imported, other;
     CUmemPoolPtrExportData data, of_other, zero;
     CUdeviceptr p, q;
     int fd, fd_of_other;
-    par_context();
     pool = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     other = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     memset(&zero, 0, sizeof(zero));
@@ -313,15 +299,3 @@ static void import_pointer(void) {
     CALLO(cuMemPoolImportPointer, "data-of-other-pool", (&q, imported, &of_other), OUT_C(q));
     CALLO(cuMemPoolImportPointer, "ok", (&q, imported, &data), OUT_C(q));
 }
-
-PAR_SCENARIOS = {
-    {"near-pool/follow-spare", follow_spare, 0, 0},
-    {"near-pool/follow-early", follow_early, 0, 0},
-    {"near-pool/follow-chain", follow_chain, 0, 0},
-    {"near-pool/follow-legacy", follow_legacy, 0, 0},
-    {"near-pool/follow-fit", follow_fit, 0, 0},
-    {"near-pool/follow-complete", follow_complete, 0, 0},
-    {"near-pool/opportunistic", opportunistic, 0, 0},
-    {"near-pool/internal", internal, 0, 0},
-    {"near-pool/import-pointer", import_pointer, 0, 0},
-};

@@ -5,20 +5,16 @@
 #include <unistd.h>
 
 static CUmemoryPool make_pool(int handle_type) {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    props.handleTypes = (CUmemAllocationHandleType)handle_type;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                            .handleTypes = (CUmemAllocationHandleType)handle_type};
+    CUmemoryPool pool = par_pool(&props);
     return pool;
 }
 
-static void export_types(void) {
+SCENARIO(export_types, "pool-share/export-types", par_context) {
     CUmemoryPool plain, shared, fallback;
     int fd;
-    par_context();
     plain = make_pool(0);
     shared = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     SETUP(cuDeviceGetDefaultMemPool, (&fallback, 0));
@@ -37,13 +33,11 @@ static void export_types(void) {
          (NULL, shared, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 }
 
-static void export_pointers(void) {
-    CUmemoryPool plain, shared;
+SCENARIO(export_pointers, "pool-share/export-pointers", par_context) {
     CUmemPoolPtrExportData data;
     CUdeviceptr p, q;
-    par_context();
-    plain = make_pool(0);
-    shared = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUmemoryPool plain = make_pool(0);
+    CUmemoryPool shared = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     SETUP(cuMemAllocFromPoolAsync, (&p, 4096, plain, NULL));
     SETUP(cuMemAllocFromPoolAsync, (&q, 4096, shared, NULL));
     CALLO(cuMemPoolExportPointer, "ok", (&data, q), OUT_C(data));
@@ -58,12 +52,11 @@ static void export_pointers(void) {
     CALLO(cuMemPoolExportPointer, "freed", (&data, q), OUT_C(data));
 }
 
-static void import_here(void) {
+SCENARIO(import_here, "pool-share/import-here", par_context) {
     CUmemoryPool shared, imported;
     CUmemPoolPtrExportData data;
     CUdeviceptr p, q;
     int fd;
-    par_context();
     shared = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     NAME(shared);
     SETUP(cuMemPoolExportToShareableHandle,
@@ -78,12 +71,11 @@ static void import_here(void) {
     CALLO(cuMemPoolImportPointer, "into-exporter", (&q, shared, &data), OUT_P(q));
 }
 
-static void import_bad(void) {
+SCENARIO(import_bad, "pool-share/import-bad", par_context) {
     CUmemoryPool pool;
     CUmemPoolPtrExportData zero;
     CUdeviceptr p;
     int ends[2];
-    par_context();
     memset(&zero, 0, sizeof(zero));
     if (pipe(ends) != 0) {
         return;
@@ -110,15 +102,14 @@ typedef struct message {
     CUmemPoolPtrExportData data;
 } message;
 
-static void to_peer(void) {
-    CUmemoryPool pool;
+SCENARIO(to_peer, "pool-share/to-peer") {
     CUdeviceptr p;
     message m;
     char answer;
     unsigned word = 0;
     int fd, peer = par_spawn("pool-import");
     par_context();
-    pool = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     SETUP(cuMemAllocFromPoolAsync, (&p, PAR_2M, pool, NULL));
     SETUP(cuMemsetD32_v2, (p, 0x31323334, 64));
     SETUP(cuCtxSynchronize, ());
@@ -137,7 +128,7 @@ static void to_peer(void) {
     par_join();
 }
 
-static void helper_import(void) {
+HELPER(helper_import, "pool-import") {
     CUmemoryPool pool;
     CUdeviceptr p, q;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -178,15 +169,3 @@ static void helper_import(void) {
         CALL(cuMemPoolDestroy, "imported-pool", (pool));
     }
 }
-
-PAR_HELPERS = {
-    {"pool-import", helper_import},
-};
-
-PAR_SCENARIOS = {
-    {"pool-share/export-types", export_types, 0, 0},
-    {"pool-share/export-pointers", export_pointers, 0, 0},
-    {"pool-share/import-here", import_here, 0, 0},
-    {"pool-share/import-bad", import_bad, 0, 0},
-    {"pool-share/to-peer", to_peer, 0, 0},
-};

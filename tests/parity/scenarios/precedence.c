@@ -5,11 +5,9 @@
 #include "../parity.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-static void memory(void) {
+SCENARIO(memory, "precedence/memory", par_context) {
     size_t size;
-    par_context();
     CALL(cuMemAlloc_v2, "null-out-and-too-large", (NULL, (size_t)1 << 50));
     CALL(cuMemHostAlloc, "null-out-and-bad-flags", (NULL, 4096, ~0u));
     void *host;
@@ -39,13 +37,12 @@ static void memory(void) {
     CALL(cuMemsetD8_v2, "no-context-and-zero-count", (0, 1, 0));
 }
 
-static void vmm(void) {
+SCENARIO(vmm, "precedence/vmm", par_context) {
     CUmemAllocationProp prop = par_device_prop();
     CUmemAccessDesc access = par_device_access((CUmemAccess_flags)9);
     CUmemGenericAllocationHandle h;
     CUdeviceptr a;
     int fd;
-    par_context();
     CALL(cuMemAddressReserve, "null-out-and-zero-size", (NULL, 0, 0, 0, 0));
     CALLO(cuMemAddressReserve, "zero-size-and-bad-flags", (&a, 0, 0, 0, 4), OUT_P(a));
     CALLO(cuMemAddressReserve, "bad-size-and-bad-alignment", (&a, 4096, 3, 0, 0), OUT_P(a));
@@ -91,18 +88,14 @@ static void vmm(void) {
     CALL(cuMemAddressFree, "mapped-and-bad-size", (a, PAR_2M));
 }
 
-static void pool(void) {
-    CUmemPoolProps props;
+SCENARIO(pool, "precedence/pool", par_context) {
     CUmemoryPool pool;
     CUdeviceptr p;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    props.location.id = 99;
-    props.handleTypes = CU_MEM_HANDLE_TYPE_WIN32;
+    CUstream s = par_stream();
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                            .location.id = 99,
+                            .handleTypes = CU_MEM_HANDLE_TYPE_WIN32};
     CALLO(cuMemPoolCreate, "bad-device-and-win32", (&pool, &props), OUT_H(pool));
     props.allocType = (CUmemAllocationType)7;
     CALLO(cuMemPoolCreate, "bad-type-and-bad-device", (&pool, &props), OUT_H(pool));
@@ -121,13 +114,10 @@ static void pool(void) {
     CALL(cuMemFreeAsync, "no-context-and-random-stream", (0x1000, s));
 }
 
-static void streams(void) {
-    CUstream s;
-    CUevent e;
-    par_context();
+SCENARIO(streams, "precedence/streams", par_context) {
     CALL(cuStreamCreate, "null-out-and-bad-flags", (NULL, ~0u));
     CALL(cuEventCreate, "null-out-and-bad-flags", (NULL, ~0u));
-    s = par_stream();
+    CUstream s = par_stream();
     CALL(cuEventRecordWithFlags, "null-and-bad-flags", (NULL, s, 9));
     CALL(cuStreamWaitEvent, "null-and-bad-flags", (s, NULL, 9));
     CALL(cuEventElapsedTime, "all-null", (NULL, NULL, NULL));
@@ -135,7 +125,7 @@ static void streams(void) {
     CALL(cuStreamWaitValue32_v2, "null-and-bad-flags", (s, 0, 0, 0x80));
     CALL(cuStreamWaitValue32_v2, "misaligned-and-random", (s, 0x1001, 0, 0));
     CALL(cuStreamAddCallback, "null-and-bad-flags", (s, NULL, NULL, 1));
-    SETUP(cuEventCreate, (&e, 0));
+    CUevent e = par_event(0);
     SETUP(cuCtxSetCurrent, (NULL));
     CALL(cuStreamCreate, "no-context-and-null-out", (NULL, 0));
     CALL(cuStreamCreate, "no-context-and-bad-flags", (&s, ~0u));
@@ -154,10 +144,9 @@ static void streams(void) {
     CALL(cuStreamDestroy_v2, "no-context-and-null", (NULL));
 }
 
-static void contexts(void) {
+SCENARIO(contexts, "precedence/contexts", par_init) {
     CUcontext ctx;
     int n;
-    par_init();
     CALL(cuDeviceGet, "null-out-and-bad-ordinal", (NULL, 99));
     CALL(cuDeviceGetAttribute, "null-out-and-bad-device",
          (NULL, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 99));
@@ -182,13 +171,10 @@ static void contexts(void) {
     CALL(cuDeviceCanAccessPeer, "null-out-and-bad-device", (NULL, 0, 99));
 }
 
-static void copies(void) {
-    CUdeviceptr d;
+SCENARIO(copies, "precedence/copies", par_context) {
     char *host = calloc(1, 4096);
-    CUDA_MEMCPY2D c;
-    par_context();
-    d = par_alloc(4096);
-    memset(&c, 0, sizeof(c));
+    CUdeviceptr d = par_alloc(4096);
+    CUDA_MEMCPY2D c = {0};
     c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     c.WidthInBytes = 32;
     c.Height = 0;
@@ -208,15 +194,11 @@ static void copies(void) {
 /* Stream handles that are not valid, in each kind of work: the documented INVALID_HANDLE. */
 static uint64_t words[1024];
 
-static void foreign_stream(void) {
+SCENARIO(foreign_stream, "precedence/foreign-stream", par_context) {
     CUstream s = (CUstream)(void *)words;
-    CUdeviceptr d;
-    CUevent e;
-    void *pinned;
-    par_context();
-    d = par_alloc(4096);
-    pinned = par_pinned(4096);
-    SETUP(cuEventCreate, (&e, 0));
+    CUdeviceptr d = par_alloc(4096);
+    void *pinned = par_pinned(4096);
+    CUevent e = par_event(0);
     CALL(cuMemcpyAsync, "foreign-stream", (d, d + 64, 64, s));
     CALL(cuMemcpyHtoDAsync_v2, "foreign-stream", (d, pinned, 64, s));
     CALL(cuMemcpyDtoHAsync_v2, "foreign-stream", (pinned, d, 64, s));
@@ -231,14 +213,13 @@ static void foreign_stream(void) {
     CALL(cuMemFreeAsync, "foreign-stream", (d, s));
 }
 
-static void queries_foreign_stream(void) {
+SCENARIO(queries_foreign_stream, "precedence/queries-foreign-stream", par_context) {
     CUstream s = (CUstream)(void *)words;
     unsigned flags;
     int priority;
     CUcontext ctx;
     unsigned long long id;
     CUstreamCaptureStatus status;
-    par_context();
     CALLO(cuStreamGetFlags, "foreign-stream", (s, &flags), OUT_U(flags));
     CALLO(cuStreamGetPriority, "foreign-stream", (s, &priority), OUT_I(priority));
     CALLO(cuStreamGetCtx, "foreign-stream", (s, &ctx), OUT_H(ctx));
@@ -247,14 +228,3 @@ static void queries_foreign_stream(void) {
     CALL(cuStreamSynchronize, "foreign-stream", (s));
     CALL(cuStreamCopyAttributes, "foreign-stream", (s, s));
 }
-
-PAR_SCENARIOS = {
-    {"precedence/memory", memory, 0, 0},
-    {"precedence/vmm", vmm, 0, 0},
-    {"precedence/pool", pool, 0, 0},
-    {"precedence/streams", streams, 0, 0},
-    {"precedence/contexts", contexts, 0, 0},
-    {"precedence/copies", copies, 0, 0},
-    {"precedence/foreign-stream", foreign_stream, 0, 0},
-    {"precedence/queries-foreign-stream", queries_foreign_stream, 0, 0},
-};

@@ -25,7 +25,7 @@ static void last_of(const char *cls, CUdeviceptr p, size_t size) {
           (&n, 4, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID, p, size), OUT_I(n));
 }
 
-static void locations(void) {
+SCENARIO(locations, "prefetch/locations", par_context) {
     static const CUdevice devices[] = {0, 1, 99, -1, -2, -3};
     static const CUmemLocation all[] = {{CU_MEM_LOCATION_TYPE_DEVICE, 0},
                                         {CU_MEM_LOCATION_TYPE_DEVICE, 99},
@@ -40,11 +40,8 @@ static void locations(void) {
                                         {CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 5},
                                         {CU_MEM_LOCATION_TYPE_INVALID, 0},
                                         {(CUmemLocationType)9, 0}};
-    CUdeviceptr m;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    m = managed(65536);
+    CUstream s = par_stream();
+    CUdeviceptr m = managed(65536);
     last_of("fresh", m, 65536);
     for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
         par_note("device=%d", devices[i]);
@@ -63,15 +60,12 @@ static void locations(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void bounds(void) {
-    CUdeviceptr m, f;
-    CUstream s, gone;
-    par_context();
-    s = par_stream();
-    SETUP(cuStreamCreate, (&gone, 0));
+SCENARIO(bounds, "prefetch/bounds", par_context) {
+    CUstream s = par_stream();
+    CUstream gone = par_blocking_stream();
     SETUP(cuStreamDestroy_v2, (gone));
-    m = managed(16 * PAGE + 100);
-    f = managed(8192);
+    CUdeviceptr m = managed(16 * PAGE + 100);
+    CUdeviceptr f = managed(8192);
     SETUP(cuMemFree_v2, (f));
     CALL(cuMemPrefetchAsync, "zero-size", (m, 0, 0, s));
     CALL(cuMemPrefetchAsync, "null", (0, PAGE, 0, s));
@@ -98,12 +92,9 @@ static void bounds(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void order(void) {
-    CUdeviceptr m;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    m = managed(65536);
+SCENARIO(order, "prefetch/order", par_context) {
+    CUstream s = par_stream();
+    CUdeviceptr m = managed(65536);
     *(unsigned char *)(uintptr_t)m = 3;
     par_hold(s);
     CALL(cuMemPrefetchAsync, "held", (m, 65536, 0, s));
@@ -117,13 +108,11 @@ static void order(void) {
 
 /* ---- Batches --------------------------------------------------------------------------------- */
 
-static void batch(void) {
+SCENARIO(batch, "prefetch/batch", par_context) {
     CUmemLocation places[2] = {device, host};
     size_t sizes[3] = {16 * PAGE, 16 * PAGE, 16 * PAGE}, index[2] = {0, 2};
     CUdeviceptr m[3], backwards[2];
-    CUstream s;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     for (int i = 0; i < 3; i++)
         m[i] = managed(16 * PAGE);
     CALL(cuMemPrefetchBatchAsync, "ok", (m, sizes, 3, places, index, 2, 0, s));
@@ -183,12 +172,10 @@ static void batch(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void discard(void) {
+SCENARIO(discard, "prefetch/discard", par_context) {
     size_t sizes[2] = {16 * PAGE, 16 * PAGE};
     CUdeviceptr m[2], kept;
-    CUstream s;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     m[0] = managed(16 * PAGE);
     m[1] = managed(16 * PAGE);
     SETUP(cuMemPrefetchAsync, (m[0], 16 * PAGE, 0, s));
@@ -231,15 +218,12 @@ static void discard(void) {
 }
 
 /* What a discarded page reads is not defined; these are the answers of one driver. */
-static void discard_bytes(void) {
+SCENARIO(discard_bytes, "prefetch/discard-bytes", par_context) {
     size_t size = PAR_2M, part = 65536;
-    CUdeviceptr m, n;
-    CUstream s;
     unsigned char plain[4];
-    par_context();
-    s = par_stream();
-    m = managed(PAR_2M);
-    n = managed(PAR_2M);
+    CUstream s = par_stream();
+    CUdeviceptr m = managed(PAR_2M);
+    CUdeviceptr n = managed(PAR_2M);
     memset((void *)(uintptr_t)m, 9, PAR_2M);
     memset((void *)(uintptr_t)n, 9, PAR_2M);
     par_hold(s);
@@ -259,13 +243,11 @@ static void discard_bytes(void) {
     par_see("written-again", "%d", plain[0]);
 }
 
-static void discard_and_prefetch(void) {
+SCENARIO(discard_and_prefetch, "prefetch/discard-and-prefetch", par_context) {
     CUmemLocation places[2] = {device, host};
     size_t sizes[2] = {16 * PAGE, 16 * PAGE}, index[2] = {0, 1};
     CUdeviceptr m[2], kept;
-    CUstream s;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     m[0] = managed(16 * PAGE);
     m[1] = managed(16 * PAGE);
     CALL(cuMemDiscardAndPrefetchBatchAsync, "ok", (m, sizes, 2, places, index, 2, 0, s));
@@ -331,16 +313,13 @@ static void captured(CUstream s) {
         CALLO(cuGraphGetNodes, "captured", (g, NULL, &nodes), OUT_U(nodes));
 }
 
-static void capture(void) {
+SCENARIO(capture, "prefetch/capture", par_context) {
     CUmemLocation place = device;
     size_t size = 65536, index = 0;
-    CUdeviceptr m;
-    CUstream s;
     CUmemDecompressParams params;
-    par_context();
     memset(&params, 0, sizeof(params));
-    m = managed(65536);
-    s = capturing();
+    CUdeviceptr m = managed(65536);
+    CUstream s = capturing();
     CALL(cuMemPrefetchAsync, "capturing", (m, size, 0, s));
     captured(s);
     s = capturing();
@@ -369,14 +348,12 @@ static void capture(void) {
     captured(s);
 }
 
-static void capture_global(void) {
+SCENARIO(capture_global, "prefetch/capture-global", par_context) {
     CUdeviceptr m, n;
-    CUstream s;
     int value;
     unsigned flag = 1;
-    par_context();
     m = managed(65536);
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuStreamBeginCapture_v2, (s, CU_STREAM_CAPTURE_MODE_GLOBAL));
     CALLO(cuMemRangeGetAttribute, "capturing", (&value, 4, 1, m, 65536), OUT_I(value));
     captured(s);
@@ -395,15 +372,3 @@ static void capture_global(void) {
           CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
     captured(s);
 }
-
-PAR_SCENARIOS = {
-    {"prefetch/locations", locations, 0, 0},
-    {"prefetch/bounds", bounds, 0, 0},
-    {"prefetch/order", order, 0, 0},
-    {"prefetch/batch", batch, 0, 0},
-    {"prefetch/discard", discard, 0, 0},
-    {"prefetch/discard-bytes", discard_bytes, 0, 0},
-    {"prefetch/discard-and-prefetch", discard_and_prefetch, 0, 0},
-    {"prefetch/capture", capture, 0, 0},
-    {"prefetch/capture-global", capture_global, 0, 0},
-};

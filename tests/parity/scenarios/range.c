@@ -70,11 +70,9 @@ static void read_back(CUdeviceptr m, int advice) {
     }
 }
 
-static void advise(void) {
+SCENARIO(advise, "range/advise", par_context) {
     static const CUdevice devices[] = {0, 1, 99, -1, -2, -3};
-    CUdeviceptr m;
-    par_context();
-    m = managed(65536);
+    CUdeviceptr m = managed(65536);
     all_of("fresh", m, 65536);
     for (int advice = 0; advice <= 7; advice++) {
         for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
@@ -86,10 +84,8 @@ static void advise(void) {
     }
 }
 
-static void advise_v2(void) {
-    CUdeviceptr m;
-    par_context();
-    m = managed(65536);
+SCENARIO(advise_v2, "range/advise-v2", par_context) {
+    CUdeviceptr m = managed(65536);
     for (int advice = 0; advice <= 7; advice++) {
         for (size_t i = 0; i < LOCATIONS; i++) {
             par_note("advice=%d location=%d id=%d", advice, (int)locations[i].type,
@@ -101,14 +97,12 @@ static void advise_v2(void) {
     }
 }
 
-static void advise_together(void) {
+SCENARIO(advise_together, "range/advise-together", par_context) {
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0};
     CUmemLocation node = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
-    CUdeviceptr m;
     int list[3];
-    par_context();
-    m = managed(65536);
+    CUdeviceptr m = managed(65536);
     CALL(cuMemAdvise, "read-mostly", (m, 65536, CU_MEM_ADVISE_SET_READ_MOSTLY, -1));
     CALL(cuMemAdvise_v2, "preferred", (m, 65536, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device));
     CALL(cuMemAdvise_v2, "accessed-by", (m, 65536, CU_MEM_ADVISE_SET_ACCESSED_BY, host));
@@ -128,13 +122,11 @@ static void advise_together(void) {
     all_of("unset", m, 65536);
 }
 
-static void advise_bounds(void) {
+SCENARIO(advise_bounds, "range/advise-bounds", par_context) {
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-    CUdeviceptr m, n, f;
-    par_context();
-    m = managed(16 * PAGE + 100);
-    n = managed(16 * PAGE);
-    f = managed(8192);
+    CUdeviceptr m = managed(16 * PAGE + 100);
+    CUdeviceptr n = managed(16 * PAGE);
+    CUdeviceptr f = managed(8192);
     SETUP(cuMemFree_v2, (f));
     CALL(cuMemAdvise, "zero-size", (m, 0, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
     CALL(cuMemAdvise, "null", (0, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
@@ -160,14 +152,13 @@ static void advise_bounds(void) {
     CALL(cuMemAdvise, "both", (m < n ? m : n, m < n ? n - m + PAGE : m - n + PAGE, 1, 0));
 }
 
-static void advise_kinds(void) {
+SCENARIO(advise_kinds, "range/advise-kinds", par_context) {
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0};
     static char global[8192];
     char *heap = malloc(8192);
     char *registered = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CUdeviceptr pooled;
-    par_context();
     SETUP(cuMemAllocAsync, (&pooled, 8192, NULL));
     SETUP(cuMemHostRegister_v2, (registered, 8192, 0));
     struct {
@@ -201,11 +192,9 @@ static void advise_kinds(void) {
     free(heap);
 }
 
-static void advise_parts(void) {
+SCENARIO(advise_parts, "range/advise-parts", par_context) {
     CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0};
-    CUdeviceptr m;
-    par_context();
-    m = managed(16 * PAGE);
+    CUdeviceptr m = managed(16 * PAGE);
     CALL(cuMemAdvise, "two-pages", (m + 4 * PAGE, 2 * PAGE, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
     all_of("whole", m, 16 * PAGE);
     all_of("advised", m + 4 * PAGE, 2 * PAGE);
@@ -239,11 +228,9 @@ static void advise_parts(void) {
 
 /* ---- Reading back ---------------------------------------------------------------------------- */
 
-static void get_sizes(void) {
-    CUdeviceptr m;
+SCENARIO(get_sizes, "range/get-sizes", par_context) {
     int list[5];
-    par_context();
-    m = managed(65536);
+    CUdeviceptr m = managed(65536);
     SETUP(cuMemAdvise, (m, 65536, CU_MEM_ADVISE_SET_ACCESSED_BY, 0));
     for (int a = 0; a <= 10; a++) {
         static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 8, 12, 16};
@@ -256,12 +243,10 @@ static void get_sizes(void) {
     }
 }
 
-static void get_bounds(void) {
-    CUdeviceptr m, f;
+SCENARIO(get_bounds, "range/get-bounds", par_context) {
     int n;
-    par_context();
-    m = managed(16 * PAGE + 100);
-    f = managed(8192);
+    CUdeviceptr m = managed(16 * PAGE + 100);
+    CUdeviceptr f = managed(8192);
     SETUP(cuMemFree_v2, (f));
 #define GET(cls, p, size)                                                                          \
     CALLO(cuMemRangeGetAttribute, cls, (&n, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, size),       \
@@ -282,7 +267,7 @@ static void get_bounds(void) {
     CALL(cuMemRangeGetAttribute, "null-out", (NULL, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, m, 1));
 }
 
-static void get_many(void) {
+SCENARIO(get_many, "range/get-many", par_context) {
     CUmem_range_attribute which[3] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
                                       CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
                                       CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY};
@@ -291,9 +276,7 @@ static void get_many(void) {
     size_t sizes[3] = {4, 4, 8}, wrong[3] = {4, 8, 8}, zero[3] = {4, 4, 0};
     int mostly, preferred, accessed[2];
     void *data[3] = {&mostly, &preferred, accessed}, *holes[3] = {&mostly, NULL, accessed};
-    CUdeviceptr m;
-    par_context();
-    m = managed(65536);
+    CUdeviceptr m = managed(65536);
     SETUP(cuMemAdvise, (m, 65536, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
     SETUP(cuMemAdvise, (m, 65536, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0));
     SETUP(cuMemAdvise, (m, 65536, CU_MEM_ADVISE_SET_ACCESSED_BY, 0));
@@ -323,18 +306,14 @@ static void dma_buf(const char *cls, CUdeviceptr p, size_t size) {
     CALLO(cuMemGetHandleForAddressRange, cls, (&fd, p, size, 1, 0), OUT_D(fd));
 }
 
-static void address_kinds(void) {
+SCENARIO(address_kinds, "range/address-kinds", par_context) {
     char *heap = malloc(8192);
     char *registered = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CUmemPoolProps props;
-    CUmemoryPool pool;
     CUdeviceptr pooled, host_pooled, two;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    par_context();
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_HOST;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_HOST};
+    CUmemoryPool pool = par_pool(&props);
     SETUP(cuMemAllocFromPoolAsync, (&host_pooled, 65536, pool, NULL));
     SETUP(cuMemAllocAsync, (&pooled, 65536, NULL));
     SETUP(cuMemHostRegister_v2, (registered, 8192, 0));
@@ -381,12 +360,10 @@ static void address_kinds(void) {
     free(heap);
 }
 
-static void dma_buf_order(void) {
-    CUdeviceptr d, small;
+SCENARIO(dma_buf_order, "range/dma-buf-order", par_context) {
     int fd;
-    par_context();
-    small = par_alloc(4096);
-    d = par_alloc(4 * PAR_2M);
+    CUdeviceptr small = par_alloc(4096);
+    CUdeviceptr d = par_alloc(4 * PAR_2M);
 #define DMA(cls, args) CALLO(cuMemGetHandleForAddressRange, cls, args, OUT_D(fd))
     DMA("small", (&fd, small, 4096, 1, 0));
     DMA("small-to-chunk", (&fd, small, PAR_2M, 1, 0));
@@ -402,16 +379,13 @@ static void dma_buf_order(void) {
     DMA("interior", (&fd, d + 4096, 4096, 1, 0));
 }
 
-static void decompress(void) {
+SCENARIO(decompress, "range/decompress", par_context) {
     CUmemDecompressParams params[2];
-    CUdeviceptr a, b;
-    CUstream s;
     size_t failed;
     cuuint32_t actual = 0;
-    par_context();
-    s = par_stream();
-    a = par_alloc(65536);
-    b = par_alloc(65536);
+    CUstream s = par_stream();
+    CUdeviceptr a = par_alloc(65536);
+    CUdeviceptr b = par_alloc(65536);
     memset(params, 0, sizeof(params));
     for (int i = 0; i < 2; i++) {
         params[i].srcNumBytes = 100;
@@ -438,8 +412,7 @@ static void decompress(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void flush(void) {
-    par_context();
+SCENARIO(flush, "range/flush", par_context) {
     for (int target = 0; target <= 2; target++) {
         for (int scope = 0; scope <= 200; scope += 50) {
             par_note("target=%d scope=%d", target, scope);
@@ -449,19 +422,3 @@ static void flush(void) {
         }
     }
 }
-
-PAR_SCENARIOS = {
-    {"range/advise", advise, 0, 0},
-    {"range/advise-v2", advise_v2, 0, 0},
-    {"range/advise-together", advise_together, 0, 0},
-    {"range/advise-bounds", advise_bounds, 0, 0},
-    {"range/advise-kinds", advise_kinds, 0, 0},
-    {"range/advise-parts", advise_parts, 0, 0},
-    {"range/get-sizes", get_sizes, 0, 0},
-    {"range/get-bounds", get_bounds, 0, 0},
-    {"range/get-many", get_many, 0, 0},
-    {"range/address-kinds", address_kinds, 0, 0},
-    {"range/dma-buf-order", dma_buf_order, 0, 0},
-    {"range/decompress", decompress, 0, 0},
-    {"range/flush", flush, 0, 0},
-};

@@ -16,7 +16,6 @@ static size_t logged_length;
 static CUlogLevel logged_level;
 
 static void CUDAAPI on_log(void *data, CUlogLevel level, char *message, size_t length) {
-    (void)data;
     logged++;
     logged_level = level;
     logged_length = message != NULL && strlen(message) == length;
@@ -33,9 +32,8 @@ static void provoke(void) {
     par.api->cuMemAlloc_v2(&p, 0);
 }
 
-static void log_callbacks(void) {
+SCENARIO(log_callbacks, "report/log-callbacks", par_init) {
     CUlogsCallbackHandle handle, second;
-    par_init();
     SETUP(cuDevicePrimaryCtxRetain, (&par.primary, 0));
     SETUP(cuCtxSetCurrent, (par.primary));
     CALLO(cuLogsRegisterCallback, "ok", (on_log, NULL, &handle), OUT_C(handle));
@@ -63,16 +61,14 @@ static void log_callbacks(void) {
     CALL(cuLogsUnregisterCallback, "null", (NULL));
 }
 
-static void log_memory(void) {
+SCENARIO(log_memory, "report/log-memory", par_init) {
     static char buffer[65536];
     static const size_t sizes[] = {0, 1, 16, 100, 1000, 25600, 25601, 65536};
     CUlogIterator iterator = 0, start = 0;
-    size_t size;
-    par_init();
     CALLO(cuLogsCurrent, "fresh", (&iterator, 0), OUT_U(iterator));
     CALL(cuLogsCurrent, "flags", (&iterator, 1));
     CALL(cuLogsCurrent, "null-out", (NULL, 0));
-    size = sizeof buffer;
+    size_t size = sizeof buffer;
     CALLO(cuLogsDumpToMemory, "empty", (NULL, buffer, &size, 0), IO_U(size));
     SETUP(cuDevicePrimaryCtxRetain, (&par.primary, 0));
     SETUP(cuCtxSetCurrent, (par.primary));
@@ -101,11 +97,10 @@ static void log_memory(void) {
     CALL(cuLogsDumpToMemory, "null-buffer", (NULL, NULL, &size, 0));
 }
 
-static void log_many(void) {
+SCENARIO(log_many, "report/log-many", par_context) {
     static char buffer[65536];
     size_t size = sizeof buffer;
     CUlogIterator iterator = 0;
-    par_context();
     for (int i = 0; i < 300; i++)
         provoke();
     CALL(cuLogsDumpToMemory, "many", (NULL, buffer, &size, 0));
@@ -117,10 +112,9 @@ static void log_many(void) {
     par_see("iterator", "%u", iterator);
 }
 
-static void log_file(void) {
+SCENARIO(log_file, "report/log-file", par_context) {
     char path[TEMPORARY_ROOM];
     CUlogIterator iterator = 0;
-    par_context();
     int fd = temporary_file(path, "gpumem-parity-log");
     if (fd < 0)
         return;
@@ -231,41 +225,33 @@ static void dump_names(bool global) {
     }
 }
 
-static void dump_get_global(void) {
-    par_init();
+SCENARIO(dump_get_global, "report/dump-get-global", par_init) {
     dump_sizes(true);
 }
-static void dump_get_context(void) {
-    par_context();
+SCENARIO(dump_get_context, "report/dump-get-context", par_context) {
     dump_sizes(false);
 }
-static void dump_set_global(void) {
-    par_init();
+SCENARIO(dump_set_global, "report/dump-set-global", par_init) {
     dump_writes(true);
 }
-static void dump_set_context(void) {
-    par_context();
+SCENARIO(dump_set_context, "report/dump-set-context", par_context) {
     dump_writes(false);
 }
-static void dump_names_global(void) {
-    par_init();
+SCENARIO(dump_names_global, "report/dump-names-global", par_init) {
     dump_names(true);
 }
-static void dump_names_context(void) {
-    par_context();
+SCENARIO(dump_names_context, "report/dump-names-context", par_context) {
     dump_names(false);
 }
 
-static void dump_set_after_context(void) {
-    par_context();
+SCENARIO(dump_set_after_context, "report/dump-set-after-context", par_context) {
     dump_writes(true);
     dump_names(true);
 }
 
-static void dump_without_context(void) {
+SCENARIO(dump_without_context, "report/dump-without-context", par_init) {
     unsigned char value = 1;
     size_t size = 1;
-    par_init();
     CALLO(cuCoredumpGetAttribute, "no-context", (CU_COREDUMP_LIGHTWEIGHT, &value, &size),
           IO_U(size));
     size = 1;
@@ -278,7 +264,7 @@ static void dump_without_context(void) {
 
 /* ---- Profiler -------------------------------------------------------------------------------- */
 
-static void profiler(void) {
+SCENARIO(profiler, "report/profiler") {
     CALL(cuProfilerStart, "not-initialized", ());
     par_init();
     CALL(cuProfilerStart, "no-context", ());
@@ -305,9 +291,8 @@ static void CUDAAPI on_notification(CUasyncNotificationInfo *info, void *user,
     (void)info, (void)user, (void)handle;
 }
 
-static void notifications(void) {
+SCENARIO(notifications, "report/notifications", par_init) {
     CUasyncCallbackHandle handle, second, other_device;
-    par_init();
     CALLO(cuDeviceRegisterAsyncNotification, "ok", (0, on_notification, NULL, &handle),
           OUT_C(handle));
     CUresult first = par_last();
@@ -326,17 +311,15 @@ static void notifications(void) {
     CALL(cuDeviceUnregisterAsyncNotification, "null", (0, NULL));
 }
 
-static void notification_null(void) {
+SCENARIO(notification_null, "report/notification-null", par_init) {
     CUasyncCallbackHandle handle;
-    par_init();
     CALLO(cuDeviceRegisterAsyncNotification, "null-function", (0, NULL, NULL, &handle),
           OUT_C(handle));
 }
 
 /* ---- Other questions ------------------------------------------------------------------------- */
 
-static void rdma_flush(void) {
-    par_init();
+SCENARIO(rdma_flush, "report/rdma-flush", par_init) {
     CALL(cuFlushGPUDirectRDMAWrites, "no-context",
          (CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
           CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
@@ -352,16 +335,15 @@ static void rdma_flush(void) {
         }
 }
 
-static void luid(void) {
+SCENARIO(luid, "report/luid", par_init) {
     char id[8];
     unsigned mask;
-    par_init();
     CALLO(cuDeviceGetLuid, "ok", (id, &mask, 0), OUT_U(mask));
     CALLO(cuDeviceGetLuid, "bad-device", (id, &mask, 99), OUT_U(mask));
     CALL(cuDeviceGetLuid, "null-mask", (id, NULL, 0));
 }
 
-static void export_table(void) {
+SCENARIO(export_table, "report/export-table") {
     const void *table;
     CUuuid id;
     memset(&id, 0x5a, sizeof id);
@@ -371,7 +353,7 @@ static void export_table(void) {
     CALLO(cuGetExportTable, "null-id", (&table, NULL), OUT_C(table));
 }
 
-static void loading_mode(void) {
+SCENARIO(loading_mode, "report/loading-mode") {
     CUmoduleLoadingMode mode;
     CALLO(cuModuleGetLoadingMode, "not-initialized", (&mode), OUT_I(mode));
     par_init();
@@ -379,40 +361,16 @@ static void loading_mode(void) {
     CALL(cuModuleGetLoadingMode, "null-out", (NULL));
 }
 
-static void loading_mode_eager(void) {
+SCENARIO(loading_mode_eager, "report/loading-mode-eager") {
     CUmoduleLoadingMode mode;
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     par_init();
     CALLO(cuModuleGetLoadingMode, "eager", (&mode), OUT_I(mode));
 }
 
-static void loading_mode_other(void) {
+SCENARIO(loading_mode_other, "report/loading-mode-other") {
     CUmoduleLoadingMode mode;
     setenv("CUDA_MODULE_LOADING", "something", 1);
     par_init();
     CALLO(cuModuleGetLoadingMode, "not-understood", (&mode), OUT_I(mode));
 }
-
-PAR_SCENARIOS = {
-    {"report/log-callbacks", log_callbacks, 0, 0},
-    {"report/log-memory", log_memory, 0, 0},
-    {"report/log-many", log_many, 0, 0},
-    {"report/log-file", log_file, 0, 0},
-    {"report/dump-get-global", dump_get_global, 0, 0},
-    {"report/dump-get-context", dump_get_context, 0, 0},
-    {"report/dump-set-global", dump_set_global, 0, 0},
-    {"report/dump-set-context", dump_set_context, 0, 0},
-    {"report/dump-names-global", dump_names_global, 0, 0},
-    {"report/dump-names-context", dump_names_context, 0, 0},
-    {"report/dump-set-after-context", dump_set_after_context, 0, 0},
-    {"report/dump-without-context", dump_without_context, 0, 0},
-    {"report/profiler", profiler, 0, 0},
-    {"report/notifications", notifications, 0, 0},
-    {"report/notification-null", notification_null, 0, 0},
-    {"report/rdma-flush", rdma_flush, 0, 0},
-    {"report/luid", luid, 0, 0},
-    {"report/export-table", export_table, 0, 0},
-    {"report/loading-mode", loading_mode, 0, 0},
-    {"report/loading-mode-eager", loading_mode_eager, 0, 0},
-    {"report/loading-mode-other", loading_mode_other, 0, 0},
-};

@@ -11,10 +11,8 @@ static void show(CUdeviceptr d, size_t at) {
     par_see("content", "+%zu 0x%08x", at, word);
 }
 
-static void widths(void) {
-    CUdeviceptr d;
-    par_context();
-    d = par_alloc(N);
+SCENARIO(widths, "set/widths", par_context) {
+    CUdeviceptr d = par_alloc(N);
     CALL(cuMemsetD8_v2, "ok", (d, 0x5a, N));
     show(d, 8);
     CALL(cuMemsetD16_v2, "ok", (d, 0x1234, N / 2));
@@ -38,14 +36,11 @@ static void widths(void) {
     CALL(cuCtxSynchronize, "after-refusals", ());
 }
 
-static void places(void) {
-    CUdeviceptr freed;
+SCENARIO(places, "set/places", par_context) {
     int on_stack;
-    void *pinned;
-    par_context();
-    freed = par_alloc(4 * PAR_2M);
+    CUdeviceptr freed = par_alloc(4 * PAR_2M);
     SETUP(cuMemFree_v2, (freed));
-    pinned = par_pinned(N);
+    void *pinned = par_pinned(N);
     CALL(cuMemsetD8_v2, "freed", (freed, 1, 16));
     CALL(cuMemsetD8_v2, "pinned", ((CUdeviceptr)(uintptr_t)pinned, 9, 16));
     par_see("pinned-content", "%d", ((char *)pinned)[15]);
@@ -55,12 +50,9 @@ static void places(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void asynchronous(void) {
-    CUdeviceptr d;
-    CUstream s;
-    par_context();
-    d = par_alloc(N);
-    s = par_stream();
+SCENARIO(asynchronous, "set/asynchronous", par_context) {
+    CUdeviceptr d = par_alloc(N);
+    CUstream s = par_stream();
     CALL(cuMemsetD8Async, "ok", (d, 1, N, s));
     CALL(cuMemsetD16Async, "ok", (d, 1, N / 2, s));
     CALL(cuMemsetD32Async, "ok", (d, 1, N / 4, s));
@@ -78,10 +70,8 @@ static void asynchronous(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void two_dimensions(void) {
-    CUdeviceptr d;
-    par_context();
-    d = par_alloc(N);
+SCENARIO(two_dimensions, "set/two-dimensions", par_context) {
+    CUdeviceptr d = par_alloc(N);
     CALL(cuMemsetD2D8_v2, "ok", (d, 128, 1, 64, 8));
     CALL(cuMemsetD2D16_v2, "ok", (d, 128, 1, 32, 8));
     CALL(cuMemsetD2D32_v2, "ok", (d, 128, 1, 16, 8));
@@ -104,10 +94,8 @@ static void two_dimensions(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void twins(void) {
-    CUdeviceptr d;
-    par_context();
-    d = par_alloc(N);
+SCENARIO(twins, "set/twins", par_context) {
+    CUdeviceptr d = par_alloc(N);
     CALL(cuMemsetD8_v2_ptds, "ok", (d, 1, N));
     CALL(cuMemsetD16_v2_ptds, "ok", (d, 1, N / 2));
     CALL(cuMemsetD32_v2_ptds, "ok", (d, 1, N / 4));
@@ -132,23 +120,11 @@ static void twins(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void without_context(void) {
-    CUdeviceptr d;
-    CUstream s;
-    par_context();
-    d = par_alloc(N);
-    s = par_stream();
+SCENARIO(without_context, "set/without-context", par_context) {
+    CUdeviceptr d = par_alloc(N);
+    CUstream s = par_stream();
     SETUP(cuCtxSetCurrent, (NULL));
     CALL(cuMemsetD8_v2, "no-context", (d, 1, N));
     CALL(cuMemsetD8Async, "no-context", (d, 1, N, s));
     CALL(cuMemsetD8Async, "no-context-null-stream", (d, 1, N, NULL));
 }
-
-PAR_SCENARIOS = {
-    {"set/widths", widths, 0, 0},
-    {"set/places", places, 0, 0},
-    {"set/asynchronous", asynchronous, 0, 0},
-    {"set/two-dimensions", two_dimensions, 0, 0},
-    {"set/twins", twins, 0, 0},
-    {"set/without-context", without_context, 0, 0},
-};

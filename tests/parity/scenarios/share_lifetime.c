@@ -13,11 +13,10 @@ static CUmemAllocationProp numa_prop(void) {
     return prop;
 }
 
-static void numa_here(void) {
+SCENARIO(numa_here, "share/numa-here", par_context) {
     CUmemAllocationProp prop = numa_prop(), got;
     CUmemGenericAllocationHandle h, imported;
     int fd = -1;
-    par_context();
     CALLO(cuMemCreate, "host-numa-fd", (&h, PAR_2M, &prop, 0), OUT_H(h));
     CALLO(cuMemExportToShareableHandle, "host-numa",
           (&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
@@ -32,22 +31,18 @@ static void numa_here(void) {
 }
 
 static CUmemoryPool make_pool(CUmemLocationType location) {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    props.location.type = location;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                            .location.type = location};
+    CUmemoryPool pool = par_pool(&props);
     return pool;
 }
 
-static void numa_pool(void) {
+SCENARIO(numa_pool, "share/numa-pool", par_context) {
     CUmemoryPool pool, imported;
     CUmemPoolPtrExportData data;
     CUdeviceptr p;
     int fd = -1;
-    par_context();
     pool = make_pool(CU_MEM_LOCATION_TYPE_HOST_NUMA);
     CALLO(cuMemPoolExportToShareableHandle, "host-numa",
           (&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
@@ -71,22 +66,20 @@ static char wait_for(int fd) {
 }
 
 /* The exporter frees and destroys while the importer still holds everything. */
-static void exporter_leaves(void) {
-    CUmemoryPool pool;
+SCENARIO(exporter_leaves, "share/exporter-leaves") {
     CUdeviceptr a, b, plain;
-    CUevent e;
     message m;
     int fd = -1, peer = par_spawn("exporter-leaves");
     par_context();
     memset(&m, 0, sizeof(m));
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE);
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE);
     SETUP(cuMemAllocFromPoolAsync, (&a, 4096, pool, NULL));
     SETUP(cuMemAllocFromPoolAsync, (&b, PAR_2M, pool, NULL));
     SETUP(cuMemsetD32_v2, (a, 0x0a0a0a0a, 16));
     SETUP(cuMemsetD32_v2, (b, 0x0b0b0b0b, 16));
     plain = par_alloc(PAR_2M);
     SETUP(cuMemsetD32_v2, (plain, 0x0c0c0c0c, 16));
-    SETUP(cuEventCreate, (&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    CUevent e = par_event(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
     SETUP(cuCtxSynchronize, ());
     SETUP(cuMemPoolExportToShareableHandle,
           (&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
@@ -117,7 +110,7 @@ static void read_word(const char *cls, CUdeviceptr p) {
     }
 }
 
-static void helper_exporter_leaves(void) {
+HELPER(helper_exporter_leaves, "exporter-leaves") {
     CUmemoryPool pool, again;
     CUdeviceptr a, b, plain;
     CUevent e;
@@ -157,10 +150,9 @@ static void helper_exporter_leaves(void) {
 }
 
 /* The exporter ends without a word; descriptors and addresses stay good. */
-static void exporter_ends(void) {
+SCENARIO(exporter_ends, "share/exporter-ends") {
     CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
     char byte;
     int fd = -1, peer = par_spawn("exporter-ends");
     par_context();
@@ -174,7 +166,7 @@ static void exporter_ends(void) {
     if (par_last() != CUDA_SUCCESS) {
         return;
     }
-    a = par_reserve(PAR_2M);
+    CUdeviceptr a = par_reserve(PAR_2M);
     CALL(cuMemMap, "exporter-ended", (a, PAR_2M, 0, h, 0));
     CALL(cuMemSetAccess, "exporter-ended", (a, PAR_2M, &access, 1));
     read_word("exporter-ended", a);
@@ -182,14 +174,12 @@ static void exporter_ends(void) {
     CALL(cuMemRelease, "ok", (h));
 }
 
-static void helper_exporter_ends(void) {
-    CUmemGenericAllocationHandle h;
+HELPER(helper_exporter_ends, "exporter-ends") {
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
     int fd = -1;
     par_context();
-    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    a = par_reserve(PAR_2M);
+    CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUdeviceptr a = par_reserve(PAR_2M);
     SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
     SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
     SETUP(cuMemsetD32_v2, (a, 0x0d0d0d0d, 16));
@@ -199,12 +189,10 @@ static void helper_exporter_ends(void) {
 }
 
 /* One descriptor imported twice, both mapped; closing one handle does not take the other. */
-static void imports_twice(void) {
+SCENARIO(imports_twice, "share/imports-twice", par_context) {
     CUmemGenericAllocationHandle h, i, j;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a, b;
     int fd = -1;
-    par_context();
     h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     SETUP(cuMemExportToShareableHandle, (&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     SETUP(cuMemImportFromShareableHandle,
@@ -213,8 +201,8 @@ static void imports_twice(void) {
           (&j, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     par_see("handles", "%s %s", i == j ? "imports-equal" : "imports-differ",
             i == h ? "first-is-original" : "first-is-new");
-    a = par_reserve(PAR_2M);
-    b = par_reserve(PAR_2M);
+    CUdeviceptr a = par_reserve(PAR_2M);
+    CUdeviceptr b = par_reserve(PAR_2M);
     CALL(cuMemMap, "first-import", (a, PAR_2M, 0, i, 0));
     CALL(cuMemMap, "second-import", (b, PAR_2M, 0, j, 0));
     SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
@@ -235,14 +223,13 @@ static void imports_twice(void) {
 }
 
 /* Opening and closing a handle's memory again and again gives the same address? */
-static void ipc_reopens(void) {
-    CUdeviceptr p, interior;
+SCENARIO(ipc_reopens, "share/ipc-reopens") {
     message m;
     int peer = par_spawn("ipc-reopens");
     par_context();
     memset(&m, 0, sizeof(m));
-    p = par_alloc(4096);
-    interior = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
+    CUdeviceptr interior = par_alloc(4096);
     SETUP(cuMemsetD32_v2, (interior, 0x0f0f0f0f, 16));
     SETUP(cuCtxSynchronize, ());
     SETUP(cuIpcGetMemHandle, (&m.ipc, interior));
@@ -252,7 +239,7 @@ static void ipc_reopens(void) {
     par_join();
 }
 
-static void helper_ipc_reopens(void) {
+HELPER(helper_ipc_reopens, "ipc-reopens") {
     CUdeviceptr p = 0, first = 0, base;
     size_t size;
     message m;
@@ -277,18 +264,3 @@ static void helper_ipc_reopens(void) {
     }
     par_send(par.peer_fd, "e", 1, -1);
 }
-
-PAR_HELPERS = {
-    {"exporter-leaves", helper_exporter_leaves},
-    {"exporter-ends", helper_exporter_ends},
-    {"ipc-reopens", helper_ipc_reopens},
-};
-
-PAR_SCENARIOS = {
-    {"share/numa-here", numa_here, 0, 0},
-    {"share/numa-pool", numa_pool, 0, 0},
-    {"share/exporter-leaves", exporter_leaves, 0, 0},
-    {"share/exporter-ends", exporter_ends, 0, 0},
-    {"share/imports-twice", imports_twice, 0, 0},
-    {"share/ipc-reopens", ipc_reopens, 0, 0},
-};

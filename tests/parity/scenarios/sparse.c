@@ -33,7 +33,7 @@ static void show_properties(const char *cls, CUarray x, CUmipmappedArray m) {
               OUT_U(s.miptailSize), OUT_X(s.flags), OUT_U(s.reserved[0]), OUT_U(s.reserved[3]));
 }
 
-static void properties(void) {
+SCENARIO(properties, "sparse/properties", par_context) {
     static const struct {
         size_t w, h, d;
         unsigned flags;
@@ -42,7 +42,6 @@ static void properties(void) {
                  {1024, 1024, 0, 2}, {256, 256, 100, 0}, {512, 512, 12, 5}, {1024, 0, 0, 0}};
     static const unsigned bytes[][3] = {{1, 1, 1},  {2, 1, 2}, {3, 1, 4},   {3, 2, 8},
                                         {3, 4, 16}, {1, 4, 4}, {0x20, 1, 4}};
-    par_context();
     for (size_t f = 0; f < sizeof bytes / sizeof bytes[0]; f++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             CUarray x;
@@ -65,8 +64,7 @@ static void properties(void) {
         }
 }
 
-static void tails(void) {
-    par_context();
+SCENARIO(tails, "sparse/tails", par_context) {
     for (unsigned levels = 1; levels <= 11; levels++)
         for (unsigned layers = 0; layers <= 3; layers += 3) {
             CUmipmappedArray m;
@@ -89,17 +87,15 @@ static void tails(void) {
     }
 }
 
-static void properties_refused(void) {
+SCENARIO(properties_refused, "sparse/properties-refused", par_context) {
     CUarray x, sparse, level;
-    CUmipmappedArray m, plain;
     CUDA_ARRAY_SPARSE_PROPERTIES s;
     CUDA_ARRAY3D_DESCRIPTOR a = form(1024, 1024, 0, F32, 1, 0);
-    par_context();
     SETUP(cuArray3DCreate_v2, (&x, &a));
-    SETUP(cuMipmappedArrayCreate, (&plain, &a, 3));
+    CUmipmappedArray plain = par_mipmap(&a, 3);
     a.Flags = CUDA_ARRAY3D_SPARSE;
     SETUP(cuArray3DCreate_v2, (&sparse, &a));
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 3));
+    CUmipmappedArray m = par_mipmap(&a, 3);
     SETUP(cuMipmappedArrayGetLevel, (&level, m, 0));
     show_properties("not-sparse", x, plain);
     show_properties("level", level, NULL);
@@ -114,21 +110,18 @@ static void properties_refused(void) {
 /* ---- Tile pools ----------------------------------------------------------------------------- */
 
 static CUmemGenericAllocationHandle tile_pool(size_t size) {
-    CUmemGenericAllocationHandle h;
     CUmemAllocationProp prop = par_device_prop();
     prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
-    SETUP(cuMemCreate, (&h, size, &prop, 0));
+    CUmemGenericAllocationHandle h = par_create_as(size, &prop);
     return h;
 }
 
-static void tile_pools(void) {
+SCENARIO(tile_pools, "sparse/tile-pools", par_context) {
     CUmemGenericAllocationHandle h;
     CUmemAllocationProp prop = par_device_prop(), back;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr at;
     size_t granularity;
     int fd;
-    par_context();
     prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
     CALLO(cuMemGetAllocationGranularity, "tile-pool-minimum",
           (&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM), OUT_U(granularity));
@@ -156,7 +149,7 @@ static void tile_pools(void) {
     prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
     CALLO(cuMemCreate, "tile-pool-on-host", (&h, PAR_2M, &prop, 0), OUT_C(h));
     h = tile_pool(PAR_2M);
-    at = par_reserve(PAR_2M);
+    CUdeviceptr at = par_reserve(PAR_2M);
     CALL(cuMemMap, "tile-pool", (at, PAR_2M, 0, h, 0));
     if (par_last() == CUDA_SUCCESS) {
         CALL(cuMemSetAccess, "tile-pool", (at, PAR_2M, &access, 1));
@@ -164,11 +157,9 @@ static void tile_pools(void) {
     }
 }
 
-static void tile_pool_properties(void) {
+SCENARIO(tile_pool_properties, "sparse/tile-pool-properties", par_context) {
     CUmemAllocationProp back;
-    CUmemGenericAllocationHandle h;
-    par_context();
-    h = tile_pool(PAR_2M);
+    CUmemGenericAllocationHandle h = tile_pool(PAR_2M);
     CALLO(cuMemGetAllocationPropertiesFromHandle, "tile-pool", (&back, h),
           OUT_X(back.allocFlags.usage));
     CALL(cuMemRelease, "tile-pool", (h));
@@ -196,28 +187,24 @@ static CUarrayMapInfo map_tile(CUarray x, CUmemGenericAllocationHandle h, unsign
 }
 
 static CUDA_MEMCPY2D rows_to(CUarray x, const void *host, size_t width, size_t height) {
-    CUDA_MEMCPY2D c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = host;
-    c.srcPitch = width;
-    c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    c.dstArray = x;
-    c.WidthInBytes = width;
-    c.Height = height;
+    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                       .srcHost = host,
+                       .srcPitch = width,
+                       .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                       .dstArray = x,
+                       .WidthInBytes = width,
+                       .Height = height};
     return c;
 }
 
 static CUDA_MEMCPY2D rows_from(void *host, CUarray x, size_t width, size_t height) {
-    CUDA_MEMCPY2D c;
-    memset(&c, 0, sizeof c);
-    c.dstMemoryType = CU_MEMORYTYPE_HOST;
-    c.dstHost = host;
-    c.dstPitch = width;
-    c.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    c.srcArray = x;
-    c.WidthInBytes = width;
-    c.Height = height;
+    CUDA_MEMCPY2D c = {.dstMemoryType = CU_MEMORYTYPE_HOST,
+                       .dstHost = host,
+                       .dstPitch = width,
+                       .srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                       .srcArray = x,
+                       .WidthInBytes = width,
+                       .Height = height};
     return c;
 }
 
@@ -242,18 +229,15 @@ static void show_quarters(CUarray x) {
     free(out);
 }
 
-static void copies_and_tiles(void) {
+SCENARIO(copies_and_tiles, "sparse/copies-and-tiles") {
     enum { SIDE = 256, ROW = SIDE * 4 };
-    CUarray x;
     CUDA_ARRAY3D_DESCRIPTOR a = form(SIDE, SIDE, 0, F32, 1, CUDA_ARRAY3D_SPARSE);
-    CUmemGenericAllocationHandle h;
-    CUstream s;
     unsigned char *in = malloc(ROW * SIDE);
     memset(in, 7, ROW * SIDE);
     par_context();
-    s = par_stream();
-    h = tile_pool(PAR_2M);
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUstream s = par_stream();
+    CUmemGenericAllocationHandle h = tile_pool(PAR_2M);
+    CUarray x = par_array(&a);
     show_properties("256-square", x, NULL);
     CUDA_MEMCPY2D c = rows_to(x, in, ROW, SIDE);
     CALL(cuMemcpy2D_v2, "nothing-mapped", (&c));
@@ -297,20 +281,16 @@ static void copies_and_tiles(void) {
 }
 
 /* The mapping is work of the stream. */
-static void in_stream_order(void) {
+SCENARIO(in_stream_order, "sparse/in-stream-order") {
     enum { SIDE = 256, ROW = SIDE * 4 };
-    CUarray x;
     CUDA_ARRAY3D_DESCRIPTOR a = form(SIDE, SIDE, 0, F32, 1, CUDA_ARRAY3D_SPARSE);
-    CUmemGenericAllocationHandle h;
-    CUstream s, other;
-    unsigned char *in;
     par_context();
-    s = par_stream();
-    other = par_stream();
-    h = tile_pool(PAR_2M);
-    in = par_pinned(ROW * SIDE);
+    CUstream s = par_stream();
+    CUstream other = par_stream();
+    CUmemGenericAllocationHandle h = tile_pool(PAR_2M);
+    unsigned char *in = par_pinned(ROW * SIDE);
     memset(in, 7, ROW * SIDE);
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = par_array(&a);
     CUDA_MEMCPY2D c = rows_to(x, in, ROW, SIDE);
     CUarrayMapInfo map = map_tile(x, h, 0, 0, 256, 256);
     par_hold(s);
@@ -326,19 +306,15 @@ static void in_stream_order(void) {
     CALL(cuMemRelease, "tile-pool", (h));
 }
 
-static void map_refused(void) {
-    CUarray x, plain;
+SCENARIO(map_refused, "sparse/map-refused", par_context) {
     CUDA_ARRAY3D_DESCRIPTOR a = form(512, 512, 0, F32, 1, CUDA_ARRAY3D_SPARSE);
-    CUmemGenericAllocationHandle h, common;
     CUarrayMapInfo map, two[2];
-    CUstream s;
-    par_context();
-    s = par_stream();
-    h = tile_pool(PAR_2M);
-    common = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUstream s = par_stream();
+    CUmemGenericAllocationHandle h = tile_pool(PAR_2M);
+    CUmemGenericAllocationHandle common = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    CUarray x = par_array(&a);
     a.Flags = 0;
-    SETUP(cuArray3DCreate_v2, (&plain, &a));
+    CUarray plain = par_array(&a);
 #define MAP(cls, change)                                                                           \
     do {                                                                                           \
         map = map_tile(x, h, 0, 0, 128, 128);                                                      \
@@ -412,57 +388,41 @@ static void map_refused(void) {
 #undef MAP
 }
 
-static void map_no_context(void) {
-    CUarray x;
+SCENARIO(map_no_context, "sparse/map-no-context", par_context) {
     CUDA_ARRAY3D_DESCRIPTOR a = form(512, 512, 0, F32, 1, CUDA_ARRAY3D_SPARSE);
-    CUmemGenericAllocationHandle h;
-    CUarrayMapInfo map;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    h = tile_pool(PAR_2M);
-    SETUP(cuArray3DCreate_v2, (&x, &a));
-    map = map_tile(x, h, 0, 0, 128, 128);
+    CUstream s = par_stream();
+    CUmemGenericAllocationHandle h = tile_pool(PAR_2M);
+    CUarray x = par_array(&a);
+    CUarrayMapInfo map = map_tile(x, h, 0, 0, 128, 128);
     SETUP(cuCtxSetCurrent, (NULL));
     CALL(cuMemMapArrayAsync, "no-context", (&map, 1, NULL));
     CALL(cuMemMapArrayAsync, "no-context-some-stream", (&map, 1, s));
     CALL(cuMemMapArrayAsync, "no-context-count-zero", (&map, 0, NULL));
 }
 
-static void map_captured(void) {
-    CUarray x;
+SCENARIO(map_captured, "sparse/map-captured", par_context) {
     CUDA_ARRAY3D_DESCRIPTOR a = form(512, 512, 0, F32, 1, CUDA_ARRAY3D_SPARSE);
-    CUmemGenericAllocationHandle h;
-    CUarrayMapInfo map;
-    CUstream s;
     CUgraph g;
-    par_context();
-    s = par_stream();
-    h = tile_pool(PAR_2M);
-    SETUP(cuArray3DCreate_v2, (&x, &a));
-    map = map_tile(x, h, 0, 0, 128, 128);
+    CUstream s = par_stream();
+    CUmemGenericAllocationHandle h = tile_pool(PAR_2M);
+    CUarray x = par_array(&a);
+    CUarrayMapInfo map = map_tile(x, h, 0, 0, 128, 128);
     SETUP(cuStreamBeginCapture_v2, (s, CU_STREAM_CAPTURE_MODE_GLOBAL));
     CALL(cuMemMapArrayAsync, "captured", (&map, 1, s));
     CALLO(cuStreamEndCapture, "after", (s, &g), OUT_C(g));
 }
 
 /* Layers, depth and mip levels. */
-static void map_kinds(void) {
-    CUarray x;
-    CUmipmappedArray m;
+SCENARIO(map_kinds, "sparse/map-kinds", par_context) {
     CUarray level;
-    CUmemGenericAllocationHandle h;
-    CUarrayMapInfo map;
-    CUDA_ARRAY3D_DESCRIPTOR a;
     CUDA_ARRAY_SPARSE_PROPERTIES p;
-    CUstream s;
     unsigned char *host = calloc(1, 1 << 20), *back = calloc(1, 1 << 20);
-    par_context();
-    s = par_stream();
-    h = tile_pool(4 * PAR_2M);
-    a = form(256, 128, 3, F32, 1, CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_LAYERED);
-    SETUP(cuArray3DCreate_v2, (&x, &a));
-    map = map_tile(x, h, 0, 0, 128, 128);
+    CUstream s = par_stream();
+    CUmemGenericAllocationHandle h = tile_pool(4 * PAR_2M);
+    CUDA_ARRAY3D_DESCRIPTOR a =
+        form(256, 128, 3, F32, 1, CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_LAYERED);
+    CUarray x = par_array(&a);
+    CUarrayMapInfo map = map_tile(x, h, 0, 0, 128, 128);
     map.subresource.sparseLevel.layer = 2;
     CALL(cuMemMapArrayAsync, "layer-two", (&map, 1, s));
     map.subresource.sparseLevel.layer = 3;
@@ -494,7 +454,7 @@ static void map_kinds(void) {
     map = map_tile(x, h, 256, 128, 128, 128);
     CALL(cuMemMapArrayAsync, "edge-whole-tile", (&map, 1, s));
     a = form(512, 256, 0, F32, 1, CUDA_ARRAY3D_SPARSE);
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 6));
+    CUmipmappedArray m = par_mipmap(&a, 6);
     show_properties("512x256", NULL, m);
     SETUP(cuMipmappedArrayGetSparseProperties, (&p, m));
     SETUP(cuMipmappedArrayGetLevel, (&level, m, 1));
@@ -566,23 +526,20 @@ static void map_kinds(void) {
 
 /* ---- Deferred mapping ------------------------------------------------------------------------ */
 
-static void deferred_maps(void) {
+SCENARIO(deferred_maps, "sparse/deferred-maps") {
     enum { ROW = 256 };
-    CUarray x, y;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, CUDA_ARRAY3D_DEFERRED_MAPPING);
     CUDA_ARRAY_MEMORY_REQUIREMENTS r;
-    CUmemGenericAllocationHandle h, common;
     CUarrayMapInfo map;
-    CUstream s;
     unsigned char in[ROW * 64], back[ROW * 64];
     memset(in, 4, sizeof in);
     memset(back, 0xEE, sizeof back);
     par_context();
-    s = par_stream();
-    h = tile_pool(PAR_2M);
-    common = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
-    SETUP(cuArray3DCreate_v2, (&x, &a));
-    SETUP(cuArray3DCreate_v2, (&y, &a));
+    CUstream s = par_stream();
+    CUmemGenericAllocationHandle h = tile_pool(PAR_2M);
+    CUmemGenericAllocationHandle common = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    CUarray x = par_array(&a);
+    CUarray y = par_array(&a);
     CALLO(cuArrayGetMemoryRequirements, "64-square", (&r, x, par.dev), OUT_U(r.size),
           OUT_U(r.alignment));
 #define MAP(cls, change)                                                                           \
@@ -623,20 +580,16 @@ static void deferred_maps(void) {
 #undef MAP
 }
 
-static void deferred_mipmap(void) {
+SCENARIO(deferred_mipmap, "sparse/deferred-mipmap") {
     enum { ROW = 256 };
-    CUmipmappedArray m;
     CUarray level[3];
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, CUDA_ARRAY3D_DEFERRED_MAPPING);
-    CUmemGenericAllocationHandle h;
-    CUarrayMapInfo map;
-    CUstream s;
     unsigned char in[ROW * 64], back[ROW * 64];
     par_context();
-    s = par_stream();
-    h = tile_pool(PAR_2M);
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 3));
-    map = map_tile(NULL, h, 0, 0, 0, 0);
+    CUstream s = par_stream();
+    CUmemGenericAllocationHandle h = tile_pool(PAR_2M);
+    CUmipmappedArray m = par_mipmap(&a, 3);
+    CUarrayMapInfo map = map_tile(NULL, h, 0, 0, 0, 0);
     map.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     map.resource.mipmap = m;
     CALL(cuMemMapArrayAsync, "mipmap", (&map, 1, s));
@@ -658,46 +611,26 @@ static void deferred_mipmap(void) {
 }
 
 /* What a copy says that finds nothing mapped: it may fault. */
-static void deferred_unmapped_in(void) {
-    CUarray x;
+SCENARIO(deferred_unmapped_in, "sparse/deferred-unmapped-in") {
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, CUDA_ARRAY3D_DEFERRED_MAPPING);
     unsigned char in[256 * 64];
     memset(in, 4, sizeof in);
     par_context();
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = par_array(&a);
     CUDA_MEMCPY2D c = rows_to(x, in, 256, 64);
     CALL(cuMemcpy2D_v2, "unmapped-in", (&c));
     CALL(cuCtxSynchronize, "after", ());
     CALL(cuArrayDestroy, "after", (x));
 }
 
-static void deferred_unmapped_out(void) {
-    CUarray x;
+SCENARIO(deferred_unmapped_out, "sparse/deferred-unmapped-out") {
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, CUDA_ARRAY3D_DEFERRED_MAPPING);
     unsigned char out[256 * 64];
     memset(out, 4, sizeof out);
     par_context();
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = par_array(&a);
     CUDA_MEMCPY2D c = rows_from(out, x, 256, 64);
     CALL(cuMemcpy2D_v2, "unmapped-out", (&c));
     par_see("content", "%d", out[0]);
     CALL(cuCtxSynchronize, "after", ());
 }
-
-PAR_SCENARIOS = {
-    {"sparse/properties", properties, 0, 0},
-    {"sparse/tails", tails, 0, 0},
-    {"sparse/properties-refused", properties_refused, 0, 0},
-    {"sparse/tile-pools", tile_pools, 0, 0},
-    {"sparse/tile-pool-properties", tile_pool_properties, 0, 0},
-    {"sparse/copies-and-tiles", copies_and_tiles, 0, 0},
-    {"sparse/in-stream-order", in_stream_order, 0, 0},
-    {"sparse/map-refused", map_refused, 0, 0},
-    {"sparse/map-no-context", map_no_context, 0, 0},
-    {"sparse/map-captured", map_captured, 0, 0},
-    {"sparse/map-kinds", map_kinds, 0, 0},
-    {"sparse/deferred-maps", deferred_maps, 0, 0},
-    {"sparse/deferred-mipmap", deferred_mipmap, 0, 0},
-    {"sparse/deferred-unmapped-in", deferred_unmapped_in, 0, 0},
-    {"sparse/deferred-unmapped-out", deferred_unmapped_out, 0, 0},
-};

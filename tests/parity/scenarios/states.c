@@ -41,7 +41,6 @@ static objects make_objects(void) {
 }
 
 static void no_context(const objects *o) {
-    (void)o;
     SETUP(cuCtxSetCurrent, (NULL));
 }
 
@@ -51,10 +50,8 @@ static void *destroy_context(void *ctx) {
 }
 
 static void destroyed_context(const objects *o) {
-    CUcontext other;
     pthread_t thread;
-    (void)o;
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     NAME(other);
     pthread_create(&thread, NULL, destroy_context, other);
     pthread_join(thread, NULL);
@@ -63,7 +60,6 @@ static void destroyed_context(const objects *o) {
 static void poisoned_context(const objects *o) {
     CUdeviceptr m = par_mapped(PAR_2M);
     CUstream s = par_stream();
-    (void)o;
     par_hold(s);
     SETUP(cuMemsetD8Async, (m, 1, PAR_2M, s));
     SETUP(cuMemUnmap, (m, PAR_2M));
@@ -74,7 +70,6 @@ static void poisoned_context(const objects *o) {
 }
 
 static void all_good(const objects *o) {
-    (void)o;
 }
 
 static void device_calls(const objects *o, const char *cls) {
@@ -86,7 +81,6 @@ static void device_calls(const objects *o, const char *cls) {
     CUuuid uuid;
     CUmemoryPool pool;
     CUcontext ctx;
-    (void)o;
     CALL(cuInit, cls, (0));
     CALLO(cuDriverGetVersion, cls, (&n), OUT_I(n));
     CALLO(cuDeviceGetCount, cls, (&n), OUT_I(n));
@@ -121,7 +115,6 @@ static void context_calls(const objects *o, const char *cls) {
     CUfunc_cache cache;
     CUsharedconfig shared;
     CUexecAffinityParam affinity;
-    (void)o;
     CALLO(cuCtxGetCurrent, cls, (&ctx), OUT_H(ctx));
     CALLO(cuCtxGetDevice, cls, (&dev), OUT_I(dev));
     CALLO(cuCtxGetDevice_v2, cls, (&dev, NULL), OUT_I(dev));
@@ -203,15 +196,13 @@ static void vmm_calls(const objects *o, const char *cls) {
 }
 
 static void pool_calls(const objects *o, const char *cls) {
-    CUmemPoolProps props;
     CUmemoryPool pool;
     CUdeviceptr p;
     uint64_t value = 0;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     CUmemAccess_flags flags;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
     CALLO(cuMemPoolCreate, cls, (&pool, &props), OUT_C(pool));
     CALL(cuMemPoolSetAttribute, cls, (o->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value));
     CALLO(cuMemPoolGetAttribute, cls, (o->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value),
@@ -277,13 +268,9 @@ static void copy_calls(const objects *o, const char *cls) {
 }
 
 static void CUDAAPI nothing(void *unused) {
-    (void)unused;
 }
 
 static void CUDAAPI no_callback(CUstream stream, CUresult status, void *unused) {
-    (void)stream;
-    (void)status;
-    (void)unused;
 }
 
 static void stream_calls(const objects *o, const char *cls) {
@@ -339,17 +326,17 @@ static void stream_calls(const objects *o, const char *cls) {
     CALL(cuStreamDestroy_v2, cls, (o->s));
 }
 
-#define STATE(name, state, calls, cls)                                                             \
-    static void name(void) {                                                                       \
+#define STATE(chapter, name, state)                                                                \
+    SCENARIO(chapter##_##name, "states/" #chapter "-" #name) {                                     \
         objects o = make_objects();                                                                \
         state(&o);                                                                                 \
-        calls(&o, cls);                                                                            \
+        chapter##_calls(&o, "ctx-" #name);                                                         \
     }
 #define STATES(chapter)                                                                            \
-    STATE(chapter##_good, all_good, chapter##_calls, "ctx-good")                                   \
-    STATE(chapter##_none, no_context, chapter##_calls, "ctx-none")                                 \
-    STATE(chapter##_destroyed, destroyed_context, chapter##_calls, "ctx-destroyed")                \
-    STATE(chapter##_poisoned, poisoned_context, chapter##_calls, "ctx-poisoned")
+    STATE(chapter, good, all_good)                                                                 \
+    STATE(chapter, none, no_context)                                                               \
+    STATE(chapter, destroyed, destroyed_context)                                                   \
+    STATE(chapter, poisoned, poisoned_context)
 STATES(device)
 STATES(context)
 STATES(memory)
@@ -357,14 +344,3 @@ STATES(vmm)
 STATES(pool)
 STATES(copy)
 STATES(stream)
-
-#define ROWS(chapter)                                                                              \
-    {"states/" #chapter "-good", chapter##_good, 0, 0},                                            \
-        {"states/" #chapter "-none", chapter##_none, 0, 0},                                        \
-        {"states/" #chapter "-destroyed", chapter##_destroyed, 0, 0}, {                            \
-        "states/" #chapter "-poisoned", chapter##_poisoned, 0, 0                                   \
-    }
-
-PAR_SCENARIOS = {
-    ROWS(device), ROWS(context), ROWS(memory), ROWS(vmm), ROWS(pool), ROWS(copy), ROWS(stream),
-};

@@ -3,13 +3,12 @@
 
 #include <string.h>
 
-static void creates(void) {
+SCENARIO(creates, "stream/creates", par_context) {
     static const unsigned flags[] = {0, 1, 2, 3, 4, 0x80, ~0u};
     static const int priorities[] = {-100, -6, -5, -4, -1, 0, 1, 5, 100};
     CUstream s;
     unsigned got;
     int priority;
-    par_context();
     CALL(cuStreamCreate, "null-out", (NULL, 0));
     CALL(cuStreamCreateWithPriority, "null-out", (NULL, 0, 0));
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
@@ -73,10 +72,8 @@ static void queries_of_twins(const char *cls, CUstream s) {
     CALL(cuStreamSynchronize_ptsz, cls, (s));
 }
 
-static void queries(void) {
-    CUstream s;
-    par_context();
-    SETUP(cuStreamCreate, (&s, 0));
+SCENARIO(queries, "stream/queries", par_context) {
+    CUstream s = par_blocking_stream();
     queries_of("created", s);
     queries_of("null-stream", NULL);
     queries_of("legacy-stream", CU_STREAM_LEGACY);
@@ -92,12 +89,10 @@ static void queries(void) {
     CALL(cuStreamIsCapturing, "null-out", (s, NULL));
 }
 
-static void ids(void) {
-    CUstream a, b;
+SCENARIO(ids, "stream/ids", par_context) {
     unsigned long long ia, ib, in, il, ip;
-    par_context();
-    a = par_stream();
-    b = par_stream();
+    CUstream a = par_stream();
+    CUstream b = par_stream();
     SETUP(cuStreamGetId, (a, &ia));
     SETUP(cuStreamGetId, (b, &ib));
     SETUP(cuStreamGetId, (NULL, &in));
@@ -107,12 +102,9 @@ static void ids(void) {
             (long long)(ib - ia), in, il, ip);
 }
 
-static void without_context(void) {
-    CUstream s;
-    CUevent e;
-    par_context();
-    SETUP(cuStreamCreate, (&s, 0));
-    SETUP(cuEventCreate, (&e, 0));
+SCENARIO(without_context, "stream/without-context", par_context) {
+    CUstream s = par_blocking_stream();
+    CUevent e = par_event(0);
     SETUP(cuCtxSetCurrent, (NULL));
     queries_of("no-context", s);
     queries_of("no-context-null-stream", NULL);
@@ -123,8 +115,8 @@ static void without_context(void) {
 }
 
 /* Each use of a handle that is not valid is alone: some drivers follow the pointer. */
-#define BAD_STREAM(function, how, call)                                                            \
-    static void function(void) {                                                                   \
+#define BAD_STREAM(function, title, how, call)                                                     \
+    SCENARIO(function, title) {                                                                    \
         CUstream s;                                                                                \
         par_context();                                                                             \
         how;                                                                                       \
@@ -138,18 +130,21 @@ static void without_context(void) {
 static uint64_t words[1024];
 #define FOREIGN s = (CUstream)(void *)words
 #define RANDOM  s = (CUstream)(uintptr_t)0x5005
-BAD_STREAM(stale_query, STALE, CALL(cuStreamQuery, "stale-handle", (s)))
-BAD_STREAM(stale_sync, STALE, CALL(cuStreamSynchronize, "stale-handle", (s)))
-BAD_STREAM(stale_destroy, STALE, CALL(cuStreamDestroy_v2, "stale-handle", (s)))
-BAD_STREAM(stale_copy, STALE, CALL(cuMemsetD8Async, "stale-handle", (par_alloc(16), 1, 16, s)))
-BAD_STREAM(foreign_query, FOREIGN, CALL(cuStreamQuery, "foreign-pointer", (s)))
-BAD_STREAM(foreign_destroy, FOREIGN, CALL(cuStreamDestroy_v2, "foreign-pointer", (s)))
-BAD_STREAM(random_query, RANDOM, CALL(cuStreamQuery, "random-handle", (s)))
+BAD_STREAM(stale_query, "stream/stale-query", STALE, CALL(cuStreamQuery, "stale-handle", (s)))
+BAD_STREAM(stale_sync, "stream/stale-synchronize", STALE,
+           CALL(cuStreamSynchronize, "stale-handle", (s)))
+BAD_STREAM(stale_destroy, "stream/stale-destroy", STALE,
+           CALL(cuStreamDestroy_v2, "stale-handle", (s)))
+BAD_STREAM(stale_copy, "stream/stale-work", STALE,
+           CALL(cuMemsetD8Async, "stale-handle", (par_alloc(16), 1, 16, s)))
+BAD_STREAM(foreign_query, "stream/foreign-query", FOREIGN,
+           CALL(cuStreamQuery, "foreign-pointer", (s)))
+BAD_STREAM(foreign_destroy, "stream/foreign-destroy", FOREIGN,
+           CALL(cuStreamDestroy_v2, "foreign-pointer", (s)))
+BAD_STREAM(random_query, "stream/random-query", RANDOM, CALL(cuStreamQuery, "random-handle", (s)))
 
-static void destroys(void) {
-    CUstream s;
-    par_context();
-    SETUP(cuStreamCreate, (&s, 0));
+SCENARIO(destroys, "stream/destroys", par_context) {
+    CUstream s = par_blocking_stream();
     CALL(cuStreamDestroy_v2, "ok", (s));
     CALL(cuStreamDestroy_v2, "null-stream", (NULL));
     CALL(cuStreamDestroy_v2, "legacy-stream", (CU_STREAM_LEGACY));
@@ -158,12 +153,9 @@ static void destroys(void) {
     CALL(cuStreamDestroy, "v1", (s));
 }
 
-static void destroy_held(void) {
-    CUstream s;
-    CUevent e;
-    par_context();
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+SCENARIO(destroy_held, "stream/destroy-held", par_context) {
+    CUstream s = par_stream();
+    CUevent e = par_event(0);
     par_hold(s);
     SETUP(cuEventRecord, (e, s));
     CALL(cuStreamDestroy_v2, "held", (s));
@@ -172,12 +164,9 @@ static void destroy_held(void) {
     CALL(cuEventSynchronize, "stream-destroyed-released", (e));
 }
 
-static void held_queries(void) {
-    CUstream s;
-    CUevent e;
-    par_context();
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+SCENARIO(held_queries, "stream/held-queries", par_context) {
+    CUstream s = par_stream();
+    CUevent e = par_event(0);
     par_hold(s);
     CALL(cuStreamQuery, "held", (s));
     CALL(cuEventRecord, "held", (e, s));
@@ -199,7 +188,6 @@ typedef struct inside {
 } inside;
 
 static void CUDAAPI do_nothing(void *unused) {
-    (void)unused;
 }
 
 static void CUDAAPI call_api(void *data) {
@@ -243,9 +231,8 @@ static void see_inside(const inside *in) {
     }
 }
 
-static void host_function(void) {
+SCENARIO(host_function, "stream/host-function", par_context) {
     inside in;
-    par_context();
     memset(&in, 0, sizeof(in));
     in.stream = par_stream();
     in.memory = par_alloc(64);
@@ -264,15 +251,12 @@ static void CUDAAPI note_order(void *data) {
 }
 
 static void CUDAAPI note_callback(CUstream stream, CUresult status, void *data) {
-    (void)stream;
     order_seen[order_count++] = *(int *)data + (int)status * 100;
 }
 
-static void host_function_order(void) {
+SCENARIO(host_function_order, "stream/host-function-order", par_context) {
     static int one = 1, two = 2, three = 3;
-    CUstream s;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     par_hold(s);
     CALL(cuLaunchHostFunc, "held", (s, note_order, &one));
     CALL(cuStreamAddCallback, "held", (s, note_callback, &two, 0));
@@ -284,11 +268,9 @@ static void host_function_order(void) {
     par_see("order", "%d: %d %d %d", order_count, order_seen[0], order_seen[1], order_seen[2]);
 }
 
-static void callback_bad(void) {
+SCENARIO(callback_bad, "stream/callback-bad", par_context) {
     static int one = 1;
-    CUstream s;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     CALL(cuStreamAddCallback, "bad-flags", (s, note_callback, &one, 1));
     CALL(cuStreamAddCallback, "null-stream", (NULL, note_callback, &one, 0));
     CALL(cuStreamAddCallback, "legacy-stream", (CU_STREAM_LEGACY, note_callback, &one, 0));
@@ -297,17 +279,14 @@ static void callback_bad(void) {
     par_see("callbacks", "%d", order_count);
 }
 
-static void callback_null(void) {
-    par_context();
+SCENARIO(callback_null, "stream/callback-null", par_context) {
     CALL(cuStreamAddCallback, "null-function", (par_stream(), NULL, NULL, 0));
 }
 
-static void attributes(void) {
+SCENARIO(attributes, "stream/attributes", par_context) {
     CUstreamAttrValue value;
-    CUstream s, t;
-    par_context();
-    s = par_stream();
-    t = par_stream();
+    CUstream s = par_stream();
+    CUstream t = par_stream();
     for (int a = 0; a <= 18; a++) {
         memset(&value, 0, sizeof(value));
         par_note("attribute=%d", a);
@@ -338,12 +317,9 @@ static void attributes(void) {
           OUT_I(value.priority));
 }
 
-static void attach_memory(void) {
-    CUdeviceptr m;
-    CUstream s;
-    par_context();
-    s = par_stream();
-    SETUP(cuMemAllocManaged, (&m, 4096, CU_MEM_ATTACH_GLOBAL));
+SCENARIO(attach_memory, "stream/attach-memory", par_context) {
+    CUstream s = par_stream();
+    CUdeviceptr m = par_managed(4096);
     CALL(cuStreamAttachMemAsync, "single", (s, m, 0, CU_MEM_ATTACH_SINGLE));
     CALL(cuStreamAttachMemAsync, "global", (s, m, 0, CU_MEM_ATTACH_GLOBAL));
     CALL(cuStreamAttachMemAsync, "host", (s, m, 4096, CU_MEM_ATTACH_HOST));
@@ -356,14 +332,12 @@ static void attach_memory(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void capture(void) {
-    CUstream s;
+SCENARIO(capture, "stream/capture", par_context) {
     CUgraph g;
     CUdeviceptr p;
     CUstreamCaptureStatus status;
     cuuint64_t id;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     CALL(cuStreamBeginCapture_v2, "null-stream", (NULL, CU_STREAM_CAPTURE_MODE_GLOBAL));
     CALL(cuStreamBeginCapture_v2, "bad-mode", (s, (CUstreamCaptureMode)9));
     CALLO(cuStreamEndCapture, "not-capturing", (s, &g), OUT_H(g));
@@ -400,10 +374,8 @@ static void set_window(CUstream s, const char *cls, CUdeviceptr at, size_t bytes
     see_window(&got);
 }
 
-static void windows(void) {
-    CUstream s;
-    par_context();
-    s = par_stream();
+SCENARIO(windows, "stream/windows", par_context) {
+    CUstream s = par_stream();
     CUdeviceptr d = par_alloc(1 << 20);
     int max = 0;
     SETUP(cuDeviceGetAttribute, (&max, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, par.dev));
@@ -469,21 +441,17 @@ static void attribute_values(const char *cls, CUstream s) {
     }
 }
 
-static void attributes_of(void) {
-    CUstream blocking;
-    par_context();
-    SETUP(cuStreamCreate, (&blocking, 0));
+SCENARIO(attributes_of, "stream/attributes-of", par_context) {
+    CUstream blocking = par_blocking_stream();
     attribute_values("created", par_stream());
     attribute_values("blocking", blocking);
     attribute_values("per-thread", CU_STREAM_PER_THREAD);
     attribute_values("legacy", CU_STREAM_LEGACY);
 }
 
-static void attributes_copied(void) {
+SCENARIO(attributes_copied, "stream/attributes-copied", par_context) {
     CUstream s, t, elsewhere;
-    CUcontext made;
     CUstreamAttrValue value;
-    par_context();
     SETUP(cuStreamCreateWithPriority, (&s, 1, -3));
     t = par_stream();
     CUdeviceptr d = par_alloc(4096);
@@ -507,35 +475,8 @@ static void attributes_copied(void) {
     CALL(cuStreamCopyAttributes, "to-null-stream", (NULL, s));
     CALL(cuStreamCopyAttributes, "to-legacy", (CU_STREAM_LEGACY, s));
     CALL(cuStreamCopyAttributes, "to-per-thread", (CU_STREAM_PER_THREAD, s));
-    SETUP(cuCtxCreate_v2, (&made, 0, 0));
+    par_new_context();
     SETUP(cuStreamCreate, (&elsewhere, 1));
     CALL(cuStreamCopyAttributes, "to-other-context", (elsewhere, s));
     CALL(cuStreamCopyAttributes, "from-other-context", (s, elsewhere));
 }
-
-PAR_SCENARIOS = {
-    {"stream/creates", creates, 0, 0},
-    {"stream/queries", queries, 0, 0},
-    {"stream/ids", ids, 0, 0},
-    {"stream/without-context", without_context, 0, 0},
-    {"stream/stale-query", stale_query, 0, 0},
-    {"stream/stale-synchronize", stale_sync, 0, 0},
-    {"stream/stale-destroy", stale_destroy, 0, 0},
-    {"stream/stale-work", stale_copy, 0, 0},
-    {"stream/foreign-query", foreign_query, 0, 0},
-    {"stream/foreign-destroy", foreign_destroy, 0, 0},
-    {"stream/random-query", random_query, 0, 0},
-    {"stream/destroys", destroys, 0, 0},
-    {"stream/destroy-held", destroy_held, 0, 0},
-    {"stream/held-queries", held_queries, 0, 0},
-    {"stream/host-function", host_function, 0, 0},
-    {"stream/host-function-order", host_function_order, 0, 0},
-    {"stream/callback-bad", callback_bad, 0, 0},
-    {"stream/callback-null", callback_null, 0, 0},
-    {"stream/attributes", attributes, 0, 0},
-    {"stream/attach-memory", attach_memory, 0, 0},
-    {"stream/capture", capture, 0, 0},
-    {"stream/windows", windows, 0, 0},
-    {"stream/attributes-of", attributes_of, 0, 0},
-    {"stream/attributes-copied", attributes_copied, 0, 0},
-};

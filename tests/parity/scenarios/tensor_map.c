@@ -59,7 +59,7 @@ static void encode(const char *cls, const struct tiled *t) {
         encode(cls, &t);                                                                           \
     } while (0)
 
-static void tiled_values(void) {
+SCENARIO(tiled_values, "tensor-map/tiled-values", par_context) {
     static const cuuint64_t dims[] = {0,     1,          3,          255,
                                       65536, 1ull << 31, 1ull << 32, (1ull << 32) + 1};
     static const cuuint32_t boxes[] = {0, 1, 2, 3, 7, 64, 255, 256, 257, 65536};
@@ -69,7 +69,6 @@ static void tiled_values(void) {
     static const unsigned long long addresses[] = {
         0,          1,          8,          16,     32, 64, 128, ADDRESS + 8, ADDRESS + 16,
         1ull << 47, 1ull << 48, 1ull << 57, ~0xfull};
-    par_context();
     for (int i = -1; i <= 17; i++)
         VARY("type", "%d", i, t.type = (CUtensorMapDataType)i);
     for (unsigned i = 0; i <= 6; i++)
@@ -97,8 +96,7 @@ static void tiled_values(void) {
         VARY("address", "0x%llx", addresses[i], t.address = addresses[i]);
 }
 
-static void tiled_modes(void) {
-    par_context();
+SCENARIO(tiled_modes, "tensor-map/tiled-modes", par_context) {
     for (int i = -1; i <= 3; i++)
         VARY("interleave", "%d", i, t.interleave = (CUtensorMapInterleave)i);
     for (int i = -1; i <= 7; i++)
@@ -113,8 +111,7 @@ static void tiled_modes(void) {
 }
 
 /* Each type with each rank, swizzle and interleave that may go with it. */
-static void tiled_pairs(void) {
-    par_context();
+SCENARIO(tiled_pairs, "tensor-map/tiled-pairs", par_context) {
     for (int type = 0; type <= 15; type++)
         for (int swizzle = 0; swizzle <= 6; swizzle++)
             for (int interleave = 0; interleave <= 2; interleave++) {
@@ -131,9 +128,8 @@ static void tiled_pairs(void) {
             }
 }
 
-static void tiled_box_bytes(void) {
+SCENARIO(tiled_box_bytes, "tensor-map/tiled-box-bytes", par_context) {
     static const cuuint32_t boxes[] = {4, 8, 16, 32, 64, 128, 256};
-    par_context();
     for (int swizzle = 0; swizzle <= 6; swizzle++)
         for (unsigned i = 0; i < sizeof boxes / sizeof boxes[0]; i++)
             for (int bytes = 0; bytes <= 1; bytes++) {
@@ -149,8 +145,7 @@ static void tiled_box_bytes(void) {
             }
 }
 
-static void tiled_ranks(void) {
-    par_context();
+SCENARIO(tiled_ranks, "tensor-map/tiled-ranks", par_context) {
     for (cuuint32_t rank = 1; rank <= 5; rank++)
         for (int type = 0; type <= 12; type++)
             for (int interleave = 0; interleave <= 2; interleave++) {
@@ -170,7 +165,7 @@ static void tiled_ranks(void) {
             }
 }
 
-static void tiled_null(void) {
+SCENARIO(tiled_null, "tensor-map/tiled-null") {
     CUtensorMap map;
     struct tiled t = plain();
     CUtensorMap *none = NULL;
@@ -198,7 +193,7 @@ static void tiled_null(void) {
           t.swizzle, t.promotion, t.fill));
 }
 
-static void unaligned_out(void) {
+SCENARIO(unaligned_out, "tensor-map/unaligned-out") {
     static unsigned char room[256] __attribute__((aligned(64)));
     struct tiled t = plain();
     par_context();
@@ -210,12 +205,11 @@ static void unaligned_out(void) {
     }
 }
 
-static void replace(void) {
+SCENARIO(replace, "tensor-map/replace", par_context) {
     static const unsigned long long addresses[] = {
         0, 1, 8, 16, 0x7f7654321000ull, 0x7f7654321008ull, 1ull << 48, ~0xfull};
     CUtensorMap map, bare;
     struct tiled t = plain();
-    par_context();
     for (int swizzled = 0; swizzled <= 1; swizzled++) {
         t.swizzle = swizzled ? CU_TENSOR_MAP_SWIZZLE_32B : CU_TENSOR_MAP_SWIZZLE_NONE;
         t.interleave = swizzled ? CU_TENSOR_MAP_INTERLEAVE_32B : CU_TENSOR_MAP_INTERLEAVE_NONE;
@@ -272,11 +266,10 @@ static void encode_im2col(const char *cls, const struct im2col *i) {
         encode_im2col(cls, &i);                                                                    \
     } while (0)
 
-static void im2col(void) {
+SCENARIO(im2col, "tensor-map/im2col", par_context) {
     static const int corners[] = {-32769, -32768, -129, -128, -17, -16, -9,    -8,   0,
                                   7,      8,      15,   16,   127, 128, 32767, 32768};
     static const cuuint32_t counts[] = {0, 1, 2, 4, 15, 16, 255, 256, 257, 1024, 1025};
-    par_context();
     for (unsigned r = 0; r <= 6; r++)
         VARY_IMAGE("rank", "%u", r, i.t.rank = r);
     for (unsigned r = 3; r <= 5; r++)
@@ -315,8 +308,7 @@ static void encode_wide(const char *cls, const struct im2col *i) {
         see_map(&map);
 }
 
-static void im2col_wide(void) {
-    par_context();
+SCENARIO(im2col_wide, "tensor-map/im2col-wide", par_context) {
     for (unsigned rank = 2; rank <= 6; rank++)
         for (int mode = -1; mode <= 2; mode++)
             for (int swizzle = 0; swizzle <= 6; swizzle++) {
@@ -331,28 +323,13 @@ static void im2col_wide(void) {
 }
 
 /* Unlike most that only compute, these want a current context. */
-static void without_context(void) {
+SCENARIO(without_context, "tensor-map/without-context", par_init) {
     CUtensorMap map;
     struct tiled t = plain();
     struct im2col i = image();
-    par_init();
     encode("no-context", &t);
     encode_im2col("no-context", &i);
     encode_wide("no-context", &i);
     memset(&map, 0, sizeof map);
     CALL(cuTensorMapReplaceAddress, "no-context", (&map, (void *)ADDRESS));
 }
-
-PAR_SCENARIOS = {
-    {"tensor-map/tiled-values", tiled_values, 0, 0},
-    {"tensor-map/tiled-modes", tiled_modes, 0, 0},
-    {"tensor-map/tiled-pairs", tiled_pairs, 0, 0},
-    {"tensor-map/tiled-box-bytes", tiled_box_bytes, 0, 0},
-    {"tensor-map/tiled-ranks", tiled_ranks, 0, 0},
-    {"tensor-map/tiled-null", tiled_null, 0, 0},
-    {"tensor-map/unaligned-out", unaligned_out, 0, 0},
-    {"tensor-map/replace", replace, 0, 0},
-    {"tensor-map/im2col", im2col, 0, 0},
-    {"tensor-map/im2col-wide", im2col_wide, 0, 0},
-    {"tensor-map/without-context", without_context, 0, 0},
-};

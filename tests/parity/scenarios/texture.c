@@ -69,8 +69,7 @@ static CUDA_RESOURCE_DESC of_pitch(CUdeviceptr p) {
 }
 
 static CUDA_TEXTURE_DESC point(void) {
-    CUDA_TEXTURE_DESC t;
-    memset(&t, 0, sizeof t);
+    CUDA_TEXTURE_DESC t = {0};
     return t;
 }
 
@@ -146,9 +145,8 @@ static void make(const char *cls, const CUDA_RESOURCE_DESC *r, const CUDA_TEXTUR
     CALL(cuTexObjectDestroy, cls, (object));
 }
 
-static void resources(void) {
+SCENARIO(resources, "texture/resources", par_context) {
     CUDA_TEXTURE_DESC t = point();
-    par_context();
     CUarray array = array_of(64, 32, 0, CU_AD_FORMAT_FLOAT, 1, 0);
     NAME(array);
     CUmipmappedArray mipmap = mipmap_of(64, 32, 4, 0);
@@ -185,7 +183,7 @@ static void resources(void) {
     CALLO(cuTexObjectCreate, "null-texture", (&object, &r, NULL, NULL), OUT_C(object));
 }
 
-static void linear(void) {
+SCENARIO(linear, "texture/linear", par_context) {
     static const size_t sizes[] = {0,
                                    1,
                                    3,
@@ -200,7 +198,6 @@ static void linear(void) {
     static const size_t offsets[] = {1, 4, 16, 32, 64, 256, 512};
     CUDA_TEXTURE_DESC t = point();
     CUDA_RESOURCE_DESC r;
-    par_context();
     CUdeviceptr p = par_alloc(1 << 20);
     NAME_R(p, 1 << 20);
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -248,14 +245,13 @@ static void linear(void) {
     make("linear-normalized", &r, &t, NULL);
 }
 
-static void pitch(void) {
+SCENARIO(pitch, "texture/pitch", par_context) {
     static const size_t pitches[] = {0, 32, 128, 256, 257, 264, 272, 288, 512, 1 << 20};
     static const size_t widths[] = {0, 1, 64, 128, 129, 131072, 131073};
     static const size_t heights[] = {0, 1, 2048, 2049, 65000, 65001};
     static const size_t offsets[] = {1, 16, 32, 256, 512};
     CUDA_TEXTURE_DESC t = point();
     CUDA_RESOURCE_DESC r;
-    par_context();
     CUdeviceptr p = par_alloc(1 << 20);
     NAME_R(p, 1 << 20);
     for (unsigned i = 0; i < sizeof pitches / sizeof pitches[0]; i++) {
@@ -297,9 +293,8 @@ static void pitch(void) {
     }
 }
 
-static void formats(void) {
+SCENARIO(formats, "texture/formats", par_context) {
     static const int all[] = {1, 2, 3, 8, 9, 10, 16, 32, 0x40, 0x41, 0x42, 0x43, 0x44, 0x50};
-    par_context();
     for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
         for (int filter = 0; filter <= 1; filter++)
             for (unsigned flags = 0; flags <= 3; flags++) {
@@ -320,10 +315,9 @@ static void formats(void) {
             }
 }
 
-static void modes(void) {
+SCENARIO(modes, "texture/modes", par_context) {
     static const unsigned flags[] = {0, 1, 2, 3, 4, 8, 0x10, 0x20, 0x22, 0x40, 0x42, 0x80, ~0u};
     CUDA_TEXTURE_DESC t;
-    par_context();
     CUarray array = array_of(64, 32, 0, CU_AD_FORMAT_FLOAT, 1, 0);
     NAME(array);
     CUDA_RESOURCE_DESC r = of_array(array);
@@ -376,18 +370,13 @@ static void modes(void) {
 }
 
 static CUDA_RESOURCE_VIEW_DESC whole(CUresourceViewFormat format) {
-    CUDA_RESOURCE_VIEW_DESC v;
-    memset(&v, 0, sizeof v);
-    v.format = format;
-    v.width = 64;
-    v.height = 32;
+    CUDA_RESOURCE_VIEW_DESC v = {.format = format, .width = 64, .height = 32};
     return v;
 }
 
-static void views(void) {
+SCENARIO(views, "texture/views", par_context) {
     CUDA_TEXTURE_DESC t = point();
     CUDA_RESOURCE_VIEW_DESC v;
-    par_context();
     CUarray array = array_of(64, 32, 0, CU_AD_FORMAT_FLOAT, 1, 0);
     NAME(array);
     CUmipmappedArray mipmap = mipmap_of(64, 32, 4, 0);
@@ -444,12 +433,11 @@ static void views(void) {
     make("view-of-pitch", &r, &t, &v);
 }
 
-static void handles(void) {
+SCENARIO(handles, "texture/handles", par_context) {
     CUDA_RESOURCE_DESC resource;
     CUDA_TEXTURE_DESC texture, t = point();
     CUDA_RESOURCE_VIEW_DESC view;
     CUtexObject object, again;
-    par_context();
     CUarray array = array_of(64, 32, 0, CU_AD_FORMAT_FLOAT, 1, 0);
     NAME(array);
     CUDA_RESOURCE_DESC r = of_array(array);
@@ -470,10 +458,9 @@ static void handles(void) {
     CALL(cuTexObjectGetTextureDesc, "random", (&texture, 0xfffff));
 }
 
-static void stale(void) {
+SCENARIO(stale, "texture/stale", par_context) {
     CUDA_TEXTURE_DESC texture, t = point();
     CUtexObject object;
-    par_context();
     CUarray array = array_of(64, 32, 0, CU_AD_FORMAT_FLOAT, 1, 0);
     CUDA_RESOURCE_DESC r = of_array(array);
     SETUP(cuTexObjectCreate, (&object, &r, &t, NULL));
@@ -482,12 +469,11 @@ static void stale(void) {
     CALL(cuTexObjectDestroy, "stale", (object));
 }
 
-static void surfaces(void) {
+SCENARIO(surfaces, "texture/surfaces", par_context) {
     static const unsigned flags[] = {0, CUDA_ARRAY3D_SURFACE_LDST,
                                      CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_TEXTURE_GATHER};
     CUDA_RESOURCE_DESC read;
     CUsurfObject surface;
-    par_context();
     for (unsigned i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         CUarray array = array_of(64, 32, 0, CU_AD_FORMAT_FLOAT, 1, flags[i]);
         par_name((uint64_t)(uintptr_t)array, 0, "array");
@@ -523,12 +509,11 @@ static void surfaces(void) {
     CALL(cuSurfObjectGetResourceDesc, "zero", (&read, 0));
 }
 
-static void mixed(void) {
+SCENARIO(mixed, "texture/mixed", par_context) {
     CUDA_RESOURCE_DESC read;
     CUtexObject texture;
     CUsurfObject surface;
     CUDA_TEXTURE_DESC t = point();
-    par_context();
     CUarray array = array_of(64, 32, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_SURFACE_LDST);
     NAME(array);
     CUDA_RESOURCE_DESC r = of_array(array);
@@ -540,13 +525,11 @@ static void mixed(void) {
     CALL(cuTexObjectDestroy, "of-surface", (surface));
 }
 
-static void without_context(void) {
+SCENARIO(without_context, "texture/without-context", par_init) {
     CUDA_TEXTURE_DESC t = point();
     CUtexObject object;
     CUsurfObject surface;
-    CUDA_RESOURCE_DESC r;
-    par_init();
-    r = of_linear(0x1000, 1024);
+    CUDA_RESOURCE_DESC r = of_linear(0x1000, 1024);
     CALLO(cuTexObjectCreate, "no-context", (&object, &r, &t, NULL), OUT_C(object));
     CALLO(cuSurfObjectCreate, "no-context", (&surface, &r), OUT_C(surface));
     CALL(cuTexObjectDestroy, "no-context", (1));
@@ -554,11 +537,10 @@ static void without_context(void) {
     CALL(cuSurfObjectDestroy, "no-context", (1));
 }
 
-static void memory_freed(void) {
+SCENARIO(memory_freed, "texture/memory-freed", par_context) {
     CUDA_TEXTURE_DESC t = point();
     CUDA_RESOURCE_DESC read;
     CUtexObject object;
-    par_context();
     CUdeviceptr p = par_alloc(65536);
     NAME_R(p, 65536);
     CUDA_RESOURCE_DESC r = of_linear(p, 65536);
@@ -568,13 +550,11 @@ static void memory_freed(void) {
     CALL(cuTexObjectDestroy, "memory-freed", (object));
 }
 
-static void context_ended(void) {
+SCENARIO(context_ended, "texture/context-ended", par_context) {
     CUDA_TEXTURE_DESC t = point();
     CUDA_RESOURCE_DESC read;
     CUtexObject object;
-    CUcontext other;
-    par_context();
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    par_new_context();
     CUdeviceptr p = par_alloc(65536);
     CUDA_RESOURCE_DESC r = of_linear(p, 65536);
     SETUP(cuTexObjectCreate, (&object, &r, &t, NULL));
@@ -582,19 +562,3 @@ static void context_ended(void) {
     CALL(cuTexObjectGetResourceDesc, "other-context", (&read, object));
     CALL(cuTexObjectDestroy, "other-context", (object));
 }
-
-PAR_SCENARIOS = {
-    {"texture/resources", resources, 0, 0},
-    {"texture/linear", linear, 0, 0},
-    {"texture/pitch", pitch, 0, 0},
-    {"texture/formats", formats, 0, 0},
-    {"texture/modes", modes, 0, 0},
-    {"texture/views", views, 0, 0},
-    {"texture/handles", handles, 0, 0},
-    {"texture/stale", stale, 0, 0},
-    {"texture/surfaces", surfaces, 0, 0},
-    {"texture/mixed", mixed, 0, 0},
-    {"texture/without-context", without_context, 0, 0},
-    {"texture/memory-freed", memory_freed, 0, 0},
-    {"texture/context-ended", context_ended, 0, 0},
-};

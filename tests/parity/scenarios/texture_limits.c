@@ -28,7 +28,7 @@ static CUDA_ARRAY_DESCRIPTOR_v1 plane(unsigned width, CUarray_format format, uns
 }
 
 /* Which pitch is too small, for which width and element? */
-static void old_planes(void) {
+SCENARIO(old_planes, "near-texture/old-planes") {
     static const unsigned widths[] = {1, 16, 32, 33, 64, 65, 128, 256};
     static const unsigned pitches[] = {0,  1,   4,   15,  16,  31,  32,  33,  63,  64,
                                        65, 127, 128, 129, 255, 256, 257, 511, 512, 1024};
@@ -76,16 +76,16 @@ static void old_places(bool format) {
     CALL(cuTexRefSetAddress2D, "old-null-description", (ref, NULL, p, 512));
 }
 
-static void old_places_format(void) {
+SCENARIO(old_places_format, "near-texture/old-places") {
     old_places(true);
 }
 
-static void old_places_no_format(void) {
+SCENARIO(old_places_no_format, "near-texture/old-places-no-format") {
     old_places(false);
 }
 
 /* A refused plane, and what was bound before. */
-static void old_refused(void) {
+SCENARIO(old_refused, "near-texture/old-refused") {
     unsigned offset;
     CUdeviceptr_v1 got;
     CUdeviceptr_v1 p = old_ground(true);
@@ -98,10 +98,9 @@ static void old_refused(void) {
 }
 
 /* The same widths and pitches in the later versions, in a context of today. */
-static void planes(void) {
+SCENARIO(planes, "near-texture/planes", par_context) {
     static const size_t widths[] = {1, 16, 33, 64};
     static const size_t pitches[] = {16, 32, 63, 64, 65, 96, 128, 131, 132, 160, 255, 256};
-    par_context();
     CUdeviceptr p = par_alloc(65536);
     SETUP(cuTexRefCreate, (&ref));
     for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++) {
@@ -117,14 +116,12 @@ static void planes(void) {
 }
 
 /* Widths and heights at their limits, in rows and memory that hold them. */
-static void object_limits(void) {
+SCENARIO(object_limits, "near-texture/object-limits", par_context) {
     static const size_t widths[] = {131071, 131072, 131073, 262144};
     static const size_t heights[] = {2048, 2049, 65000, 65001};
-    CUDA_TEXTURE_DESC texture;
     CUDA_RESOURCE_DESC r;
     CUtexObject object;
-    par_context();
-    memset(&texture, 0, sizeof texture);
+    CUDA_TEXTURE_DESC texture = {0};
     memset(&r, 0, sizeof r);
     r.resType = CU_RESOURCE_TYPE_PITCH2D;
     r.res.pitch2D.devPtr = par_alloc((size_t)64 << 20);
@@ -145,12 +142,3 @@ static void object_limits(void) {
         CALLO(cuTexObjectCreate, "height", (&object, &r, &texture, NULL), OUT_C(object));
     }
 }
-
-PAR_SCENARIOS = {
-    {"near-texture/old-planes", old_planes, 0, 0},
-    {"near-texture/old-places", old_places_format, 0, 0},
-    {"near-texture/old-places-no-format", old_places_no_format, 0, 0},
-    {"near-texture/old-refused", old_refused, 0, 0},
-    {"near-texture/planes", planes, 0, 0},
-    {"near-texture/object-limits", object_limits, 0, 0},
-};

@@ -46,9 +46,8 @@ static void read_back(const char *cls, CUtexref ref) {
     CALLO(cuTexRefGetFlags, cls, (&flags, ref), OUT_X(flags));
 }
 
-static void life(void) {
+SCENARIO(life, "texture-reference/life", par_context) {
     CUtexref ref;
-    par_context();
     CALLO(cuTexRefCreate, "ok", (&ref), OUT_H(ref));
     read_back("fresh", ref);
     CALL(cuTexRefDestroy, "ok", (ref));
@@ -56,10 +55,8 @@ static void life(void) {
     CALL(cuTexRefDestroy, "null", (NULL));
 }
 
-static void formats(void) {
-    CUtexref ref;
-    par_context();
-    ref = reference();
+SCENARIO(formats, "texture-reference/formats", par_context) {
+    CUtexref ref = reference();
     for (unsigned format = 0; format <= 0x22; format++) {
         CUarray_format got;
         int channels;
@@ -75,16 +72,14 @@ static void formats(void) {
     CALL(cuTexRefSetFormat, "null-ref", (NULL, CU_AD_FORMAT_FLOAT, 1));
 }
 
-static void settings(void) {
+SCENARIO(settings, "texture-reference/settings", par_context) {
     float border[4] = {0.25f, 0.5f, 0.75f, 1}, got[4];
-    CUtexref ref;
     CUaddress_mode address;
     CUfilter_mode filter;
     int anisotropy;
     float bias, least, most;
     unsigned flags;
-    par_context();
-    ref = reference();
+    CUtexref ref = reference();
     for (int mode = -1; mode <= 5; mode++) {
         par_note("mode=%d", mode);
         CALL(cuTexRefSetAddressMode, "mode", (ref, 0, (CUaddress_mode)mode));
@@ -133,14 +128,12 @@ static void settings(void) {
     CALL(cuTexRefGetBorderColor, "null", (NULL, ref));
 }
 
-static void address(void) {
+SCENARIO(address, "texture-reference/address", par_context) {
     static const size_t sizes[] = {0, 4, 1024, 65536, 65540, (size_t)1 << 30, (size_t)1 << 40};
     static const size_t offsets[] = {1, 4, 32, 256, 512};
-    CUtexref ref;
     size_t offset;
     CUdeviceptr got;
-    par_context();
-    ref = reference();
+    CUtexref ref = reference();
     CUdeviceptr p = par_alloc(65536);
     NAME_R(p, 65536);
     CALLO(cuTexRefSetAddress_v2, "no-format", (&offset, ref, p, 1024), OUT_U(offset));
@@ -167,13 +160,11 @@ static void address(void) {
     CALL(cuMemFree_v2, "used-by-reference", (p));
 }
 
-static void address_2d(void) {
+SCENARIO(address_2d, "texture-reference/address-2d", par_context) {
     static const size_t pitches[] = {0, 128, 256, 257, 288, 512};
-    CUtexref ref;
     CUDA_ARRAY_DESCRIPTOR d = {
         .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-    par_context();
-    ref = reference();
+    CUtexref ref = reference();
     CUdeviceptr p = par_alloc(65536);
     NAME_R(p, 65536);
     for (unsigned i = 0; i < sizeof pitches / sizeof pitches[0]; i++) {
@@ -195,15 +186,12 @@ static void address_2d(void) {
     CALL(cuTexRefSetAddress2D_v3, "too-high", (ref, &d, p, 512));
 }
 
-static void arrays(void) {
+SCENARIO(arrays, "texture-reference/arrays", par_context) {
     static const unsigned flags[] = {0, 1, 2, 3, ~0u};
-    CUtexref ref;
     CUarray got;
-    CUmipmappedArray mipmap;
     CUDA_ARRAY3D_DESCRIPTOR d = {
         .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-    par_context();
-    ref = reference();
+    CUtexref ref = reference();
     CUarray array = array_of(CU_AD_FORMAT_UNSIGNED_INT8, 4, 0);
     for (unsigned i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         par_note("flags=%u", flags[i]);
@@ -214,7 +202,7 @@ static void arrays(void) {
     CALLO(cuTexRefGetArray, "null-array", (&got, ref), OUT_H(got));
     CALL(cuTexRefSetArray, "null-ref", (NULL, array, CU_TRSA_OVERRIDE_FORMAT));
     CALL(cuTexRefGetArray, "null-out", (NULL, ref));
-    SETUP(cuMipmappedArrayCreate, (&mipmap, &d, 3));
+    CUmipmappedArray mipmap = par_mipmap(&d, 3);
     NAME(mipmap);
     for (unsigned i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         par_note("flags=%u", flags[i]);
@@ -224,11 +212,9 @@ static void arrays(void) {
     CALL(cuTexRefSetMipmappedArray, "null-mipmap", (ref, NULL, CU_TRSA_OVERRIDE_FORMAT));
 }
 
-static void array_destroyed(void) {
-    CUtexref ref;
+SCENARIO(array_destroyed, "texture-reference/array-destroyed", par_context) {
     CUarray got;
-    par_context();
-    ref = reference();
+    CUtexref ref = reference();
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 0);
     CALL(cuTexRefSetArray, "ok", (ref, array, CU_TRSA_OVERRIDE_FORMAT));
     CALL(cuArrayDestroy, "used-by-reference", (array));
@@ -236,14 +222,13 @@ static void array_destroyed(void) {
     CALL(cuTexRefDestroy, "array-destroyed", (ref));
 }
 
-static void null_references(void) {
+SCENARIO(null_references, "texture-reference/null-references", par_context) {
     CUaddress_mode mode;
     CUfilter_mode filter;
     CUarray_format format;
     int n;
     float f, g, border[4] = {0};
     unsigned flags;
-    par_context();
     CUtexref ref = reference();
     CALL(cuTexRefSetAddressMode, "null-ref", (NULL, 0, CU_TR_ADDRESS_MODE_CLAMP));
     CALL(cuTexRefSetFilterMode, "null-ref", (NULL, CU_TR_FILTER_MODE_POINT));
@@ -275,12 +260,11 @@ static const char module_text[] = ".version 7.8\n.target sm_70\n.address_size 64
                                   ".global .texref tex_a;\n.global .surfref surf_a;\n"
                                   ".visible .entry nothing() { ret; }\n";
 
-static void of_module(void) {
+SCENARIO(of_module, "texture-reference/of-module", par_context) {
     CUmodule module;
     CUtexref tex;
     CUsurfref surf;
     CUarray got;
-    par_context();
     CALLO(cuModuleLoadData, "texref", (&module, module_text), OUT_C(module));
     if (par_last() != CUDA_SUCCESS)
         return;
@@ -309,29 +293,14 @@ static void of_module(void) {
     }
     CALLO(cuModuleGetSurfRef, "missing", (&surf, module, "none"), OUT_H(surf));
     CALLO(cuModuleGetSurfRef, "texture", (&surf, module, "tex_a"), OUT_H(surf));
-    CUfunction f;
-    SETUP(cuModuleGetFunction, (&f, module, "nothing"));
+    CUfunction f = par_function(module, "nothing");
     CALL(cuParamSetTexRef, "default-unit", (f, CU_PARAM_TR_DEFAULT, tex));
     CALL(cuParamSetTexRef, "unit-0", (f, 0, tex));
     CALL(cuParamSetTexRef, "null-ref", (f, CU_PARAM_TR_DEFAULT, NULL));
     CALL(cuModuleUnload, "ok", (module));
 }
 
-static void without_context(void) {
+SCENARIO(without_context, "texture-reference/without-context", par_init) {
     CUtexref ref;
-    par_init();
     CALLO(cuTexRefCreate, "no-context", (&ref), OUT_C(ref));
 }
-
-PAR_SCENARIOS = {
-    {"texture-reference/life", life, 0, 0},
-    {"texture-reference/formats", formats, 0, 0},
-    {"texture-reference/settings", settings, 0, 0},
-    {"texture-reference/address", address, 0, 0},
-    {"texture-reference/address-2d", address_2d, 0, 0},
-    {"texture-reference/arrays", arrays, 0, 0},
-    {"texture-reference/array-destroyed", array_destroyed, 0, 0},
-    {"texture-reference/null-references", null_references, 0, 0},
-    {"texture-reference/of-module", of_module, 0, 0},
-    {"texture-reference/without-context", without_context, 0, 0},
-};

@@ -117,8 +117,7 @@ static void weigh(const char *name, CUtexObject object, unsigned count) {
     }
 }
 
-static void weights_of_two(void) {
-    start_many();
+SCENARIO(weights_of_two, "kernel-texture-steps/weights-2", start_many) {
     CUtexObject object = corners(4, 0);
     for (unsigned i = 0; i < MANY; i++) {
         at_fractions(i, i & 255, i >> 8, 0);
@@ -151,8 +150,7 @@ static void weigh_three(const char *what, unsigned shown) {
     }
 }
 
-static void weights_of_three(void) {
-    start_many();
+SCENARIO(weights_of_three, "kernel-texture-steps/weights-3", start_many) {
     for (unsigned i = 0; i < MANY; i++) {
         unsigned x = noise() & 255, y = noise() & 255;
         at_fractions(i, x, y, noise() & 255);
@@ -213,8 +211,7 @@ static void sums_of(const char *what, unsigned least, unsigned exponents, bool d
     print_checksums(what, 4096, 1);
 }
 
-static void sums_of_floats(void) {
-    start_many();
+SCENARIO(sums_of_floats, "kernel-texture-steps/sums", start_many) {
     sums_of("near", 126, 2, false);
     sums_of("far", 120, 12, false);
     sums_of("farther", 110, 32, false);
@@ -225,12 +222,11 @@ static void sums_of_floats(void) {
 }
 
 /* Texels alone and in the middle of two: zeros, denormals, infinities, NaNs and their bits. */
-static void special_floats(void) {
+SCENARIO(special_floats, "kernel-texture-steps/special", start_many) {
     static const uint32_t texels[16] = {0x80000000, 0,          0x80000000, 1,
                                         0x80000001, 0x007fffff, 0x00800000, 0x7f7fffff,
                                         0x7f7fffff, 0x7f800000, 0xff800000, 0x3f800000,
                                         0x7fa00001, 0xffc12345, 0x40000000, 0x3f800001};
-    start_many();
     for (unsigned i = 0; i < 32; i++) {
         given[i].f[0] = 0.5f + (float)i / 2;
         given[i].f[1] = 0.5f;
@@ -268,9 +264,8 @@ static void fill_texels(CUarray_format format, unsigned char *bytes, size_t size
     }
 }
 
-static void between_texels(void) {
+SCENARIO(between_texels, "kernel-texture-steps/between", start_many) {
     unsigned char bytes[16 * 4 * 16];
-    start_many();
     for (size_t k = 0; k < sizeof(formats) / sizeof(formats[0]); k++) {
         if (formats[k].format == CU_AD_FORMAT_UNSIGNED_INT32 ||
             formats[k].format == CU_AD_FORMAT_SIGNED_INT32) {
@@ -292,7 +287,7 @@ static void between_texels(void) {
     }
 }
 
-static void between_compressed(void) {
+SCENARIO(between_compressed, "kernel-texture-steps/compressed", start_many) {
     static const struct {
         const char *name;
         CUresourceViewFormat format;
@@ -303,7 +298,6 @@ static void between_compressed(void) {
                 {"bc4s", CU_RES_VIEW_FORMAT_SIGNED_BC4, 2},
                 {"bc5", CU_RES_VIEW_FORMAT_UNSIGNED_BC5, 4}};
     unsigned char bytes[256];
-    start_many();
     for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
         size_t row = (size_t)rows[k].channels * 4 * 4;
         fill_texels(CU_AD_FORMAT_UNSIGNED_INT8, bytes, sizeof(bytes));
@@ -330,7 +324,7 @@ static void between_compressed(void) {
 }
 
 /* All values of 8 and 16 bits, each alone. */
-static void every_value(void) {
+SCENARIO(every_value, "kernel-texture-steps/values", start_many) {
     static const struct {
         const char *name;
         CUarray_format format;
@@ -341,7 +335,6 @@ static void every_value(void) {
                 {"half", CU_AD_FORMAT_HALF, 16}};
     static uint16_t values[MANY];
     static unsigned char small[256];
-    start_many();
     for (unsigned i = 0; i < MANY; i++) {
         values[i] = (uint16_t)i;
         small[i & 255] = (unsigned char)i;
@@ -370,7 +363,7 @@ static void every_value(void) {
 }
 
 /* What a border of any numbers is in each format, at the left of its texels. */
-static void borders(void) {
+SCENARIO(borders, "kernel-texture-steps/borders", start_many) {
     static const float colours[8][4] = {{0.3f, 0.7f, 0.9f, 0.1f},
                                         {-0.3f, -1, -2, -0.001f},
                                         {0.5f, 0.25f, 0.75f, 1},
@@ -380,7 +373,6 @@ static void borders(void) {
                                         {1.0f / 3, 0.999f, 0.99999f, 0.6f},
                                         {0.001961f, 0.00392f, 0.0058f, 0.002f}};
     unsigned char bytes[64] = {0};
-    start_many();
     for (size_t k = 0; k < sizeof(formats) / sizeof(formats[0]); k++) {
         CUarray array = array_of(formats[k].format, formats[k].channels, 4, 0, 0, 0, bytes,
                                  4 * (size_t)formats[k].bytes, 1);
@@ -417,9 +409,8 @@ static void borders(void) {
 }
 
 /* Each value of sRGB with its neighbour, in the middle and elsewhere, and four of any. */
-static void srgb_between(void) {
+SCENARIO(srgb_between, "kernel-texture-steps/srgb", start_many) {
     static unsigned char row[256][4], plane[64][64][4];
-    start_many();
     for (int i = 0; i < 256; i++) {
         memset(row[i], i, 4);
     }
@@ -445,10 +436,9 @@ static void srgb_between(void) {
 
 /* ---- coordinates ----------------------------------------------------------------------------- */
 
-static void wide_coordinates(void) {
+SCENARIO(wide_coordinates, "kernel-texture-steps/coordinates", start_many) {
     static const unsigned widths[] = {3001, 16384, 31999, 7};
     static float texels[32768];
-    start_many();
     for (int i = 0; i < 32768; i++) {
         texels[i] = (float)(i * 256);
     }
@@ -539,8 +529,7 @@ static float grown(float by, unsigned times) {
     return value;
 }
 
-static void gradients(void) {
-    start_many();
+SCENARIO(gradients, "kernel-texture-steps/gradients", start_many) {
     CUmipmappedArray mipmap = pyramid(256, 9, false);
     CUtexObject object = of_levels(mipmap, 1, 0);
     for (unsigned i = 0; i < 64; i++) {
@@ -569,9 +558,8 @@ static void gradients(void) {
     }
 }
 
-static void footprints(void) {
+SCENARIO(footprints, "kernel-texture-steps/footprints", start_many) {
     static const unsigned most[] = {2, 4, 16};
-    start_many();
     CUmipmappedArray flat = pyramid(256, 9, false), column = pyramid(256, 9, true);
     for (int k = 0; k < 3; k++) {
         char text[32];
@@ -600,9 +588,8 @@ static void footprints(void) {
 /* ---- cubes ----------------------------------------------------------------------------------- */
 
 /* Channels: the face, and 256 times column and row. */
-static void directions(void) {
+SCENARIO(directions, "kernel-texture-steps/directions", start_many) {
     static float texels[6][64][64][4];
-    start_many();
     for (int i = 0; i < 6 * 64 * 64; i++) {
         float *texel = texels[i / 4096][i / 64 % 64][i % 64];
         int face = i / 4096;
@@ -627,9 +614,8 @@ static void directions(void) {
 }
 
 /* The last bits of a coordinate, where its fraction changes, and below 0. */
-static void last_bits(void) {
+SCENARIO(last_bits, "kernel-texture-steps/last-bits", start_many) {
     static const float texels[8] = {0, 256, 768, 1792, 3840, 7936, 16128, 32512};
-    start_many();
     CUtexObject object = clamped(array_of(CU_AD_FORMAT_FLOAT, 1, 8, 0, 0, 0, texels, 32, 1),
                                  CU_TR_FILTER_MODE_LINEAR, 0);
     for (unsigned i = 0; i < 64; i++) {
@@ -643,20 +629,3 @@ static void last_bits(void) {
     run("t_1d", object, 64);
     print("below-zero", 0, 64, 1);
 }
-
-PAR_SCENARIOS = {
-    {"kernel-texture-steps/weights-2", weights_of_two, 0, 0},
-    {"kernel-texture-steps/weights-3", weights_of_three, 0, 0},
-    {"kernel-texture-steps/sums", sums_of_floats, 0, 0},
-    {"kernel-texture-steps/special", special_floats, 0, 0},
-    {"kernel-texture-steps/between", between_texels, 0, 0},
-    {"kernel-texture-steps/compressed", between_compressed, 0, 0},
-    {"kernel-texture-steps/values", every_value, 0, 0},
-    {"kernel-texture-steps/borders", borders, 0, 0},
-    {"kernel-texture-steps/srgb", srgb_between, 0, 0},
-    {"kernel-texture-steps/coordinates", wide_coordinates, 0, 0},
-    {"kernel-texture-steps/gradients", gradients, 0, 0},
-    {"kernel-texture-steps/footprints", footprints, 0, 0},
-    {"kernel-texture-steps/directions", directions, 0, 0},
-    {"kernel-texture-steps/last-bits", last_bits, 0, 0},
-};

@@ -7,27 +7,20 @@
 static int runs;
 
 static void CUDAAPI count_run(void *unused) {
-    (void)unused;
     runs++;
 }
 
 static void CUDAAPI count_callback(CUstream stream, CUresult status, void *unused) {
-    (void)stream;
-    (void)status;
-    (void)unused;
     runs++;
 }
 
-static void streams(void) {
+SCENARIO(streams, "twins/streams", par_context) {
     CUstreamAttrValue value;
     CUstreamCaptureStatus status;
     cuuint64_t id;
-    CUstream s, t;
-    CUevent e;
-    par_context();
-    s = par_stream();
-    t = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUevent e = par_event(0);
     memset(&value, 0, sizeof(value));
     CALLO(cuStreamGetAttribute_ptsz, "ok", (s, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value),
           OUT_I(value.priority));
@@ -79,12 +72,9 @@ static void streams(void) {
     par_see("runs", "%d", runs);
 }
 
-static void events(void) {
-    CUstream s;
-    CUevent e;
-    par_context();
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+SCENARIO(events, "twins/events", par_context) {
+    CUstream s = par_stream();
+    CUevent e = par_event(0);
     CALL(cuEventRecord_ptsz, "ok", (e, s));
     CALL(cuEventRecord_ptsz, "null", (NULL, s));
     CALL(cuEventRecordWithFlags_ptsz, "created-stream", (e, s, 0));
@@ -96,12 +86,10 @@ static void events(void) {
     CALL(cuStreamSynchronize, "ok", (s));
 }
 
-static void memory_operations(void) {
+SCENARIO(memory_operations, "twins/memory-operations", par_context) {
     CUstreamBatchMemOpParams ops[1];
     CUdeviceptr at;
-    CUstream s;
-    par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuMemHostGetDevicePointer_v2, (&at, par_pinned(4096), 0));
     memset(ops, 0, sizeof(ops));
     ops[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
@@ -126,9 +114,8 @@ static void memory_operations(void) {
 static void batch_of(unsigned count) {
     static CUstreamBatchMemOpParams ops[300];
     CUdeviceptr at;
-    CUstream s;
     par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuMemHostGetDevicePointer_v2, (&at, par_pinned(4096), 0));
     for (unsigned i = 0; i < count; i++) {
         ops[i].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
@@ -140,23 +127,19 @@ static void batch_of(unsigned count) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void batch_256(void) {
+SCENARIO(batch_256, "twins/batch-256") {
     batch_of(256);
 }
 
-static void batch_257(void) {
+SCENARIO(batch_257, "twins/batch-257") {
     batch_of(257);
 }
 
-static void pools(void) {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
+SCENARIO(pools, "twins/pools", par_context) {
     CUdeviceptr p;
-    par_context();
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    CUmemoryPool pool = par_pool(&props);
     CALL(cuMemAllocAsync_ptsz, "null-out", (NULL, 4096, NULL));
     CALLO(cuMemAllocAsync_ptsz, "zero-size", (&p, 0, NULL), OUT_P(p));
     CALL(cuMemAllocFromPoolAsync_ptsz, "null-out", (NULL, 4096, pool, NULL));
@@ -164,12 +147,3 @@ static void pools(void) {
     CALL(cuMemFreeAsync_ptsz, "random", (0x1000, NULL));
     CALL(cuMemFreeAsync_ptsz, "null", (0, NULL));
 }
-
-PAR_SCENARIOS = {
-    {"twins/streams", streams, 0, 0},
-    {"twins/events", events, 0, 0},
-    {"twins/memory-operations", memory_operations, 0, 0},
-    {"twins/batch-256", batch_256, 0, 0},
-    {"twins/batch-257", batch_257, 0, 0},
-    {"twins/pools", pools, 0, 0},
-};

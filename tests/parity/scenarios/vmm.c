@@ -3,11 +3,10 @@
 
 #include <string.h>
 
-static void granularity(void) {
+SCENARIO(granularity, "vmm/granularity", par_init) {
     static const int location_types[] = {1, 2, 3, 4, 0, 5};
     static const int handle_types[] = {0, 1, 8, 2, 4, 9, 16};
     size_t granularity;
-    par_init();
     for (size_t l = 0; l < sizeof(location_types) / sizeof(location_types[0]); l++) {
         for (size_t h = 0; h < sizeof(handle_types) / sizeof(handle_types[0]); h++) {
             for (int option = 0; option <= 1; option++) {
@@ -24,10 +23,9 @@ static void granularity(void) {
     }
 }
 
-static void granularity_bad(void) {
+SCENARIO(granularity_bad, "vmm/granularity-bad", par_init) {
     size_t granularity;
     CUmemAllocationProp prop = par_device_prop();
-    par_init();
     CALL(cuMemGetAllocationGranularity, "null-out",
          (NULL, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
     CALLO(cuMemGetAllocationGranularity, "null-prop",
@@ -58,7 +56,7 @@ static void granularity_bad(void) {
     BAD_GRANULARITY("win32-set", prop.win32HandleMetaData = &prop, 0);
 }
 
-static void granularity_before_context(void) {
+SCENARIO(granularity_before_context, "vmm/granularity-before-init") {
     size_t granularity;
     CUmemAllocationProp prop = par_device_prop();
     CALLO(cuMemGetAllocationGranularity, "not-initialized",
@@ -78,7 +76,7 @@ static void reserve_one(const char *cls, size_t size, size_t alignment, CUdevice
     }
 }
 
-static void reserve_sizes(void) {
+SCENARIO(reserve_sizes, "vmm/reserve-sizes", par_init) {
     static const size_t sizes[] = {0,
                                    1,
                                    4096,
@@ -106,7 +104,6 @@ static void reserve_sizes(void) {
                                         (size_t)1 << 40,
                                         (size_t)1 << 50,
                                         (size_t)1 << 63};
-    par_init();
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         reserve_one("size", sizes[i], 0, 0, 0);
     }
@@ -119,9 +116,8 @@ static void reserve_sizes(void) {
     reserve_one("flags", PAR_2M, 0, 0, ~0ull);
 }
 
-static void reserve_hints(void) {
+SCENARIO(reserve_hints, "vmm/reserve-hints", par_init) {
     CUdeviceptr a, b;
-    par_init();
     CALL(cuMemAddressReserve, "null-out", (NULL, PAR_2M, 0, 0, 0));
     CALLO(cuMemAddressReserve, "ok", (&a, 8 * PAR_2M, 0, 0, 0), OUT_R(a, 8 * PAR_2M));
     CALLO(cuMemAddressReserve, "hint-taken", (&b, PAR_2M, 0, a, 0), OUT_P(b));
@@ -140,9 +136,8 @@ static void reserve_hints(void) {
 }
 
 /* Growing in place: is the address behind a reservation given when it is asked for? */
-static void reserve_behind(void) {
+SCENARIO(reserve_behind, "vmm/reserve-behind", par_init) {
     CUdeviceptr a, b;
-    par_init();
     SETUP(cuMemAddressReserve, (&a, 8 * PAR_2M, 0, 0, 0));
     SETUP(cuMemAddressFree, (a, 8 * PAR_2M));
     NAME_R(a, 8 * PAR_2M);
@@ -152,10 +147,8 @@ static void reserve_behind(void) {
     CALL(cuMemAddressFree, "both-at-once", (a, 8 * PAR_2M));
 }
 
-static void address_free(void) {
-    CUdeviceptr a, m;
-    par_context();
-    a = par_reserve(4 * PAR_2M);
+SCENARIO(address_free, "vmm/address-free", par_context) {
+    CUdeviceptr a = par_reserve(4 * PAR_2M);
     CALL(cuMemAddressFree, "size-too-small", (a, PAR_2M));
     CALL(cuMemAddressFree, "size-too-large", (a, 8 * PAR_2M));
     CALL(cuMemAddressFree, "size-zero", (a, 0));
@@ -165,7 +158,7 @@ static void address_free(void) {
     CALL(cuMemAddressFree, "random", (0x10000000, PAR_2M));
     CALL(cuMemAddressFree, "ok", (a, 4 * PAR_2M));
     CALL(cuMemAddressFree, "twice", (a, 4 * PAR_2M));
-    m = par_mapped(PAR_2M);
+    CUdeviceptr m = par_mapped(PAR_2M);
     CALL(cuMemAddressFree, "mapped", (m, PAR_2M));
     CALL(cuMemUnmap, "after-refused-free", (m, PAR_2M));
     CALL(cuMemAddressFree, "unmapped", (m, PAR_2M));
@@ -182,7 +175,7 @@ static void create_one(const char *cls, const CUmemAllocationProp *prop, size_t 
     }
 }
 
-static void create_sizes(void) {
+SCENARIO(create_sizes, "vmm/create-sizes", par_context) {
     static const size_t sizes[] = {0,
                                    1,
                                    4096,
@@ -196,7 +189,6 @@ static void create_sizes(void) {
                                    (size_t)1 << 48,
                                    ~(size_t)0};
     CUmemAllocationProp prop = par_device_prop();
-    par_context();
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         par_note("size=%zu", sizes[i]);
         create_one("size", &prop, sizes[i], 0);
@@ -207,10 +199,9 @@ static void create_sizes(void) {
     create_one("bad-flags", &prop, PAR_2M, ~0ull);
 }
 
-static void create_props(void) {
+SCENARIO(create_props, "vmm/create-props", par_context) {
     static const int handle_types[] = {0, 1, 2, 4, 8, 3, 9, 16, -1};
     CUmemAllocationProp prop;
-    par_context();
     for (size_t h = 0; h < sizeof(handle_types) / sizeof(handle_types[0]); h++) {
         prop = par_device_prop();
         prop.requestedHandleTypes = (CUmemAllocationHandleType)handle_types[h];
@@ -241,12 +232,11 @@ static void create_props(void) {
     CREATE("win32-set", prop.win32HandleMetaData = &prop);
 }
 
-static void create_host(void) {
+SCENARIO(create_host, "vmm/create-host", par_context) {
     static const int types[] = {CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA,
                                 CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT};
     static const int handles[] = {0, 1, 8};
     static const int ids[] = {0, 1, 99, -1};
-    par_context();
     for (size_t t = 0; t < 3; t++) {
         for (size_t h = 0; h < 3; h++) {
             for (size_t i = 0; i < 4; i++) {
@@ -261,16 +251,13 @@ static void create_host(void) {
     }
 }
 
-static void create_without_context(void) {
+SCENARIO(create_without_context, "vmm/create-without-context", par_init) {
     CUmemAllocationProp prop = par_device_prop();
-    par_init();
     create_one("no-context", &prop, PAR_2M, 0);
 }
 
-static void releases(void) {
-    CUmemGenericAllocationHandle h;
-    par_context();
-    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+SCENARIO(releases, "vmm/releases", par_context) {
+    CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     CALL(cuMemRelease, "ok", (h));
     CALL(cuMemRelease, "twice", (h));
     CALL(cuMemRelease, "zero", (0));
@@ -278,14 +265,12 @@ static void releases(void) {
     CALL(cuMemRelease, "random-high", (0x7123456789abcdefull));
 }
 
-static void release_mapped(void) {
+SCENARIO(release_mapped, "vmm/release-mapped", par_context) {
     CUmemGenericAllocationHandle h, again;
     CUmemAllocationProp prop;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a, b;
-    par_context();
-    a = par_reserve(PAR_2M);
-    b = par_reserve(PAR_2M);
+    CUdeviceptr a = par_reserve(PAR_2M);
+    CUdeviceptr b = par_reserve(PAR_2M);
     h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     NAME(h);
     CALL(cuMemMap, "ok", (a, PAR_2M, 0, h, 0));
@@ -303,16 +288,14 @@ static void release_mapped(void) {
     CALL(cuMemRelease, "after-unmap", (h));
 }
 
-static void retains(void) {
+SCENARIO(retains, "vmm/retains", par_context) {
     CUmemGenericAllocationHandle h, r;
-    CUdeviceptr a, reserved, plain;
-    par_context();
-    a = par_reserve(2 * PAR_2M);
+    CUdeviceptr a = par_reserve(2 * PAR_2M);
     h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     NAME(h);
     SETUP(cuMemMap, (a, 2 * PAR_2M, 0, h, 0));
-    reserved = par_reserve(PAR_2M);
-    plain = par_alloc(PAR_2M);
+    CUdeviceptr reserved = par_reserve(PAR_2M);
+    CUdeviceptr plain = par_alloc(PAR_2M);
     CALLO(cuMemRetainAllocationHandle, "base", (&r, (void *)(uintptr_t)a), OUT_H(r));
     CALLO(cuMemRetainAllocationHandle, "interior", (&r, (void *)(uintptr_t)(a + PAR_2M + 5)),
           OUT_H(r));
@@ -338,14 +321,12 @@ static void show_properties(const char *cls, CUmemGenericAllocationHandle h) {
           OUT_C(prop.allocFlags.reserved));
 }
 
-static void properties(void) {
-    CUmemGenericAllocationHandle h;
+SCENARIO(properties, "vmm/properties", par_context) {
     CUmemAllocationProp prop = par_device_prop();
-    par_context();
     show_properties("device", par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE));
     show_properties("device-fd", par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     prop.allocFlags.gpuDirectRDMACapable = 1;
-    SETUP(cuMemCreate, (&h, PAR_2M, &prop, 0));
+    CUmemGenericAllocationHandle h = par_create_as(PAR_2M, &prop);
     show_properties("device-rdma", h);
     CALL(cuMemGetAllocationPropertiesFromHandle, "null-out", (NULL, h));
     show_properties("zero-handle", 0);
@@ -363,12 +344,9 @@ static void properties(void) {
     show_properties("host", h);
 }
 
-static void map_bad(void) {
-    CUmemGenericAllocationHandle h;
-    CUdeviceptr a;
-    par_context();
-    a = par_reserve(4 * PAR_2M);
-    h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+SCENARIO(map_bad, "vmm/map-bad", par_context) {
+    CUdeviceptr a = par_reserve(4 * PAR_2M);
+    CUmemGenericAllocationHandle h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     CALL(cuMemMap, "zero-size", (a, 0, 0, h, 0));
     CALL(cuMemMap, "size-unaligned", (a, 4096, 0, h, 0));
     CALL(cuMemMap, "size-over-handle", (a, 4 * PAR_2M, 0, h, 0));
@@ -393,26 +371,21 @@ static void map_bad(void) {
     CALL(cuMemMap, "allocation", (par_alloc(2 * PAR_2M), 2 * PAR_2M, 0, h, 0));
 }
 
-static void map_across_reservations(void) {
-    CUmemGenericAllocationHandle h;
+SCENARIO(map_across_reservations, "vmm/map-across-reservations", par_context) {
     CUdeviceptr a, b, c;
-    par_context();
     a = par_reserve(4 * PAR_2M);
     SETUP(cuMemAddressFree, (a, 4 * PAR_2M));
     SETUP(cuMemAddressReserve, (&b, 2 * PAR_2M, 0, a, 0));
     SETUP(cuMemAddressReserve, (&c, 2 * PAR_2M, 0, a + 2 * PAR_2M, 0));
     par_see("adjacent", c == b + 2 * PAR_2M ? "yes" : "no");
-    h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    CUmemGenericAllocationHandle h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     CALL(cuMemMap, "across-reservations", (b + PAR_2M, 2 * PAR_2M, 0, h, 0));
 }
 
-static void unmaps(void) {
-    CUmemGenericAllocationHandle h, k;
-    CUdeviceptr a;
-    par_context();
-    a = par_reserve(8 * PAR_2M);
-    h = par_create(4 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
-    k = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+SCENARIO(unmaps, "vmm/unmaps", par_context) {
+    CUdeviceptr a = par_reserve(8 * PAR_2M);
+    CUmemGenericAllocationHandle h = par_create(4 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    CUmemGenericAllocationHandle k = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     SETUP(cuMemMap, (a, 4 * PAR_2M, 0, h, 0));
     SETUP(cuMemMap, (a + 4 * PAR_2M, 2 * PAR_2M, 0, k, 0));
     CALL(cuMemUnmap, "first-part-of-mapping", (a, PAR_2M));
@@ -435,15 +408,12 @@ static void unmaps(void) {
 }
 
 /* When is the memory given back? */
-static void charges(void) {
-    CUmemGenericAllocationHandle h;
+SCENARIO(charges, "vmm/charges", par_context, PAR_ALONE) {
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
-    par_context();
     par_free_mark();
-    a = par_reserve((size_t)256 << 20);
+    CUdeviceptr a = par_reserve((size_t)256 << 20);
     par_free_delta("reserve");
-    h = par_create((size_t)64 << 20, CU_MEM_HANDLE_TYPE_NONE);
+    CUmemGenericAllocationHandle h = par_create((size_t)64 << 20, CU_MEM_HANDLE_TYPE_NONE);
     par_free_delta("create");
     SETUP(cuMemMap, (a, (size_t)64 << 20, 0, h, 0));
     par_free_delta("map");
@@ -456,25 +426,3 @@ static void charges(void) {
     SETUP(cuMemAddressFree, (a, (size_t)256 << 20));
     par_free_delta("address-free");
 }
-
-PAR_SCENARIOS = {
-    {"vmm/granularity", granularity, 0, 0},
-    {"vmm/granularity-bad", granularity_bad, 0, 0},
-    {"vmm/granularity-before-init", granularity_before_context, 0, 0},
-    {"vmm/reserve-sizes", reserve_sizes, 0, 0},
-    {"vmm/reserve-hints", reserve_hints, 0, 0},
-    {"vmm/reserve-behind", reserve_behind, 0, 0},
-    {"vmm/address-free", address_free, 0, 0},
-    {"vmm/create-sizes", create_sizes, 0, 0},
-    {"vmm/create-props", create_props, 0, 0},
-    {"vmm/create-host", create_host, 0, 0},
-    {"vmm/create-without-context", create_without_context, 0, 0},
-    {"vmm/releases", releases, 0, 0},
-    {"vmm/release-mapped", release_mapped, 0, 0},
-    {"vmm/retains", retains, 0, 0},
-    {"vmm/properties", properties, 0, 0},
-    {"vmm/map-bad", map_bad, 0, 0},
-    {"vmm/map-across-reservations", map_across_reservations, 0, 0},
-    {"vmm/unmaps", unmaps, 0, 0},
-    {"vmm/charges", charges, PAR_ALONE, 0},
-};

@@ -26,7 +26,7 @@ static void show_access(const char *cls, CUdeviceptr p) {
     CALLO(cuMemGetAccess, cls, (&flags, &location, p), OUT_U(flags));
 }
 
-static void set_ranges(void) {
+SCENARIO(set_ranges, "vmm-access/set-ranges") {
     three t = make_three();
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     show_access("never-set", t.a);
@@ -49,11 +49,9 @@ static void set_ranges(void) {
     CALL(cuMemSetAccess, "allocation", (par_alloc(PAR_2M), PAR_2M, &access, 1));
 }
 
-static void part_of_mapping(void) {
-    CUdeviceptr a;
+SCENARIO(part_of_mapping, "vmm-access/part-of-mapping", par_context) {
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    par_context();
-    a = par_reserve(4 * PAR_2M);
+    CUdeviceptr a = par_reserve(4 * PAR_2M);
     SETUP(cuMemMap, (a, 4 * PAR_2M, 0, par_create(4 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE), 0));
     CALL(cuMemSetAccess, "first-part-of-mapping", (a, PAR_2M, &access, 1));
     show_access("inside-part", a);
@@ -65,7 +63,7 @@ static void part_of_mapping(void) {
     show_access("whole", a + 3 * PAR_2M);
 }
 
-static void set_descs(void) {
+SCENARIO(set_descs, "vmm-access/set-descs") {
     three t = make_three();
     CUmemAccessDesc d[2];
 #define DESC(cls, loc, dev, prot)                                                                  \
@@ -97,7 +95,7 @@ static void set_descs(void) {
     CALL(cuMemSetAccess, "second-bad", (t.a, PAR_2M, d, 2));
 }
 
-static void get_bad(void) {
+SCENARIO(get_bad, "vmm-access/get-bad") {
     three t = make_three();
     unsigned long long flags;
     CUmemLocation where = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
@@ -118,7 +116,7 @@ static void get_bad(void) {
     CALLO(cuMemGetAccess, "reserved", (&flags, &where, par_reserve(PAR_2M)), OUT_U(flags));
 }
 
-static void work_without_access(void) {
+SCENARIO(work_without_access, "vmm-access/work-without") {
     three t = make_three();
     char host[64] = {0};
     CALL(cuMemsetD8_v2, "no-access", (t.a, 1, 64));
@@ -136,7 +134,7 @@ static three make_read_only(void) {
     return t;
 }
 
-static void read_only_read(void) {
+SCENARIO(read_only_read, "vmm-access/read-only-read") {
     three t = make_read_only();
     char host[64] = {0};
     CALL(cuMemcpyDtoH_v2, "read-only", (host, t.a, 64));
@@ -144,14 +142,14 @@ static void read_only_read(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void read_only_set(void) {
+SCENARIO(read_only_set, "vmm-access/read-only-set") {
     three t = make_read_only();
     CALL(cuMemsetD8_v2, "read-only", (t.a, 1, 64));
     CALL(cuCtxSynchronize, "after", ());
     CALL(cuCtxSynchronize, "again", ());
 }
 
-static void read_only_copy(void) {
+SCENARIO(read_only_copy, "vmm-access/read-only-copy") {
     three t = make_read_only();
     char host[64] = {0};
     CALL(cuMemcpyHtoD_v2, "read-only", (t.a, host, 64));
@@ -160,7 +158,7 @@ static void read_only_copy(void) {
     CALL(cuCtxSynchronize, "again", ());
 }
 
-static void across_mappings(void) {
+SCENARIO(across_mappings, "vmm-access/across-mappings") {
     three t = make_three();
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     char *host = calloc(1, PAR_2M);
@@ -175,7 +173,7 @@ static void across_mappings(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void into_hole(void) {
+SCENARIO(into_hole, "vmm-access/into-hole") {
     three t = make_three();
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     SETUP(cuMemSetAccess, (t.a, 2 * PAR_2M, &access, 1));
@@ -183,7 +181,7 @@ static void into_hole(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void into_hole_copy(void) {
+SCENARIO(into_hole_copy, "vmm-access/into-hole-copy") {
     three t = make_three();
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     char *host = calloc(2, PAR_2M);
@@ -192,15 +190,12 @@ static void into_hole_copy(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void two_addresses(void) {
-    CUmemGenericAllocationHandle h;
+SCENARIO(two_addresses, "vmm-access/two-addresses", par_context) {
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a, b;
     unsigned word = 0;
-    par_context();
-    a = par_reserve(PAR_2M);
-    b = par_reserve(PAR_2M);
-    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    CUdeviceptr a = par_reserve(PAR_2M);
+    CUdeviceptr b = par_reserve(PAR_2M);
+    CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     CALL(cuMemMap, "first", (a, PAR_2M, 0, h, 0));
     CALL(cuMemMap, "second", (b, PAR_2M, 0, h, 0));
     CALL(cuMemSetAccess, "first", (a, PAR_2M, &access, 1));
@@ -213,14 +208,11 @@ static void two_addresses(void) {
     CALL(cuMemcpyDtoH_v2, "second-after-unmap", (&word, b, 4));
 }
 
-static void access_after_remap(void) {
-    CUmemGenericAllocationHandle h;
+SCENARIO(access_after_remap, "vmm-access/after-remap", par_context) {
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
     unsigned word = 0;
-    par_context();
-    a = par_reserve(PAR_2M);
-    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    CUdeviceptr a = par_reserve(PAR_2M);
+    CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
     SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
     SETUP(cuMemsetD32_v2, (a, 0x55667788, 16));
@@ -235,18 +227,16 @@ static void access_after_remap(void) {
 }
 
 /* Host memory mapped for the GPU and the CPU. */
-static void host_numa(void) {
+SCENARIO(host_numa, "vmm-access/host-numa", par_context) {
     CUmemAllocationProp prop = par_device_prop();
     CUmemGenericAllocationHandle h;
     CUmemAccessDesc device = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     CUmemAccessDesc host = {{CU_MEM_LOCATION_TYPE_HOST, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccessDesc numa = {{CU_MEM_LOCATION_TYPE_HOST_NUMA, 0},
                             CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUdeviceptr a;
     unsigned long long flags;
-    par_context();
     prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
-    a = par_reserve(PAR_2M);
+    CUdeviceptr a = par_reserve(PAR_2M);
     CALLO(cuMemCreate, "host-numa", (&h, PAR_2M, &prop, 0), OUT_H(h));
     CALL(cuMemMap, "host-numa", (a, PAR_2M, 0, h, 0));
     CALL(cuMemSetAccess, "host-numa-device", (a, PAR_2M, &device, 1));
@@ -259,17 +249,14 @@ static void host_numa(void) {
     CALL(cuCtxSynchronize, "ok", ());
 }
 
-static void host_numa_cpu_reads(void) {
+SCENARIO(host_numa_cpu_reads, "vmm-access/host-numa-cpu-reads", par_context) {
     CUmemAllocationProp prop = par_device_prop();
-    CUmemGenericAllocationHandle h;
     CUmemAccessDesc both[2] = {
         par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE),
         {{CU_MEM_LOCATION_TYPE_HOST_NUMA, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
-    CUdeviceptr a;
-    par_context();
     prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
-    a = par_reserve(PAR_2M);
-    SETUP(cuMemCreate, (&h, PAR_2M, &prop, 0));
+    CUdeviceptr a = par_reserve(PAR_2M);
+    CUmemGenericAllocationHandle h = par_create_as(PAR_2M, &prop);
     SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
     CALL(cuMemSetAccess, "host-numa-both", (a, PAR_2M, both, 2));
     CALL(cuMemsetD8_v2, "host-numa", (a, 0x33, PAR_2M));
@@ -277,38 +264,14 @@ static void host_numa_cpu_reads(void) {
     par_see("cpu-reads", "0x%x", *(volatile unsigned char *)(uintptr_t)(a + 100));
 }
 
-static void cpu_reads_device(void) {
-    CUdeviceptr a;
-    par_context();
-    a = par_mapped(PAR_2M);
+SCENARIO(cpu_reads_device, "vmm-access/cpu-reads-device", par_context) {
+    CUdeviceptr a = par_mapped(PAR_2M);
     CALL(cuMemsetD8_v2, "ok", (a, 1, 64));
     par_see("cpu-reads", "%d", *(volatile char *)(uintptr_t)a);
 }
 
-static void cpu_reads_allocation(void) {
-    CUdeviceptr a;
-    par_context();
-    a = par_alloc(PAR_2M);
+SCENARIO(cpu_reads_allocation, "vmm-access/cpu-reads-allocation", par_context) {
+    CUdeviceptr a = par_alloc(PAR_2M);
     CALL(cuMemsetD8_v2, "ok", (a, 1, 64));
     par_see("cpu-reads", "%d", *(volatile char *)(uintptr_t)a);
 }
-
-PAR_SCENARIOS = {
-    {"vmm-access/set-ranges", set_ranges, 0, 0},
-    {"vmm-access/part-of-mapping", part_of_mapping, 0, 0},
-    {"vmm-access/set-descs", set_descs, 0, 0},
-    {"vmm-access/get-bad", get_bad, 0, 0},
-    {"vmm-access/work-without", work_without_access, 0, 0},
-    {"vmm-access/read-only-read", read_only_read, 0, 0},
-    {"vmm-access/read-only-set", read_only_set, 0, 0},
-    {"vmm-access/read-only-copy", read_only_copy, 0, 0},
-    {"vmm-access/across-mappings", across_mappings, 0, 0},
-    {"vmm-access/into-hole", into_hole, 0, 0},
-    {"vmm-access/into-hole-copy", into_hole_copy, 0, 0},
-    {"vmm-access/two-addresses", two_addresses, 0, 0},
-    {"vmm-access/after-remap", access_after_remap, 0, 0},
-    {"vmm-access/host-numa", host_numa, 0, 0},
-    {"vmm-access/host-numa-cpu-reads", host_numa_cpu_reads, 0, 0},
-    {"vmm-access/cpu-reads-device", cpu_reads_device, 0, 0},
-    {"vmm-access/cpu-reads-allocation", cpu_reads_allocation, 0, 0},
-};

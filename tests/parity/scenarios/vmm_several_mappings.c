@@ -37,12 +37,11 @@ static void rights(const char *cls, CUmemLocationType type, int id) {
 /* ---- Unmapping ------------------------------------------------------------------------------- */
 
 /* The last mapping is cut: are those before it gone? */
-static void unmap_cut(void) {
-    CUmemGenericAllocationHandle two;
+SCENARIO(unmap_cut, "near-virtual/unmap-cut") {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
     three(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    SETUP(cuMemCreate, (&two, 2 * PAR_2M, &prop, 0));
+    CUmemGenericAllocationHandle two = par_create_as(2 * PAR_2M, &prop);
     SETUP(cuMemMap, (a + 4 * PAR_2M, 2 * PAR_2M, 0, two, 0));
     CALL(cuMemUnmap, "cuts-the-last", (a, 5 * PAR_2M));
     rights("after-cut", CU_MEM_LOCATION_TYPE_DEVICE, 0);
@@ -50,7 +49,7 @@ static void unmap_cut(void) {
     CALL(cuMemUnmap, "device-and-hole", (a, 8 * PAR_2M));
 }
 
-static void unmap_host(void) {
+SCENARIO(unmap_host, "near-virtual/unmap-host") {
     three(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0);
     CALL(cuMemUnmap, "device-and-host", (a, 4 * PAR_2M));
     CALL(cuMemMap, "again", (a, PAR_2M, 0, create_at(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0), 0));
@@ -60,7 +59,7 @@ static void unmap_host(void) {
 
 /* The CPU may reach the second alone: is its right set, or put back, or is the first asked first?
  */
-static void access_mixed(void) {
+SCENARIO(access_mixed, "near-virtual/access-mixed") {
     three(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0);
     CUmemAccessDesc host = {{CU_MEM_LOCATION_TYPE_HOST, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccessDesc device = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READ);
@@ -74,13 +73,12 @@ static void access_mixed(void) {
 }
 
 /* A part of the last mapping: are the rights of the first set? */
-static void access_cut(void) {
-    CUmemGenericAllocationHandle two;
+SCENARIO(access_cut, "near-virtual/access-cut") {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
     CUmemAccessDesc device = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     three(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    SETUP(cuMemCreate, (&two, 2 * PAR_2M, &prop, 0));
+    CUmemGenericAllocationHandle two = par_create_as(2 * PAR_2M, &prop);
     SETUP(cuMemMap, (a + 4 * PAR_2M, 2 * PAR_2M, 0, two, 0));
     CALL(cuMemSetAccess, "cuts-the-last", (a + 3 * PAR_2M, 2 * PAR_2M, &device, 1));
     rights("after-cut", CU_MEM_LOCATION_TYPE_DEVICE, 0);
@@ -96,19 +94,17 @@ static void properties(const char *cls, CUmemGenericAllocationHandle h) {
           OUT_I(prop.requestedHandleTypes), OUT_I(prop.location.type), OUT_I(prop.location.id));
 }
 
-static void retain_host(void) {
+SCENARIO(retain_host, "near-virtual/retain-host", par_context) {
     CUmemGenericAllocationHandle h = 0;
-    par_context();
     a = par_reserve(PAR_2M);
     SETUP(cuMemMap, (a, PAR_2M, 0, create_at(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0), 0));
     CALL(cuMemRetainAllocationHandle, "host-numa", (&h, (void *)(uintptr_t)a));
     properties("host-numa", h);
 }
 
-static void retain_imported(void) {
+SCENARIO(retain_imported, "near-virtual/retain-imported", par_context) {
     CUmemGenericAllocationHandle made, imported, h = 0;
     int fd;
-    par_context();
     a = par_reserve(PAR_2M);
     made = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     SETUP(cuMemExportToShareableHandle, (&fd, made, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
@@ -123,23 +119,12 @@ static void retain_imported(void) {
 }
 
 /* Whose is a descriptor that is not memory, after its import was refused? */
-static void import_refused(void) {
+SCENARIO(import_refused, "near-virtual/import-refused", par_context) {
     CUmemGenericAllocationHandle h;
     int ends[2];
-    par_context();
     if (pipe(ends) != 0)
         return;
     CALLO(cuMemImportFromShareableHandle, "pipe-fd",
           (&h, (void *)(uintptr_t)ends[0], CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
     par_see("descriptor", "%s", fcntl(ends[0], F_GETFD) >= 0 ? "open" : "closed");
 }
-
-PAR_SCENARIOS = {
-    {"near-virtual/unmap-cut", unmap_cut, 0, 0},
-    {"near-virtual/unmap-host", unmap_host, 0, 0},
-    {"near-virtual/access-mixed", access_mixed, 0, 0},
-    {"near-virtual/access-cut", access_cut, 0, 0},
-    {"near-virtual/retain-host", retain_host, 0, 0},
-    {"near-virtual/retain-imported", retain_imported, 0, 0},
-    {"near-virtual/import-refused", import_refused, 0, 0},
-};

@@ -4,13 +4,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-static void export_types(void) {
-    CUmemGenericAllocationHandle plain, fd_able;
+SCENARIO(export_types, "vmm-share/export-types", par_context) {
     int fd;
     unsigned char fabric[64];
-    par_context();
-    plain = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
-    fd_able = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUmemGenericAllocationHandle plain = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    CUmemGenericAllocationHandle fd_able =
+        par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     CALLO(cuMemExportToShareableHandle, "ok",
           (&fd, fd_able, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
     CALLO(cuMemExportToShareableHandle, "again",
@@ -38,14 +37,12 @@ static void export_types(void) {
           (&fd, fd_able, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
 }
 
-static void import_here(void) {
+SCENARIO(import_here, "vmm-share/import-here", par_context) {
     CUmemGenericAllocationHandle h, imported, again;
     CUmemAllocationProp prop;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a, b;
     unsigned word = 0;
     int fd;
-    par_context();
     h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     NAME(h);
     SETUP(cuMemExportToShareableHandle, (&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
@@ -56,8 +53,8 @@ static void import_here(void) {
           (&again, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(again));
     CALLO(cuMemGetAllocationPropertiesFromHandle, "imported", (&prop, imported), OUT_I(prop.type),
           OUT_I(prop.requestedHandleTypes), OUT_I(prop.location.type), OUT_I(prop.location.id));
-    a = par_reserve(PAR_2M);
-    b = par_reserve(PAR_2M);
+    CUdeviceptr a = par_reserve(PAR_2M);
+    CUdeviceptr b = par_reserve(PAR_2M);
     SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
     CALL(cuMemMap, "imported", (b, PAR_2M, 0, imported, 0));
     SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
@@ -72,11 +69,10 @@ static void import_here(void) {
     CALL(cuMemcpyDtoH_v2, "all-released", (&word, b, 4));
 }
 
-static void import_bad(void) {
+SCENARIO(import_bad, "vmm-share/import-bad", par_context) {
     CUmemGenericAllocationHandle h;
     int null_fd = open("/dev/null", O_RDWR), ends[2];
     unsigned char fabric[64] = {0};
-    par_context();
     CALLO(cuMemImportFromShareableHandle, "bad-fd",
           (&h, (void *)(uintptr_t)9999, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
     CALLO(cuMemImportFromShareableHandle, "negative-fd",
@@ -98,15 +94,14 @@ static void import_bad(void) {
 }
 
 /* Exported, imported by another process, which reads, writes and leaves. */
-static void to_other_process(void) {
-    CUmemGenericAllocationHandle h;
+SCENARIO(to_other_process, "vmm-share/to-other-process") {
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
     unsigned word = 0;
     int fd, peer = par_spawn("vmm-import");
     par_context();
-    h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    a = par_reserve(2 * PAR_2M);
+    CUmemGenericAllocationHandle h =
+        par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUdeviceptr a = par_reserve(2 * PAR_2M);
     SETUP(cuMemMap, (a, 2 * PAR_2M, 0, h, 0));
     SETUP(cuMemSetAccess, (a, 2 * PAR_2M, &access, 1));
     SETUP(cuMemsetD32_v2, (a, 0x01020304, 16));
@@ -124,11 +119,10 @@ static void to_other_process(void) {
     par_join();
 }
 
-static void helper_import(void) {
+HELPER(helper_import, "vmm-import") {
     CUmemGenericAllocationHandle h;
     CUmemAllocationProp prop;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
     char byte;
     unsigned word = 0, mine = 0x99aabbcc;
     int fd;
@@ -142,7 +136,7 @@ static void helper_import(void) {
     close(fd);
     CALLO(cuMemGetAllocationPropertiesFromHandle, "imported", (&prop, h), OUT_I(prop.type),
           OUT_I(prop.requestedHandleTypes), OUT_I(prop.location.type), OUT_I(prop.location.id));
-    a = par_reserve(2 * PAR_2M);
+    CUdeviceptr a = par_reserve(2 * PAR_2M);
     CALL(cuMemMap, "imported-part", (a, PAR_2M, 0, h, 0));
     CALL(cuMemUnmap, "imported-part", (a, PAR_2M));
     CALL(cuMemMap, "imported", (a, 2 * PAR_2M, 0, h, 0));
@@ -163,16 +157,14 @@ static void helper_import(void) {
 
 /* to_other_process with the wait that it lacks: the importer's small copy from pageable memory
  * returns before it has reached the device. */
-static void waited(void) {
-    CUmemGenericAllocationHandle h;
+SCENARIO(waited, "vmm-share/waited") {
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
     unsigned word = 0;
     char answer;
     int fd, peer = par_spawn("vmm-waited");
     par_context();
-    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    a = par_reserve(PAR_2M);
+    CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUdeviceptr a = par_reserve(PAR_2M);
     SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
     SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
     SETUP(cuMemExportToShareableHandle, (&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
@@ -184,10 +176,9 @@ static void waited(void) {
     par_join();
 }
 
-static void helper_waited(void) {
+HELPER(helper_waited, "vmm-waited") {
     CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
     char byte;
     unsigned mine = 0x99aabbcc;
     int fd;
@@ -199,23 +190,10 @@ static void helper_waited(void) {
     SETUP(cuMemImportFromShareableHandle,
           (&h, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     close(fd);
-    a = par_reserve(PAR_2M);
+    CUdeviceptr a = par_reserve(PAR_2M);
     SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
     SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
     CALL(cuMemcpyHtoD_v2, "imported", (a, &mine, 4));
     CALL(cuCtxSynchronize, "written", ());
     par_send(par.peer_fd, "w", 1, -1);
 }
-
-PAR_HELPERS = {
-    {"vmm-import", helper_import},
-    {"vmm-waited", helper_waited},
-};
-
-PAR_SCENARIOS = {
-    {"vmm-share/export-types", export_types, 0, 0},
-    {"vmm-share/import-here", import_here, 0, 0},
-    {"vmm-share/import-bad", import_bad, 0, 0},
-    {"vmm-share/to-other-process", to_other_process, 0, 0},
-    {"vmm-share/waited", waited, 0, 0},
-};
