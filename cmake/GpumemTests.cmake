@@ -3,10 +3,10 @@
 include_guard()
 
 # Harness of every program, compiled once; inside/ is for programs that have the library in them.
-add_library(tests_harness OBJECT ${PROJECT_SOURCE_DIR}/tests/harness/test.c
-    ${PROJECT_SOURCE_DIR}/tests/harness/gate.c)
-add_library(tests_harness_inside OBJECT EXCLUDE_FROM_ALL
-    ${PROJECT_SOURCE_DIR}/tests/harness/inside/refused_memory.c)
+file(GLOB GPUMEM_HARNESS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/harness/*.c)
+file(GLOB GPUMEM_HARNESS_INSIDE CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/harness/inside/*.c)
+add_library(tests_harness OBJECT ${GPUMEM_HARNESS})
+add_library(tests_harness_inside OBJECT EXCLUDE_FROM_ALL ${GPUMEM_HARNESS_INSIDE})
 
 # Parameters of fixtures, callbacks and tests are often not used: their shape is given. What tests
 # themselves compute is little, and optimising them takes longer than running them.

@@ -14,6 +14,15 @@ struct subject {
     int begun;
 };
 
+/* Memory is made as often as calls are made to fail: little of it. */
+#define SMALL_SEGMENTS GPUMEM_OPTIONS(gpumem_caching_options, .segment_bytes = 2 * MIB)
+
+static inline gpumem_resource *make_small_cache(gpumem_resource *upstream) {
+    gpumem_resource *cache;
+    OK(gpumem_caching_resource_create(upstream, SMALL_SEGMENTS, &cache));
+    return cache;
+}
+
 /* ---- What is done ---------------------------------------------------------------------------- */
 
 static inline int allocate_it(void *user) {
@@ -102,7 +111,7 @@ static inline void end_capture(void *user) {
 static inline int make_and_end(void *user) {
     struct subject *s = user;
     gpumem_resource *before = s->cache;
-    int result = (int)gpumem_caching_resource_create(s->upstream, NULL, &s->made);
+    int result = (int)gpumem_caching_resource_create(s->upstream, SMALL_SEGMENTS, &s->made);
     if (result)
         return result;
     s->cache = s->made;

@@ -26,7 +26,7 @@ static inline void sweep(const char *over, const char *what, int (*act)(void *),
 static inline void sweep_all(const char *over, gpumem_resource *upstream) {
     static const size_t sizes[] = {4 * KIB, 5 * MIB};
     struct subject subject = {.upstream = upstream,
-                              .cache = make_cache(upstream),
+                              .cache = make_small_cache(upstream),
                               .stream = make_stream(),
                               .other = make_stream()};
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -61,7 +61,8 @@ static inline void a_cache_over_virtual_memory_is_all_or_nothing(void **state) {
 static inline void a_cache_over_pinned_memory_is_all_or_nothing(void **state) {
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1), &resource));
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1, .slab_bytes = 2 * MIB),
+        &resource));
     sweep_all("pinned memory", resource);
 }
 

@@ -1,10 +1,11 @@
 #include "sweep.h"
 
+#include "descriptors.h"
 #include "operations.h"
 #include "refused_memory.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <gpumem/cuda_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,16 +60,6 @@ struct snapshot {
     size_t descriptors, mappings;
 };
 
-static size_t count_descriptors(void) {
-    size_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    assert_non_null(folder);
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
-}
-
 static void print_descriptors(void) {
     char path[32], target[256];
     for (int fd = 0; fd < 1024; fd++) {
@@ -80,20 +71,23 @@ static void print_descriptors(void) {
 }
 
 static size_t count_mappings(void) {
+    static char text[64 * 1024];
     size_t count = 0;
-    int c;
-    FILE *file = fopen("/proc/self/maps", "re");
-    assert_non_null(file);
-    while ((c = getc(file)) != EOF)
-        count += c == '\n';
-    fclose(file);
+    ssize_t got;
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    while ((got = read(fd, text, sizeof text)) > 0)
+        for (ssize_t i = 0; i < got; i++)
+            count += text[i] == '\n';
+    assert_int_equal(got, 0);
+    close(fd);
     return count;
 }
 
 static void take(struct snapshot *snapshot) {
     snapshot->state = soft->state_dump();
     assert_non_null(snapshot->state);
-    snapshot->descriptors = count_descriptors();
+    snapshot->descriptors = open_descriptors();
     snapshot->mappings = count_mappings();
 }
 

@@ -46,7 +46,7 @@ static void sweep_all(gpumem_resource *upstream) {
         .upstream = upstream, .stream = make_stream(), .other = make_stream()};
     for (size_t i = 0; i < COUNT(sizes); i++) {
         subject.bytes = sizes[i];
-        subject.cache = make_cache(upstream);
+        subject.cache = make_small_cache(upstream);
         sweep_one("allocate", allocate_it, free_it, &subject);
         sweep_one("free", free_after_another_stream, settle, &subject);
         sweep_one("trim", trim_it, settle, &subject);
@@ -68,6 +68,7 @@ TEST(a_cache_over_a_pool_survives_failed_host_allocations) {
 TEST(a_cache_over_pinned_memory_survives_failed_host_allocations) {
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1), &resource));
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1, .slab_bytes = 2 * MIB),
+        &resource));
     sweep_all(resource);
 }

@@ -146,7 +146,8 @@ static gpumem_resource *pool_resource(void) {
 static gpumem_resource *pinned_resource(void) {
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1), &resource));
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1, .slab_bytes = 2 * MIB),
+        &resource));
     return resource;
 }
 

@@ -6,24 +6,13 @@
 #ifndef TESTS_OTHER_PROCESS_H
 #define TESTS_OTHER_PROCESS_H
 
+#include "descriptors.h"
 #include "library_test.h"
 
-#include <dirent.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* Of this process. */
-static inline size_t open_descriptors(void) {
-    size_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    assert_non_null(folder);
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
-}
 
 /* CHILD(other) of the file receives `what` and the number of its descriptor. `type` is the
  * socket's. */

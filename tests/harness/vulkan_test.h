@@ -3,10 +3,10 @@
 #ifndef TESTS_VULKAN_TEST_H
 #define TESTS_VULKAN_TEST_H
 
+#include "descriptors.h"
 #include "library_test.h"
 #include "vulkan_icd.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -66,16 +66,6 @@ static inline void assert_nothing_left(void) {
     assert_int_equal(live.memories, 0);
     assert_int_equal(live.devices, 0);
     assert_int_equal(live.instances, 0);
-}
-
-static inline size_t open_descriptors(void) {
-    size_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    assert_non_null(folder);
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
 }
 
 #endif

@@ -85,6 +85,7 @@ RULES = {
     "tests/programs": None,
     "tests/cli": None,
     "tests/clients": None,
+    "tests/coverage": None,
     "tests/parity": None,
     "tests/abi": None,
     "tests/runner": None,

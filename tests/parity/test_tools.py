@@ -339,6 +339,12 @@ class Compare(Tools):
 class Real(unittest.TestCase):
     """The files of this folder."""
 
+    def test_a_copy_that_kills_the_process_may_do_so_between_two_calls(self):
+        reasons = compare.Reasons(os.path.join(HERE, "reasons.txt"))
+        died = {name: lines.parse_line(f"{name} -> SIGNAL 11", None) for name in ("copy-batch/random-source", "copy/a")}
+        self.assertIsNotNone(reasons.of(died["copy-batch/random-source"]))
+        self.assertIsNone(reasons.of(died["copy/a"]))
+
     def test_every_reason_is_a_pattern_and_an_explanation(self):
         path = os.path.join(HERE, "reasons.txt")
         with open(path, encoding="utf-8") as file:

@@ -58,6 +58,13 @@ def run_all(tests, screen, jobs, load=LOAD):
     clock = Clock(load, len(os.sched_getaffinity(0)))
     running, outcomes, failed = Running(), [], 0
     screen.start()
+
+    def show():
+        text = f"{len(outcomes)} of {len(tests)} programs, {failed} failed, {screen.seconds():.0f} s"
+        if len(outcomes) < len(tests) and screen.terminal:
+            text += f"  {running.oldest()}"
+        screen.progress(text, len(outcomes) / len(tests))
+
     with concurrent.futures.ThreadPoolExecutor(max(1, jobs)) as pool:
         waiting = {pool.submit(running.run, test, clock) for test in tests}
         while waiting:
@@ -66,10 +73,8 @@ def run_all(tests, screen, jobs, load=LOAD):
                 outcomes.append(future.result())
                 failed += bool(outcomes[-1].failures)
                 screen.report(outcomes[-1])
-            text = f"{len(outcomes)} of {len(tests)} programs, {failed} failed, {screen.seconds():.0f} s"
-            if waiting and screen.terminal:
-                text += f"  {running.oldest()}"
-            screen.progress(text, len(outcomes) / len(tests))
+                show()
+            show()
     screen.clear()
     return outcomes
 

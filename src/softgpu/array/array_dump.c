@@ -8,20 +8,13 @@ struct lines {
     unsigned number;
 };
 
-static size_t mapped_pieces(const struct sg_tiles *tiles) {
-    size_t mapped = 0;
-    for (size_t i = 0; i < tiles->count; i++)
-        mapped += tiles->pieces[i].phys != NULL;
-    return mapped;
-}
-
 static void line_of(struct lines *lines, const char *what, const CUDA_ARRAY3D_DESCRIPTOR *d,
                     int device, unsigned levels, const struct sg_tiles *tiles) {
     sg_text_line(lines->text,
                  "%s %u: device %d, %zu x %zu x %zu, format 0x%x, %u channels, flags 0x%x, "
                  "%u levels, %zu of %zu pieces mapped",
                  what, ++lines->number, device, d->Width, d->Height, d->Depth, (unsigned)d->Format,
-                 d->NumChannels, d->Flags, levels, tiles ? mapped_pieces(tiles) : 0,
+                 d->NumChannels, d->Flags, levels, tiles ? tiles->mapped : 0,
                  tiles ? tiles->count : 0);
 }
 

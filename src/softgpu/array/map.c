@@ -201,6 +201,8 @@ static void apply(struct sg_op *op) {
         struct sg_piece *piece = &edit->tiles->pieces[edit->piece];
         struct sg_phys *before = piece->phys;
         atomic_store_explicit(&piece->bytes, edit->bytes, memory_order_release);
+        edit->tiles->mapped += edit->phys ? 1 : 0;
+        edit->tiles->mapped -= before ? 1 : 0;
         piece->phys = edit->phys;
         edit->phys = before;
     }

@@ -9,9 +9,13 @@ void sg_tiles_ref(struct sg_tiles *tiles) {
 void sg_tiles_unref(struct sg_tiles *tiles) {
     if (!tiles || --tiles->refs)
         return;
-    for (size_t i = 0; i < tiles->count; i++)
-        if (tiles->pieces[i].phys)
+    /* Only as far as something is mapped: an array of terabytes may have nothing, and gigabytes of
+     * pieces that nobody has touched. */
+    for (size_t i = 0; i < tiles->count && tiles->mapped > 0; i++)
+        if (tiles->pieces[i].phys) {
             sg_phys_unref(tiles->pieces[i].phys);
+            tiles->mapped--;
+        }
     free(tiles->pieces);
     free(tiles->views);
     free(tiles);

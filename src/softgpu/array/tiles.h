@@ -19,8 +19,8 @@ struct sg_piece {
 };
 
 struct sg_tiles {
-    unsigned refs; /* the array's, and those of pending copies and mappings */
-    size_t count;
+    unsigned refs;        /* the array's, and those of pending copies and mappings */
+    size_t count, mapped; /* pieces, and those that have memory */
     struct sg_piece *pieces;
     struct sg_tile_view *views; /* one per level */
     /* The sparse properties and, for deferred arrays, all there is. */

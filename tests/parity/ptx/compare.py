@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Compares the results of kernels on softgpu with recordings of hardware, bit for bit.
 
-    compare.py [--build FOLDER] [--recording FOLDER] [--run FOLDER] [--only TEXT] [--long] [--all]
+    compare.py [--build FOLDER] [--recording FOLDER] [--run FOLDER] [--keep FOLDER] [--only TEXT] [--every N]
+               [--programs N] [--long] [--all]
 
 Without --run the recorder is run on softgpu: forms and scenes whole, of the approximate functions one block
-in 256 and of the programs the first 400 and those of failures.txt (with --long all of both: half an hour). A recording
-is a folder of forms.txt, scenes.txt, approximate.txt and programs.txt, each perhaps .xz or .gz; what it lacks
+in --every, of the programs the first --programs and those of failures.txt (with --long all of both: half an hour).
+A recording is a folder of forms.txt, scenes.txt, approximate.txt and programs.txt, each perhaps .xz or .gz; what it lacks
 is not compared. A program whose answer differs counts as equal where plain.txt, the answers of programs that were
 compiled without optimising, has the same.
 
@@ -169,13 +170,14 @@ def run_recorder(options, folder):
         if not os.path.exists(os.path.join(options.recording, kind + ".txt.xz")) and not read_text(
                 os.path.join(options.recording, kind + ".txt")):
             continue
-        extra = ["--every", "256"] if kind == "approximate" and not options.long else []
-        extra += ["--to", "400"] if kind == "programs" and not options.long else []
+        extra = ["--every", str(options.every)] if kind == "approximate" and not options.long else []
+        extra += ["--to", str(options.programs)] if kind == "programs" and not options.long else []
         extra += ["--only", options.only] if options.only and kind in ("forms", "approximate") else []
         path = os.path.join(folder, kind + ".txt")
         runs = [extra]
         if kind == "programs" and not options.long:
-            runs += [["--from", str(seed), "--to", str(seed + 1)] for seed in once_wrong() if seed >= 400]
+            runs += [["--from", str(seed), "--to", str(seed + 1)] for seed in once_wrong()
+                     if seed >= options.programs]
         for number, arguments in enumerate(runs):
             part = path if number == 0 else path + ".part"
             done = subprocess.run([options.recorder, kind, "--jobs", jobs, *arguments, "-o", part], env=environment,
@@ -199,6 +201,9 @@ def main():
     parser.add_argument("--recording", default=os.path.join(HERE, "recordings/h200-580.159.04"))
     parser.add_argument("--reasons", default=os.path.join(HERE, "reasons.txt"))
     parser.add_argument("--run", help="a folder of what was answered, instead of running the recorder")
+    parser.add_argument("--keep", help="a folder that the recorder's answers are left in")
+    parser.add_argument("--every", type=int, default=256, help="one block of the approximate functions in so many")
+    parser.add_argument("--programs", type=int, default=400, help="so many random programs")
     parser.add_argument("--only", default="", help="lines whose name contains this")
     parser.add_argument("--show", type=int, default=4, help="inputs to show of a line that differs")
     parser.add_argument("--long", action="store_true")
@@ -209,6 +214,7 @@ def main():
     reasons = read_reasons(options.reasons)
     tally, unexplained, found, optimised = Tally(), 0, False, 0
     with tempfile.TemporaryDirectory() as folder:
+        folder = options.keep or folder
         if not options.run:
             run_recorder(options, folder)
         for kind in KINDS:

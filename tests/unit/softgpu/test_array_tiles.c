@@ -5,6 +5,7 @@
 #include "test.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define LEVELS 12
 
@@ -123,4 +124,23 @@ TEST(the_element_size_follows_format_and_channels) {
     assert_int_equal(sg_array_element(CU_AD_FORMAT_BC1_UNORM, 4), 8);
     assert_int_equal(sg_array_element(CU_AD_FORMAT_BC1_UNORM, 1), 0);
     assert_int_equal(sg_array_element((CUarray_format)0, 1), 0);
+}
+
+static long pages_touched(void) {
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_minflt;
+}
+
+TEST(pieces_of_a_huge_array_without_memory_are_not_read_when_it_goes) {
+#ifdef __SANITIZE_ADDRESS__
+    print_message("skip: AddressSanitizer marks all of what is freed\n");
+    skip();
+#endif
+    struct layout layout = lay(8192, 8192, 4096, 4, CUDA_ARRAY3D_SPARSE, 1);
+    assert_true(layout.tiles->count * sizeof(struct sg_piece) > (size_t)500 << 20);
+    long before = pages_touched();
+    sg_tiles_unref(layout.tiles);
+    /* Reading them touches 250 huge pages, or 128,000 small ones. */
+    assert_true(pages_touched() - before < 100);
 }

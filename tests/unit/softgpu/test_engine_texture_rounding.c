@@ -1,6 +1,6 @@
 /*
  * The last bits of filters, borders, coordinates and levels, against what an H200 answered
- * (tests/parity/recordings/h200-580.159.04-kernels.txt, kernel-texture-steps/...): texels and
+ * (tests/parity/recordings/h200-580.159.04-kernels.txt.xz, kernel-texture-steps/...): texels and
  * places of those scenarios where another order of steps, or rounding, gives another last bit.
  */
 #include "texture_kernel.h"
