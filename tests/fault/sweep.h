@@ -12,10 +12,11 @@
  *
  * How the fault shows (softgpu.h): the call is refused; it takes effect and then answers an error;
  * it and all later calls are refused. Then the same is done with the requests for memory that the
- * library, or the act itself, makes of the host in this thread. After each run these must equal what they were before the
- * act: softgpu's canonical state, the open descriptors, and the memory mappings of the process. Of
- * mappings MAP_TOLERANCE more are allowed in a whole sweep: malloc's arenas, stacks of softgpu's
- * threads and its own views grow and stay; and what is lost keeps its memory mapped.
+ * library, or the act itself, makes of the host in this thread. After each run these must equal
+ * what they were before the act: softgpu's canonical state, the open descriptors, and the memory
+ * mappings of the process. Of mappings MAP_TOLERANCE more are allowed in a whole sweep: malloc's
+ * arenas, stacks of softgpu's threads and its own views grow and stay; and what is lost keeps its
+ * memory mapped.
  */
 #ifndef FAULT_SWEEP_H
 #define FAULT_SWEEP_H
