@@ -11,6 +11,8 @@ import tempfile
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+from tap_report import Report  # noqa: E402  pylint: disable=wrong-import-position
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
 INCLUDE = SOURCE / "include/gpumem"
 PROGRAMS = Path(__file__).with_name("cpp")
@@ -65,19 +67,8 @@ REFUSED = [
      "gpumem::buffer_options o{.capacity = 2, .alignment = 1};"),
 ]
 
-results = []
-
-
-def report(good, title, output=""):
-    results.append(good)
-    print(f"{'' if good else 'not '}ok {len(results)} - {title}")
-    for line in [] if good else output.splitlines()[:25]:
-        print(f"# {line}")
-
-
-def skip(title, reason):
-    results.append(True)
-    print(f"ok {len(results)} - {title} # SKIP {reason}")
+REPORT = Report()
+report, skip = REPORT.expect, REPORT.skip
 
 
 def without_comments(text):
@@ -256,8 +247,7 @@ def main():
         costs_are_those_of_c(compiler)
         good, said = compile_text(compiler, "c++17", BEGIN)
         report(not good and "needs C++20" in said, f"C++17 is refused with a clear error, {compiler}", said)
-    print(f"1..{len(results)}")
-    return 0 if all(results) else 1
+    return REPORT.end()
 
 
 if __name__ == "__main__":

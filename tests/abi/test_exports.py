@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+from tap_report import run_all  # noqa: E402  pylint: disable=wrong-import-position
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
 INCLUDE = SOURCE / "include/gpumem"
 LIB = BUILD / "lib"
@@ -139,18 +141,7 @@ CHECKS = [
 
 
 def main():
-    print(f"1..{len(CHECKS)}")
-    failed = False
-    for number, (title, check) in enumerate(CHECKS, 1):
-        try:
-            problems = check()
-        except (OSError, subprocess.CalledProcessError) as error:
-            problems = [f"{error}", getattr(error, "stderr", "") or ""]
-        failed = failed or bool(problems)
-        print(f"{'not ' if problems else ''}ok {number} - {title}")
-        for problem in problems[:30]:
-            print(f"# {problem}")
-    return 1 if failed else 0
+    return run_all(CHECKS)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,10 @@ import re
 import sys
 from pathlib import Path
 
-INCLUDE = Path(__file__).resolve().parents[2] / "include/gpumem"
+SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+from tap_report import run_all  # noqa: E402  pylint: disable=wrong-import-position
+INCLUDE = SOURCE / "include/gpumem"
 
 # What is declared, where, and what the call behind it would have in its name.
 WITHOUT_A_CALL = [
@@ -44,11 +47,7 @@ def main():
             elif not behind and not says:
                 problems.append(f"{header}: {declared} does not say that no call is behind it yet: "
                                 f"'{comment}'")
-    print("1..1")
-    for problem in problems:
-        print(f"# {problem}")
-    print(f"{'not ' if problems else ''}ok 1 - what no call stands behind says so")
-    return 1 if problems else 0
+    return run_all([("what no call stands behind says so", problems)])
 
 
 if __name__ == "__main__":

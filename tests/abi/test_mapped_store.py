@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+from tap_report import Report  # noqa: E402  pylint: disable=wrong-import-position
 PROGRAM = """#include <gpumem/mapped_store.h>
 %s
 void store_any(void *to, const void *from, size_t bytes) { gpumem_store(to, from, bytes); }
@@ -24,17 +26,8 @@ SIZES = [*range(1, 65), 65, 4096]
 MOVES = re.compile(r"^(v?mov\w*|ret[ql]?|endbr64|vzeroupper|nop\w*)\b")
 FENCE = re.compile(r"^(sfence|ret[ql]?|endbr64|nop\w*)\b")
 
-number = 0
-failed = False
-
-
-def report(good, title, lines=()):
-    global number, failed
-    number += 1
-    failed = failed or not good
-    print(f"{'' if good else 'not '}ok {number} - {title}")
-    for line in [] if good else lines:
-        print(f"# {line}")
+REPORT = Report()
+report = REPORT.expect
 
 
 def functions(compiler, *flags):
@@ -91,8 +84,7 @@ def main():
     for compiler in compilers:
         judge(compiler, [])
         judge(compiler, ["-march=haswell"])
-    print(f"1..{number}")
-    return 1 if failed else 0
+    return REPORT.end()
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+from tap_report import run_all  # noqa: E402  pylint: disable=wrong-import-position
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
 MEMORY_SOURCES = SOURCE / "src/memory"
 OBJECTS = BUILD / "src/CMakeFiles/gpumem_core_objs.dir/memory"
@@ -51,12 +53,7 @@ def main():
                ("no object uses symbols of a folder above it", found),
                ("planted: a use that is not allowed is found", [] if planted else ["nothing"]),
                ("the table has no upward dependencies", back)]
-    print(f"1..{len(results)}")
-    for number, (title, problems) in enumerate(results, 1):
-        print(f"{'not ' if problems else ''}ok {number} - {title}")
-        for problem in problems[:20]:
-            print(f"# {problem}")
-    return 1 if any(problems for _, problems in results) else 0
+    return run_all(results)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ import headers
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+from tap_report import Report  # noqa: E402  pylint: disable=wrong-import-position
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
-SHOWN = 40
 
 NVIDIA_INCLUDES = ["cuda.h", "cudaTypedefs.h", "cudaGL.h", "cudaGLTypedefs.h", "cudaEGL.h",
                    "cudaEGLTypedefs.h", "vdpau/vdpau.h", "cudaVDPAU.h", "cudaVDPAUTypedefs.h", "cudaProfiler.h",
@@ -228,27 +229,19 @@ def check_planted(release, nvidia):
 def main():
     with tempfile.TemporaryDirectory() as temporary:
         ours, symbols = our_facts(Path(temporary))
-    number, failed = 0, 0
+    report = Report()
     for release in headers.RELEASES:
         root, why_not = headers.find(release, BUILD)
         if root is None:
-            number += 1
-            print(f"ok {number} - {release} # SKIP no headers of CUDA {release} here: {why_not}")
+            report.skip(release, f"no headers of CUDA {release} here: {why_not}")
             continue
         with tempfile.TemporaryDirectory() as temporary:
             nvidia = nvidia_facts(root, Path(temporary))
         results = check_release(release, ours, symbols, nvidia)
         results += check_planted(release, nvidia)
         for name, bad in results:
-            number += 1
-            failed += bool(bad)
-            print(f"{'not ' if bad else ''}ok {number} - {name}")
-            for line in bad[:SHOWN]:
-                print(f"#   {line}")
-            if len(bad) > SHOWN:
-                print(f"#   and {len(bad) - SHOWN} more")
-    print(f"1..{number}")
-    return 1 if failed else 0
+            report.result(name, bad)
+    return report.end()
 
 
 if __name__ == "__main__":

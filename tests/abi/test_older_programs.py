@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+from tap_report import Report  # noqa: E402  pylint: disable=wrong-import-position
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
 HERE = Path(__file__).parent
 TABLE = SOURCE / "src/base/struct_sizes.def"
@@ -25,14 +27,8 @@ COMPILERS = [("gcc", "c", "c17"), ("clang", "c", "c17"), ("g++", "c++", "c++20")
 CONFORMANCE = ["every_resource", "library_buffers", "library_mapped", "library_pools",
                "library_share", "library_snapshot", "library_streams", "library_virtual", "wrappers"]
 
-results = []
-
-
-def report(good, title, output=""):
-    results.append(good)
-    print(f"{'' if good else 'not '}ok {len(results)} - {title}")
-    for line in [] if good else output.splitlines()[:30]:
-        print(f"# {line}")
+REPORT = Report()
+report, skip = REPORT.expect, REPORT.skip
 
 
 def run(command, **more):
@@ -231,15 +227,10 @@ def older_headers_on_this_library():
         for compiler, language, standard in COMPILERS:
             title = f"a program of the first release, {compiler} {standard}"
             if not shutil.which(compiler):
-                skip(title, compiler)
+                skip(title, f"{compiler} is not installed")
                 continue
             code, said = compile_and_run(compiler, language, standard, include, folder)
             report(code == 0, title, said)
-
-
-def skip(title, compiler):
-    results.append(True)
-    print(f"ok {len(results)} - {title} # SKIP {compiler} is not installed")
 
 
 def this_programs_on_a_later_library():
@@ -258,7 +249,7 @@ def this_programs_on_a_later_library():
         for compiler, language, standard in COMPILERS:
             title = f"a program of today's headers on it, {compiler} {standard}"
             if not shutil.which(compiler):
-                skip(title, compiler)
+                skip(title, f"{compiler} is not installed")
                 continue
             code, said = compile_and_run(compiler, language, standard, SOURCE / "include", folder,
                                          folder)
@@ -278,8 +269,7 @@ def main():
     table_is_whole_and_kept()
     older_headers_on_this_library()
     this_programs_on_a_later_library()
-    print(f"1..{len(results)}")
-    return 0 if all(results) else 1
+    return REPORT.end()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ import tempfile
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+from tap_report import Report  # noqa: E402  pylint: disable=wrong-import-position
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
 PROGRAM = Path(__file__).with_name("option_macros.c")
 COMPILERS = [("gcc", "c", "c11"), ("gcc", "c", "c17"), ("clang", "c", "c17"),
@@ -37,19 +39,8 @@ const gpumem_buffer_options *kept(void) {
 }
 """
 
-results = []
-
-
-def report(good, title, output=""):
-    results.append(good)
-    print(f"{'' if good else 'not '}ok {len(results)} - {title}")
-    for line in [] if good else output.splitlines()[:30]:
-        print(f"# {line}")
-
-
-def skip(title, reason):
-    results.append(True)
-    print(f"ok {len(results)} - {title} # SKIP {reason}")
+REPORT = Report()
+report, skip = REPORT.expect, REPORT.skip
 
 
 def compile_command(compiler, language, standard):
@@ -106,8 +97,7 @@ def main():
         good, said = compiles("clang++", DANGLING)
         report(not good and "dangling" in said.lower(),
                "clang++ warns of a struct that is kept past its expression", said)
-    print(f"1..{len(results)}")
-    return 0 if all(results) else 1
+    return REPORT.end()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from pathlib import Path
 import headers
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+from tap_report import Report  # noqa: E402  pylint: disable=wrong-import-position
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
 COMPILERS = [("gcc", "c", "c17"), ("clang", "c", "c17"), ("g++", "c++", "c++17"),
              ("clang++", "c++", "c++17")]
@@ -29,23 +31,8 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
 # These declare CUDA's own types and say so: with cuda.h they must refuse, with a message.
 WITHOUT_CUDA = {"driver.h", "cuda_api.h"}
 
-number = 0
-failed = False
-
-
-def report(good, title, output=""):
-    global number, failed
-    number += 1
-    failed = failed or not good
-    print(f"{'' if good else 'not '}ok {number} - {title}")
-    for line in [] if good else output.splitlines()[:20]:
-        print(f"# {line}")
-
-
-def skip(title, reason):
-    global number
-    number += 1
-    print(f"ok {number} - {title} # SKIP {reason}")
+REPORT = Report()
+report, skip = REPORT.expect, REPORT.skip
 
 
 def compiles(compiler, language, standard, text, *flags):
@@ -134,8 +121,7 @@ def main():
     report(names == WITHOUT_CUDA, "only driver.h and cuda_api.h declare CUDA's types",
            f"those that do: {sorted(names)}")
     cpp_headers(cuda, why_not)
-    print(f"1..{number}")
-    return 1 if failed else 0
+    return REPORT.end()
 
 
 def _titled(result, title):

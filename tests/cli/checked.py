@@ -1,10 +1,16 @@
 """Programs over the driver API, written by a test, under `gpumem run --check`."""
-import os
+import atexit
+import functools
+import json
 import re
+import select
 import subprocess
 import sys
+from pathlib import Path
 
 import harness
+
+LIMIT = 50  # seconds
 
 # Before a test's own lines.
 BEGIN = """
@@ -54,20 +60,72 @@ HEAD = """.version 8.0
 """
 
 
-def run(folder, checks, ptx, body, *options, **variables):
-    """(status, standard output, standard error) of a program whose lines are `body`."""
+def environment(**variables):
+    return harness.bare_environment() | {"SOFTGPU_MEMORY": "256M"} | variables
+
+
+def command(checks, options, *words):
+    return [harness.COMMAND, "run", "--softgpu", "--check", checks, *options, sys.executable, *map(str, words)]
+
+
+@functools.lru_cache(None)
+def server(checks):
+    """One run of gpumem for all programs with these checks: see forked_programs.py."""
+    started = subprocess.Popen(command(checks, (), Path(__file__).with_name("forked_programs.py")), env=environment(),
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def stop():
+        started.stdin.close()
+        started.wait()
+
+    atexit.register(stop)
+    return started
+
+
+def without_seed(text):
+    """Which seed was drawn is no report."""
+    return "".join(line for line in text.splitlines(True) if "random schedule" not in line)
+
+
+def run_in_server(folder, checks, program, text, variables):
+    output, error = folder / "output", folder / "error"
+    output.write_text("")
+    error.write_text("")
+    started = server(checks)
+    started.stdin.write(json.dumps({"arguments": [str(program), str(text)], "environment": variables,
+                                    "output": str(output), "error": str(error)}) + "\n")
+    started.stdin.flush()
+    if not select.select([started.stdout], [], [], LIMIT)[0]:
+        started.kill()
+        raise harness.Failure(f"after {LIMIT} seconds it still runs\n{output.read_text()}{error.read_text()}")
+    return int(started.stdout.readline()), output.read_text(), without_seed(error.read_text())
+
+
+def run(folder, checks, ptx, body, *options, alone=False, **variables):
+    """(status, standard output, standard error) of a program whose lines are `body`; under a run of gpumem of its own
+    with options, or `alone`."""
     program, text = folder / "program.py", folder / "text.ptx"
     program.write_text(BEGIN + body + "\nend()\n")
     text.write_text(HEAD + ptx)
-    environment = {name: value for name, value in os.environ.items()
-                   if name != "GPUMEM_DRIVER" and not name.startswith("SOFTGPU_")}
-    environment.update(SOFTGPU_MEMORY="256M", **variables)
-    process = subprocess.run([harness.COMMAND, "run", "--softgpu", "--check", checks, *options, sys.executable,
-                              str(program), str(text)], env=environment, timeout=50, stdin=subprocess.DEVNULL,
-                             capture_output=True, text=True, check=False)
-    # What `run` itself says of the seed is no report.
-    text = "".join(line for line in process.stderr.splitlines(True) if "--seed" not in line)
-    return process.returncode, process.stdout, text
+    if not (options or alone):
+        return run_in_server(folder, checks, program, text, variables)
+    process = subprocess.run(command(checks, options, program, text), env=environment(**variables), timeout=LIMIT,
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return process.returncode, process.stdout, without_seed(process.stderr)
+
+
+def expect_silent(got, ends=1):
+    """Nothing is said of a program that ends well, with so many processes."""
+    status, output, error = got
+    harness.expect(status == 0, f"exit status {status}\n{output}{error}")
+    expect_text(error, SILENT * ends)
+
+
+def expect_said(got, wanted, status=0):
+    """What is said, of a program that then ends as told; what it printed."""
+    harness.expect(got[0] == status, f"exit status {got[0]}\n{got[1]}{got[2]}")
+    expect_text(got[2], wanted)
+    return got[1]
 
 
 def plain(text):
@@ -81,7 +139,3 @@ SILENT = "softgpu: checked: 0 errors, 0 warnings, 0 remarks\n"
 
 def expect_text(got, wanted):
     harness.expect(plain(got) == wanted, f"standard error is\n{plain(got)}not\n{wanted}")
-
-
-def main(tests):
-    harness.main_unless_sanitized([value for name, value in sorted(tests.items()) if name.startswith("test_")])

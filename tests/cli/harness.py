@@ -2,11 +2,12 @@
 import os
 import subprocess
 import sys
-import tempfile
-import traceback
 from pathlib import Path
 
 SOURCE = Path(os.environ.get("GPUMEM_SOURCE_DIR", Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+from tap_report import Skip, in_folder, run_all  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
+
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
 COMMAND = str(BUILD / "bin" / "gpumem")
 SANITIZE = os.environ.get("GPUMEM_SANITIZE", "off")
@@ -29,12 +30,8 @@ def run(*arguments, timeout=50, **more):
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 
-class Failure(Exception):
+class Failure(AssertionError):
     pass
-
-
-class Skip(Exception):
-    """Its text is the reason."""
 
 
 def expect(condition, text):
@@ -53,31 +50,25 @@ def expect_nothing_left(process):
            f"left behind:\n{process.stderr}")
 
 
-def report_failure(number, name, text):
-    for line in text.splitlines():
-        print(f"# {line}")
-    print(f"not ok {number} - {name}", flush=True)
+def bare_environment(*dropped, **more):
+    """For `gpumem run`: nothing chooses or sets up a driver, nor what begins with one of `dropped`."""
+    kept = {name: value for name, value in os.environ.items()
+            if name != "GPUMEM_DRIVER" and not name.startswith(("SOFTGPU_", *dropped))}
+    return dict(kept, SOFTGPU_MEMORY="64M", **more)
+
+
+def run_program(options, *words, env=None, **more):
+    """What a command does under `gpumem run --softgpu`."""
+    return subprocess.run([COMMAND, "run", "--softgpu", *options, *map(str, words)], env=env or bare_environment(),
+                          timeout=50, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **more)
 
 
 def main(tests):
-    """Each test is a function of a temporary folder; its name is the test's."""
-    print(f"1..{len(tests)}")
-    failed = 0
-    for number, test in enumerate(tests, 1):
-        name = test.__name__.removeprefix("test_")
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                test(Path(folder))
-                print(f"ok {number} - {name}", flush=True)
-            except Skip as reason:
-                print(f"ok {number} - {name} # SKIP {reason}", flush=True)
-            except (Failure, subprocess.TimeoutExpired) as failure:
-                failed += 1
-                report_failure(number, name, str(failure))
-            except Exception:  # pylint: disable=broad-except
-                failed += 1
-                report_failure(number, name, traceback.format_exc())
-    sys.exit(1 if failed else 0)
+    """Each test is a function of a temporary folder; its name is the test's. Or a module's names, of which those
+    that begin with test_ are tests."""
+    if isinstance(tests, dict):
+        tests = [value for name, value in tests.items() if name.startswith("test_")]
+    sys.exit(run_all((test.__name__.removeprefix("test_"), in_folder(test)) for test in tests))
 
 
 def main_unless_sanitized(tests):

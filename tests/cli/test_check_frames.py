@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """gpumem run --check memory,init: local memory of functions that are called, and the mended twins."""
 import checked
-from checked import SILENT, expect_text
+import harness
 from harness import expect
 
 # `kernel` calls `low`, which calls `high`; each has arrays of its own. Words of parameters choose what they do.
@@ -103,16 +103,12 @@ def run(folder, body, checks=CHECKS, **variables):
 
 
 def silent(folder, body, **variables):
-    code, out, text = run(folder, body, **variables)
-    expect(code == 0, f"exit status {code}\n{out}{text}")
-    expect_text(text, SILENT)
+    checked.expect_silent(run(folder, body, **variables))
 
 
 def test_writing_outside_a_local_variable_is_reported(folder):
     body = 'launch("bounds", {}, threads=40)\nassert sync() == 0'
-    code, out, text = run(folder, body.format(4), "memory")
-    expect(code == 0, f"exit status {code}\n{out}{text}")
-    expect_text(text, """\
+    checked.expect_said(run(folder, body.format(4), "memory"), """\
 softgpu: error 1 (memory, out-of-bounds): kernel bounds: outside of its array: write of 8 bytes at offset 120 of local \
 memory
     at /src/checked.cu:7
@@ -162,4 +158,4 @@ def test_using_released_alloca_memory_is_reported(folder):
     silent(folder, body.format(0))
 
 
-checked.main(globals())
+harness.main_unless_sanitized(globals())

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """gpumem run --check init: reads of what nothing has written, and the mended twins, of which nothing is said."""
 import checked
+import harness
 from checked import SILENT, expect_text
 from harness import expect
 
@@ -69,15 +70,11 @@ def run(folder, body, *options, **variables):
 
 
 def hazard(folder, body, wanted):
-    code, out, text = run(folder, body)
-    expect(code == 0, f"exit status {code}\n{out}{text}")
-    expect_text(text, wanted)
+    checked.expect_said(run(folder, body), wanted)
 
 
 def silent(folder, body, **variables):
-    code, out, text = run(folder, body, **variables)
-    expect(code == 0, f"exit status {code}\n{out}{text}")
-    expect_text(text, SILENT)
+    checked.expect_silent(run(folder, body, **variables))
 
 
 def global_read(thread, before):
@@ -234,4 +231,4 @@ def test_uninitialized_reads_by_asynchronous_copies_are_reported(folder):
         silent(folder, body.format(16), SOFTGPU_SCHEDULE=schedule)
 
 
-checked.main(globals())
+harness.main_unless_sanitized(globals())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """gpumem run --check memory: a program for each hazard, and its mended twin, of which nothing is said."""
 import checked
-from checked import SILENT, expect_text
+import harness
 from harness import expect
 
 PTX = """
@@ -119,18 +119,13 @@ def run(folder, body, *options, **variables):
     return checked.run(folder, "memory", PTX, body, *options, **variables)
 
 
-def hazard(folder, body, wanted, status=None):
+def hazard(folder, body, wanted):
     """What is said, of a program that then ends as told."""
-    code, out, text = run(folder, body)
-    expect_text(text, wanted)
-    expect(status is None or code == status, f"exit status {code}\n{out}")
-    return out
+    return checked.expect_said(run(folder, body), wanted)
 
 
 def silent(folder, body):
-    code, out, text = run(folder, body)
-    expect(code == 0, f"exit status {code}\n{out}{text}")
-    expect_text(text, SILENT)
+    checked.expect_silent(run(folder, body))
 
 
 PADDING = 'a = alloc(400)\nlaunch("fill", a, threads={})\nassert sync() == 0\nassert len(get(a, 400)) == 400\nfree(a)'
@@ -145,7 +140,7 @@ softgpu: error 1 (memory, out-of-bounds): kernel fill: outside of all allocation
   0 bytes behind the end of an allocation of 400 bytes at ADDRESS, the nearest one, made by cuMemAlloc_v2
 softgpu: 1 was found 3 times
 softgpu: checked: 3 errors, 0 warnings, 0 remarks
-""", 0)
+""")
     silent(folder, PADDING.format(100))
 
 
@@ -166,7 +161,7 @@ softgpu: error 1 (memory, out-of-bounds): kernel fill: outside of all allocation
     block 0,0,0 thread 128,0,0
   0 bytes behind the end of an allocation of 512 bytes at ADDRESS, the nearest one, made by cuMemAlloc_v2
 softgpu: checked: 1 errors, 0 warnings, 0 remarks
-""", 0)
+""")
     silent(folder, NEXT.format(128))
 
 
@@ -213,7 +208,7 @@ softgpu: error 1 (memory, use-after-free): kernel fill: use of freed memory: wri
   made by cuMemAlloc_v2
 softgpu: 1 was found 2 times
 softgpu: checked: 2 errors, 0 warnings, 0 remarks
-""", 0)
+""")
     silent(folder, FREED.format("b", "a"))
 
 
@@ -227,7 +222,7 @@ softgpu: error 1 (memory, use-after-free): kernel fill: use of freed memory: wri
     block 0,0,0 thread 0,0,0
   0 bytes inside of an allocation of 4194304 bytes at ADDRESS that has been freed
   made by cuMemAlloc_v2
-""", 0)
+""")
     expect(out == "700\n", out)
 
 
@@ -243,7 +238,7 @@ softgpu: error 1 (memory, double-free): ADDRESS is freed twice
   0 bytes inside of an allocation of 400 bytes at ADDRESS that has been freed
   made by cuMemAlloc_v2
 softgpu: checked: 1 errors, 0 warnings, 0 remarks
-""", 0)
+""")
     silent(folder, 'a = alloc(400)\nput(a, b"1")\nfree(a)')
 
 
@@ -264,7 +259,7 @@ softgpu: error 1 (memory, leak): 400 bytes at ADDRESS were not freed before thei
 softgpu: error 2 (memory, leak): 100 bytes at ADDRESS were not freed before their context ended
   made by cuMemAllocHost_v2
 softgpu: checked: 2 errors, 0 warnings, 0 remarks
-""", 0)
+""")
     silent(folder, body + "free(a)\nok(cuda.cuMemFreeHost(b))")
 
 
@@ -278,7 +273,7 @@ def test_unused_allocations_are_reported(folder):
 softgpu: info 1 (memory, unused-memory): an allocation of 400 bytes was never used
   made by cuMemAlloc_v2
 softgpu: checked: 0 errors, 0 warnings, 1 remarks
-""", 0)
+""")
     silent(folder, 'a = alloc(400)\nget(a, 4)\nfree(a)')
     silent(folder, 'a = alloc(400)\nok(cuda.cuMemsetD8_v2(ctypes.c_uint64(a), 0, ctypes.c_size_t(1)))\nfree(a)')
     silent(folder, 'a = alloc(400)\nlaunch("fill", a)\nassert sync() == 0\nfree(a)')
@@ -289,7 +284,7 @@ def test_refused_api_calls_are_reported(folder):
 softgpu: warning 1 (memory, api-error): cuMemcpyHtoD_v2 answered CUDA_ERROR_INVALID_VALUE
   called by cuMemcpyHtoD_v2
 softgpu: checked: 0 errors, 1 warnings, 0 remarks
-""", 0)
+""")
     silent(folder, 'a = alloc(4)\nput(a, b"ab")\nfree(a)')
 
 
@@ -301,7 +296,7 @@ softgpu: error 1 (memory, misaligned): kernel fill: misaligned address: write of
     PTX line 14: st.global.u32 [%d1], %r1;
     block 0,0,0 thread 0,0,0
   398 bytes before the end of an allocation of 400 bytes at ADDRESS, made by cuMemAlloc_v2
-""", 0)
+""")
     expect(out == "716\n", out)
     silent(folder, body.format(4) + "free(a)")
 
@@ -335,7 +330,7 @@ shared memory
     block 0,0,0 thread 0,0,0
   it means first, of 16 bytes at offset 0
 softgpu: checked: 1 errors, 0 warnings, 0 remarks
-""", 0)
+""")
     silent(folder, 'launch("arrays", 3)\nassert sync() == 0')
 
 
@@ -349,7 +344,7 @@ memory
     block 0,0,0 thread 0,0,0
   between the arrays of the kernel
 softgpu: checked: 1 errors, 0 warnings, 0 remarks
-""", 0)
+""")
     silent(folder, 'launch("gap", 0x410)\nassert sync() == 0')
 
 
@@ -360,7 +355,7 @@ of shared memory
     at /src/checked.cu:17
     PTX line 23: st.shared.u32 [%r3], %r2;
     block 0,0,0 thread 0,0,0
-""", 0)
+""")
     expect(out == "700\n", out)
 
 
@@ -373,7 +368,7 @@ memory
     block 0,0,0 thread 0,0,0
   it means one, of 16 bytes at offset 0
 softgpu: checked: 1 errors, 0 warnings, 0 remarks
-""", 0)
+""")
     silent(folder, 'launch("frame", 3)\nassert sync() == 0')
 
 
@@ -389,4 +384,4 @@ def test_an_invalid_free_of_heap_memory_is_reported(folder):
     silent(folder, 'launch("heap", 0)\nassert sync() == 0')
 
 
-checked.main(globals())
+harness.main_unless_sanitized(globals())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """gpumem run --check memory,init: memory of pools and of graphs, and the mended twins."""
 import checked
-from checked import SILENT, expect_text
+import harness
 from harness import expect
 
 PTX = """
@@ -55,9 +55,7 @@ def run(folder, body, checks="memory", **variables):
 
 
 def silent(folder, body, checks="memory,init", **variables):
-    code, out, text = run(folder, body, checks, **variables)
-    expect(code == 0, f"exit status {code}\n{out}{text}")
-    expect_text(text, SILENT)
+    checked.expect_silent(run(folder, body, checks, **variables))
 
 
 def finds(folder, body, *words, checks="memory", **variables):
@@ -228,4 +226,4 @@ def test_graph_memory_is_checked_until_it_is_freed(folder):
           "(memory, use-after-free): kernel read: use of freed memory", "allocation of 400 bytes")
 
 
-checked.main(globals())
+harness.main_unless_sanitized(globals())

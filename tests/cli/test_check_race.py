@@ -252,4 +252,4 @@ def test_a_race_report_names_both_kernels(folder):
 
 
 if __name__ == "__main__":
-    checked.main(globals())
+    harness.main_unless_sanitized(globals())

@@ -3,6 +3,7 @@
 import json
 
 import checked
+import harness
 from checked import SILENT, expect_text, plain
 from harness import expect
 
@@ -53,7 +54,7 @@ softgpu: warning {} (memory, api-error): cuMemAlloc_v2 answered CUDA_ERROR_INVAL
 
 
 def run(folder, *options, body=BODY, **variables):
-    return checked.run(folder, "memory", PTX, body, *options, **variables)
+    return checked.run(folder, "memory", PTX, body, *options, alone=True, **variables)
 
 
 def test_findings_are_reported_as_text(folder):
@@ -162,11 +163,11 @@ def test_invalid_check_settings_are_refused(folder):
     for options, variable in [((), {"SOFTGPU_CHECK_FORMAT": "xml"}), ((), {"SOFTGPU_CHECK_ERROR_EXIT": "256"})]:
         status, _, text = run(folder, *options, **variable)
         expect(status == 2 and "is not understood" in text, text)
-    status, _, text = checked.run(folder, "memory,speed", PTX, BODY)
+    status, _, text = checked.run(folder, "memory,speed", PTX, BODY, alone=True)
     expect(status == 2 and "SOFTGPU_CHECK='memory,speed' is not understood: it takes memory, race, init and sync" in
            text, text)
     status, _, text = run(folder, "--check-format", "xml")
     expect(status == 2 and "--check-format xml: expected one of: text json" in text, text)
 
 
-checked.main(globals())
+harness.main_unless_sanitized(globals())

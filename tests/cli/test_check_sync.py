@@ -105,4 +105,4 @@ def test_a_report_counts_the_missing_lanes(folder):
 
 
 if __name__ == "__main__":
-    checked.main(globals())
+    harness.main_unless_sanitized(globals())

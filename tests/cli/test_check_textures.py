@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """gpumem run --check memory,init: textures and surfaces of arrays and of memory, and the mended twins."""
 import checked
-from checked import SILENT, expect_text
+import harness
 from harness import expect
 
 # Each thread samples or stores texel %tid.x, from `first` on, and keeps what it got. A row of an array is sampled by
@@ -110,15 +110,11 @@ def run(folder, checks, body, **variables):
 
 
 def silent(folder, body, checks="memory,init"):
-    code, out, text = run(folder, checks, body)
-    expect(code == 0, f"exit status {code}\n{out}{text}")
-    expect_text(text, SILENT)
+    checked.expect_silent(run(folder, checks, body))
 
 
 def hazard(folder, body, wanted, checks="memory,init"):
-    code, out, text = run(folder, checks, body)
-    expect(code == 0, f"exit status {code}\n{out}{text}")
-    expect_text(text, wanted)
+    checked.expect_said(run(folder, checks, body), wanted)
 
 
 FETCH = """a, o = array(64), alloc(256)
@@ -325,4 +321,4 @@ softgpu: info 1 (memory, unused-memory): an array of 512 bytes was never used
     silent(folder, "a = array(64)\nfill(a, 1)\ndestroy(a)", "memory")
 
 
-checked.main(globals())
+harness.main_unless_sanitized(globals())

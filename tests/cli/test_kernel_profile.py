@@ -2,9 +2,7 @@
 """gpumem run --profile-kernels: the whole table, the JSON, and where they are written. The kernel's numbers are known:
 ten rounds of a loop by 100 threads, once with words side by side and once with every fourth."""
 import json
-import os
 import re
-import subprocess
 import sys
 
 import harness
@@ -94,12 +92,8 @@ def run(folder, options, *words, **variables):
     program, text = folder / "program.py", folder / "scale.ptx"
     program.write_text(PROGRAM)
     text.write_text(PTX)
-    environment = {name: value for name, value in os.environ.items()
-                   if name != "GPUMEM_DRIVER" and not name.startswith("SOFTGPU_")}
-    environment.update(SOFTGPU_MEMORY="64M", **variables)
-    return subprocess.run([harness.COMMAND, "run", "--softgpu", *options, sys.executable, str(program), str(text),
-                           "scale", *words], env=environment, timeout=50, stdin=subprocess.DEVNULL, cwd=folder,
-                          capture_output=True, text=True, check=False)
+    return harness.run_program(options, sys.executable, program, text, "scale", *words, cwd=folder,
+                               env=harness.bare_environment(**variables))
 
 
 def steady(text):
@@ -204,7 +198,4 @@ def test_an_unwritable_profile_file_is_an_error(folder):
 
 
 if __name__ == "__main__":
-    harness.main_unless_sanitized([
-        test_the_profile_is_printed_to_standard_error, test_the_profile_is_written_to_a_file, test_the_documentation_shows_the_actual_profile, test_the_profile_is_written_as_json,
-        test_several_processes_append_to_one_profile, test_failed_launches_are_counted, test_no_launches_produce_an_empty_profile,
-        test_no_profile_is_written_without_the_option, test_an_unwritable_profile_file_is_an_error])
+    harness.main_unless_sanitized(globals())

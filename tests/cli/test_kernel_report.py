@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """What a user reads when a kernel fails under `gpumem run`: the whole of standard error, but for addresses."""
-import os
 import re
-import subprocess
 import sys
 
 import harness
@@ -120,12 +118,7 @@ def report(folder, *words):
     program, text = folder / "program.py", folder / "fill.ptx"
     program.write_text(PROGRAM)
     text.write_text(PTX)
-    environment = {name: value for name, value in os.environ.items()
-                   if name != "GPUMEM_DRIVER" and not name.startswith("SOFTGPU_")}
-    environment.update(SOFTGPU_MEMORY="64M")
-    process = subprocess.run([harness.COMMAND, "run", "--softgpu", sys.executable, str(program), str(text), *words],
-                             env=environment, timeout=50, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                             check=False)
+    process = harness.run_program((), sys.executable, program, text, *words)
     expect_status(process, 0)
     return process.stdout, re.sub(r"0x[0-9a-f]{6,}", "ADDRESS", process.stderr)
 
@@ -134,15 +127,21 @@ def expect_text(got, wanted):
     expect(got == wanted, f"standard error is\n{got}not\n{wanted}")
 
 
-def test_a_write_beyond_an_allocation_is_reported(folder):
-    out, text = report(folder, "fill", "0", "101")
-    expect(out == "synchronize 700\n", out)
-    expect_text(text, """\
-softgpu: error: kernel fill: illegal address: write of 4 bytes at ADDRESS
+# Where "fill" writes.
+PLACE = """\
 softgpu: error:   at /src/fill.cu:7
 softgpu: error:   PTX line 15: st.global.u32 [%p], %v;
 softgpu: error:   in function put
 softgpu: error:   called at /src/fill.cu:11, PTX line 22
+"""
+
+
+def test_a_write_beyond_an_allocation_is_reported(folder):
+    out, text = report(folder, "fill", "0", "101")
+    expect(out == "synchronize 700\n", out)
+    expect_text(text, f"""\
+softgpu: error: kernel fill: illegal address: write of 4 bytes at ADDRESS
+{PLACE}\
 softgpu: error:   block 0,0,0 thread 100,0,0
 softgpu: error:   0 bytes behind the end of an allocation of 400 bytes at ADDRESS, the nearest one
 """)
@@ -150,12 +149,9 @@ softgpu: error:   0 bytes behind the end of an allocation of 400 bytes at ADDRES
 
 def test_a_write_to_freed_memory_is_reported(folder):
     _, text = report(folder, "fill", "100", "1", "freed")
-    expect_text(text, """\
+    expect_text(text, f"""\
 softgpu: error: kernel fill: illegal address: write of 4 bytes at ADDRESS
-softgpu: error:   at /src/fill.cu:7
-softgpu: error:   PTX line 15: st.global.u32 [%p], %v;
-softgpu: error:   in function put
-softgpu: error:   called at /src/fill.cu:11, PTX line 22
+{PLACE}\
 softgpu: error:   block 0,0,0 thread 0,0,0
 softgpu: error:   100 bytes inside of an allocation of 400 bytes at ADDRESS that has been freed
 """)
@@ -164,12 +160,9 @@ softgpu: error:   100 bytes inside of an allocation of 400 bytes at ADDRESS that
 def test_a_misaligned_write_is_reported(folder):
     out, text = report(folder, "fill", "6", "1")
     expect(out == "synchronize 716\n", out)
-    expect_text(text, """\
+    expect_text(text, f"""\
 softgpu: error: kernel fill: misaligned address: write of 4 bytes at ADDRESS
-softgpu: error:   at /src/fill.cu:7
-softgpu: error:   PTX line 15: st.global.u32 [%p], %v;
-softgpu: error:   in function put
-softgpu: error:   called at /src/fill.cu:11, PTX line 22
+{PLACE}\
 softgpu: error:   block 0,0,0 thread 0,0,0
 softgpu: error:   394 bytes before the end of an allocation of 400 bytes at ADDRESS
 """)
@@ -231,4 +224,4 @@ softgpu: error: block 0,0,0 warp 0 lanes 0000ffff line 64 (/src/fill.cu:60): wai
 """)
 
 
-harness.main_unless_sanitized([value for name, value in sorted(globals().items()) if name.startswith("test_")])
+harness.main_unless_sanitized(globals())

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """--leaks with the fixture that docs/softgpu.md shows: releasing the primary context frees all that
 was left in it, so what it had is told then, with who made it."""
-import os
 import re
 import shutil
 import subprocess
@@ -67,16 +66,8 @@ int main(void) {
 """
 
 
-def environment(**more):
-    env = {name: value for name, value in os.environ.items()
-           if name != "GPUMEM_DRIVER" and not name.startswith(("SOFTGPU_", "PYTEST_"))}
-    return dict(env, SOFTGPU_MEMORY="64M", **more)
-
-
 def run(*arguments, **more):
-    return subprocess.run([harness.COMMAND, "run", "--softgpu", *arguments], timeout=50,
-                          env=environment(**more), stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, check=False)
+    return harness.run_program(arguments, env=harness.bare_environment("PYTEST_", **more))
 
 
 def fixture(folder, *words, options=("--leaks",)):
@@ -185,4 +176,4 @@ def test_the_trace_shows_arguments_and_created_handles(folder):
                                 re.M), f"{process.stderr}\n{text}")
 
 
-harness.main_unless_sanitized([value for name, value in sorted(globals().items()) if name.startswith("test_")])
+harness.main_unless_sanitized(globals())

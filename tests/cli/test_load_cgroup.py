@@ -75,9 +75,4 @@ def test_a_file_larger_than_the_limit_is_refused(folder):
 
 
 if __name__ == "__main__":
-    harness.main([
-        test_a_file_of_half_the_limit_is_loaded,
-        test_the_requested_number_of_readers_runs_within_a_large_limit,
-        test_page_cache_does_not_count_as_used_memory,
-        test_a_file_larger_than_the_limit_is_refused,
-    ])
+    harness.main(globals())

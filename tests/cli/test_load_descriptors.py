@@ -74,8 +74,4 @@ def test_other_commands_work_with_standard_descriptors_closed(_folder):
 
 
 if __name__ == "__main__":
-    harness.main([
-        test_load_works_with_any_standard_descriptors_closed,
-        test_a_started_program_inherits_closed_standard_descriptors,
-        test_other_commands_work_with_standard_descriptors_closed,
-    ])
+    harness.main(globals())

@@ -82,8 +82,4 @@ def test_allocations_within_the_limit_succeed(_folder):
 if __name__ == "__main__":
     if len(sys.argv) == 4:
         os._exit(pin(*map(int, sys.argv[1:])))
-    harness.main([
-        test_one_allocation_beyond_the_limit_is_refused,
-        test_many_allocations_beyond_the_limit_are_refused,
-        test_allocations_within_the_limit_succeed,
-    ])
+    harness.main(globals())

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """However a program gets at its compiler's functions, gpumem run stands in front of them: calls through the procedure
 linkage table, bound early or late, programs without such a table, addresses that a structure holds, dlsym."""
-import os
 import shutil
 import subprocess
 
@@ -131,12 +130,7 @@ def compile_it(folder, name, source, *options):
 
 
 def run(*words, **more):
-    dropped = ("SOFTGPU_", "LD_AUDIT", "GPUMEM_CACHE")
-    env = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
-    env.pop("GPUMEM_DRIVER", None)
-    return subprocess.run([harness.COMMAND, "run", "--softgpu", "--", *map(str, words)],
-                          env=dict(env, SOFTGPU_MEMORY="64M", **more), timeout=50, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, check=False)
+    return harness.run_program(["--"], *words, env=harness.bare_environment("LD_AUDIT", "GPUMEM_CACHE", **more))
 
 
 def linked(folder, name, source, client, way):
@@ -186,7 +180,5 @@ def test_a_cache_path_is_redirected_however_it_is_opened(folder):
         expect([path.read_text() for path in user.glob("gpumem-*/cuda-python/key")] == ["here"], way)
 
 
-TESTS = [value for name, value in list(globals().items()) if name.startswith("test_")]
-
 if __name__ == "__main__":
-    harness.main(TESTS)
+    harness.main(globals())

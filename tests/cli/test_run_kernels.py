@@ -113,16 +113,11 @@ print("twice", link([arch, lto], (2, ptx), (2, ptx)))
 
 
 def environment(**more):
-    dropped = ("SOFTGPU_", "LD_AUDIT", "TRITON_", "CUPY_", "NUMBA_", "PYCUDA_", "TORCH")
-    env = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
-    env.pop("GPUMEM_DRIVER", None)
-    return dict(env, SOFTGPU_MEMORY="64M", **more)
+    return harness.bare_environment("LD_AUDIT", "TRITON_", "CUPY_", "NUMBA_", "PYCUDA_", "TORCH", **more)
 
 
 def run(*words, env=None, options=(), **more):
-    return subprocess.run([harness.COMMAND, "run", "--softgpu", *options, "--", *map(str, words)],
-                          env=env or environment(**more), timeout=50, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, check=False)
+    return harness.run_program([*options, "--"], *words, env=env or environment(**more))
 
 
 def library(folder, name, source, *options):
@@ -495,7 +490,5 @@ def test_a_program_with_a_built_in_compiler_is_told_what_to_set(folder):
     expect((done.stdout, done.stderr) == ("47\n", ""), f"{done.stdout}{done.stderr}")
 
 
-TESTS = [value for name, value in list(globals().items()) if name.startswith("test_")]
-
 if __name__ == "__main__":
-    harness.main(TESTS)
+    harness.main(globals())

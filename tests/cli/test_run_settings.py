@@ -40,10 +40,7 @@ sys.exit(5 if "fail" in words else 0)
 """
 
 
-def environment(**more):
-    env = {name: value for name, value in os.environ.items()
-           if name != "GPUMEM_DRIVER" and not name.startswith("SOFTGPU_")}
-    return dict(env, SOFTGPU_MEMORY="64M", **more)
+environment = harness.bare_environment
 
 
 def program(folder):
@@ -53,9 +50,7 @@ def program(folder):
 
 
 def run(folder, *arguments, words=(), **more):
-    return subprocess.run([harness.COMMAND, "run", "--softgpu", *arguments, *program(folder), *words],
-                          env=environment(**more), timeout=50, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, check=False)
+    return harness.run_program(arguments, *program(folder), *words, env=environment(**more))
 
 
 def without_run(folder, *words, **more):
@@ -109,9 +104,7 @@ def test_invalid_options_prevent_the_program_from_starting(folder):
 def test_a_uuid_option_reaches_the_program(folder):
     process = run(folder, "--devices", "2", "--uuid", UUID)
     expect_status(process, 0)
-    process = subprocess.run([harness.COMMAND, "run", "--softgpu", "--uuid", UUID, "--",
-                              "sh", "-c", "echo $SOFTGPU_UUID"], env=environment(), timeout=50,
-                             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    process = harness.run_program(["--uuid", UUID, "--"], "sh", "-c", "echo $SOFTGPU_UUID")
     expect(process.stdout.strip() == UUID, process.stdout + process.stderr)
 
 
@@ -189,9 +182,7 @@ def test_exit_status_and_signal_of_the_program_are_kept(folder):
     expect_status(run(folder, *fault, words=("fail",)), 5)
     for arguments, status in ((("sh", "-c", "kill -9 $$"), -9), (("sh", "-c", "exit 7"), 7),
                               (("/dev/null",), 126), (("no-such-program",), 127)):
-        process = subprocess.run([harness.COMMAND, "run", "--softgpu", *fault, "--", *arguments],
-                                 env=environment(PATH="/usr/bin:/bin"), timeout=50, check=False,
-                                 stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        process = harness.run_program([*fault, "--"], *arguments, env=environment(PATH="/usr/bin:/bin"))
         expect_status(process, status)
 
 
@@ -242,9 +233,7 @@ def test_a_random_schedule_prints_its_seed_before_the_program_starts(folder):
     expect(len(seeds) > 1, f"always {seeds}")
     expect(seed_of(run(folder, SOFTGPU_SCHEDULE="random").stderr), "by the variable")
     expect(seed_of(run(folder, "--schedule", "random", "--seed", "77").stderr) == "77", "given")
-    process = subprocess.run([harness.COMMAND, "run", "--softgpu", "--schedule", "random", "--",
-                              "sh", "-c", "echo $SOFTGPU_SEED"], env=environment(), timeout=50,
-                             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    process = harness.run_program(["--schedule", "random", "--"], "sh", "-c", "echo $SOFTGPU_SEED")
     expect(process.stdout.strip() == seed_of(process.stderr), "printed one, set another")
     expect("seed" not in run(folder, "--schedule", "late").stderr, "a seed for nothing")
 
@@ -256,4 +245,4 @@ def test_a_seed_chosen_by_softgpu_is_printed_despite_captured_output(folder):
         expect(process.stderr.count("SOFTGPU_SEED=") == 1, f"{words}: {process.stderr}")
 
 
-harness.main_unless_sanitized([value for name, value in sorted(globals().items()) if name.startswith("test_")])
+harness.main_unless_sanitized(globals())

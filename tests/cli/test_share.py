@@ -103,6 +103,4 @@ def test_a_buffer_larger_than_the_device_memory_is_refused(_folder):
     harness.expect(json.loads(done.stdout)["status"] == "GPUMEM_ERROR_OUT_OF_MEMORY", done.stdout)
 
 
-harness.main([test_memory_is_released_after_a_process_is_killed, test_each_step_is_printed,
-              test_thirty_two_processes_share_a_buffer, test_attached_processes_end_when_the_owner_is_killed,
-              test_a_socket_path_in_use_is_refused, test_a_buffer_larger_than_the_device_memory_is_refused])
+harness.main(globals())

@@ -13,7 +13,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-PROGRAM = Path(__file__).resolve().parent / "programs" / "caches.py"
+HERE = Path(__file__).resolve().parent
+PROGRAM = HERE / "programs" / "caches.py"
+sys.path.insert(0, str(HERE.parent / "harness"))
+from tap_report import Report  # noqa: E402  pylint: disable=wrong-import-position
 
 
 def environment(folder, **more):
@@ -94,12 +97,12 @@ def main():
     driver = sys.argv[3] if len(sys.argv) > 3 else None
     with tempfile.TemporaryDirectory() as folder:
         wrong = check(gpumem, python, driver, Path(folder))
-    print("1..1")
+    report = Report()
     if wrong is None:
-        print(f"ok 1 - caches in turn # SKIP {python} has none of numba-cuda, cuda.core and pycuda")
+        report.skip("caches in turn", f"{python} has none of numba-cuda, cuda.core and pycuda")
     else:
-        print(f"{'not ok' if wrong else 'ok'} 1 - caches in turn{' # ' + wrong if wrong else ''}")
-    return 1 if wrong else 0
+        report.result("caches in turn", wrong)
+    return report.end()
 
 
 if __name__ == "__main__":

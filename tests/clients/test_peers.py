@@ -6,6 +6,9 @@ import sys
 import client
 import environment
 
+sys.path.insert(0, str(environment.HERE.parent / "harness"))
+from tap_report import run_all  # noqa: E402  pylint: disable=wrong-import-position
+
 PEERS = environment.HERE.parents[1] / "bench" / "peers.py"
 
 
@@ -39,12 +42,7 @@ def main():
         "missing_packages_are_reported": "RMM: not measured (ModuleNotFoundError" in text,
         "an_unknown_name_is_refused": rows("--only", "nobody")[0] == 2,
     }
-    print(f"1..{len(checks)}")
-    for number, (name, passed) in enumerate(checks.items(), 1):
-        print(f"{'' if passed else 'not '}ok {number} - {name}")
-    if not all(checks.values()):
-        print(text, file=sys.stderr)
-    return 0 if all(checks.values()) else 1
+    return run_all((name, "" if passed else text) for name, passed in checks.items())
 
 
 if __name__ == "__main__":

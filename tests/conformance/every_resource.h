@@ -38,6 +38,7 @@ static inline int open_once(void) {
     DONE(gpumem_open(&options, &library));
     if (ordinal < device_count)
         DONE(gpumem_device_open(library, ordinal, &device));
+    check_rows();
     if (device)
         make_each_once();
     return 0;

@@ -4,20 +4,6 @@
 
 #include "harness.h"
 
-#include <string.h>
-
-static inline CUgraph new_graph(void) {
-    CUgraph graph = NULL;
-    OK(cu.cuGraphCreate(&graph, 0));
-    return graph;
-}
-
-static inline CUgraphExec instantiate(CUgraph graph) {
-    CUgraphExec exec = NULL;
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
-    return exec;
-}
-
 static inline CUDA_MEMSET_NODE_PARAMS set_params(CUdeviceptr to, unsigned value, size_t size) {
     return (CUDA_MEMSET_NODE_PARAMS){
         .dst = to, .value = value, .elementSize = 1, .width = size, .height = 1};
@@ -74,8 +60,7 @@ static inline CUgraphNode add_alloc(CUgraph graph, CUgraphNode after, size_t siz
                                     CUdeviceptr *address) {
     CUDA_MEM_ALLOC_NODE_PARAMS params = {.bytesize = size};
     params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    params.poolProps.location.id = dev;
+    params.poolProps.location = device_location(dev);
     CUgraphNode node = NULL;
     OK(cu.cuGraphAddMemAllocNode(&node, graph, after ? &after : NULL, after ? 1 : 0, &params));
     *address = params.dptr;
@@ -88,21 +73,16 @@ static inline CUgraphNode add_free(CUgraph graph, CUgraphNode after, CUdeviceptr
     return node;
 }
 
-static inline unsigned char byte_at(CUdeviceptr at) {
-    unsigned char byte = 0;
-    OK(cu.cuMemcpyDtoH_v2(&byte, at, 1));
-    return byte;
-}
-
 /* Launches and waits. */
 static inline void run(CUgraphExec exec) {
     OK(cu.cuGraphLaunch(exec, NULL));
     OK(cu.cuStreamSynchronize(NULL));
 }
 
+/* Before the test ends. */
 static inline void end_graph(CUgraph graph, CUgraphExec exec) {
-    OK(cu.cuGraphExecDestroy(exec));
-    OK(cu.cuGraphDestroy(graph));
+    destroy_exec(exec);
+    destroy_graph(graph);
 }
 
 #endif

@@ -229,10 +229,12 @@ int test_end(void **state) {
     gate_release_all();
     if (gates_forced)
         print_error("a call waited behind a gate for %d seconds\n", (int)gate_seconds);
+    if (soft && !getenv("SOFTGPU_FAULT")) /* what tests/coverage armed is for the whole program */
+        soft->fault_disarm();
+    cu.cuCtxSetCurrent(ctx);
+    destroy_objects();
     if (!soft)
         return gates_forced ? -1 : 0;
-    if (!getenv("SOFTGPU_FAULT")) /* what tests/coverage armed is for the whole program */
-        soft->fault_disarm();
     CUresult current = cu.cuCtxSetCurrent(ctx);
     CUresult done = cu.cuCtxSynchronize();
     char *after = soft->state_dump();
@@ -283,4 +285,16 @@ bool has_pattern(const void *bytes, size_t size, unsigned seed) {
         if (at[i] != pattern(i, seed))
             return false;
     return true;
+}
+
+unsigned char byte_at(CUdeviceptr address) {
+    unsigned char byte = 0;
+    OK(cu.cuMemcpyDtoH_v2(&byte, address, sizeof byte));
+    return byte;
+}
+
+uint32_t word_at(CUdeviceptr address) {
+    uint32_t word = 0;
+    OK(cu.cuMemcpyDtoH_v2(&word, address, sizeof word));
+    return word;
 }

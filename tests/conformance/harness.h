@@ -22,8 +22,14 @@
 #include "test.h"
 
 #include "gate.h"
+#include "objects.h"
 #include <gpumem/driver.h>
 #include <gpumem/softgpu.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 extern gpumem_driver_api cu;        /* the functions to call; with twins in place if asked for */
 extern gpumem_driver *driver;       /* for gpumem_driver_has and symbols */
@@ -127,10 +133,46 @@ int wait_child(int pid);
 /* For a child: cuInit, device 0, its primary context current. */
 void init_driver(void);
 
+/* ---- Calls that answer by their value -------------------------------------------------------- */
+
+static inline CUfunction function_of(CUmodule module, const char *name) {
+    CUfunction function = NULL;
+    OK(cu.cuModuleGetFunction(&function, module, name));
+    return function;
+}
+
+/* For blocks and threads in one dimension. */
+static inline CUDA_KERNEL_NODE_PARAMS kernel_node(CUfunction function, unsigned blocks,
+                                                  unsigned threads, void **params) {
+    return (CUDA_KERNEL_NODE_PARAMS){.func = function,
+                                     .gridDimX = blocks,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = threads,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .kernelParams = params};
+}
+
+/* Of pinned memory. */
+static inline CUdeviceptr device_address(void *pinned) {
+    CUdeviceptr address = 0;
+    OK(cu.cuMemHostGetDevicePointer_v2(&address, pinned, 0));
+    return address;
+}
+
+static inline CUmemLocation device_location(int device) {
+    return (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+}
+
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
 /* A pattern that differs at each offset modulo 251 and with the seed, and the test for it. */
 void fill_pattern(void *bytes, size_t size, unsigned seed);
 bool has_pattern(const void *bytes, size_t size, unsigned seed);
+
+/* What the device's memory has there. */
+unsigned char byte_at(CUdeviceptr address);
+uint32_t word_at(CUdeviceptr address);
 
 #endif

@@ -5,11 +5,6 @@
 #include "harness.h"
 #include "temporary.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #define KERNEL_MODULE_HEAD ".version 7.0\n.target sm_70\n.address_size 64\n"
 
 /* The module's text: the strings as variables s0, s1, …, and what follows them. Free it. */
@@ -38,12 +33,6 @@ static inline CUmodule kernel_module(const char *const *strings, const char *res
     return module;
 }
 
-static inline CUfunction kernel_of(CUmodule module, const char *name) {
-    CUfunction function;
-    OK(cu.cuModuleGetFunction(&function, module, name));
-    return function;
-}
-
 static inline CUresult kernel_launch(CUfunction function, unsigned blocks, unsigned threads,
                                      void **params) {
     return cu.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, NULL, params, NULL);
@@ -57,7 +46,7 @@ static inline CUresult kernel_launch(CUfunction function, unsigned blocks, unsig
     } while (0)
 static inline bool kernels_run(void) {
     CUmodule module = kernel_module(NULL, ".visible .entry nothing() { ret; }\n");
-    CUresult result = kernel_launch(kernel_of(module, "nothing"), 1, 1, NULL);
+    CUresult result = kernel_launch(function_of(module, "nothing"), 1, 1, NULL);
     OK(cu.cuCtxSynchronize());
     OK(cu.cuModuleUnload(module));
     if (!no_kernels(result))

@@ -4,8 +4,6 @@
 
 #include "harness.h"
 
-#include <string.h>
-
 #define KERNELS_HEAD ".version 8.1\n.target sm_90\n.address_size 64\n"
 
 static CUmodule kernels_module;
@@ -33,19 +31,13 @@ static inline void kernels_load_all(void) {
 static inline void kernels_open(const char *text) {
     if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) < 9)
         SKIP("the device is older than these kernels (compute capability 9.0)");
-    OK(cu.cuModuleLoadData(&kernels_module, text));
+    kernels_module = new_module(text);
     CUresult result = cu.cuLaunchKernel(kernel("probe"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
-    if (no_kernels(result)) {
-        OK(cu.cuModuleUnload(kernels_module));
+    if (no_kernels(result))
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
-    }
     OK(result);
     OK(cu.cuCtxSynchronize());
     kernels_load_all();
-}
-
-static inline void kernels_close(void) {
-    OK(cu.cuModuleUnload(kernels_module));
 }
 
 /* Words that host and device see, zero. */
@@ -56,16 +48,11 @@ struct shared_words {
 
 static inline struct shared_words words_make(size_t count) {
     struct shared_words words;
-    void *memory = NULL;
-    OK(cu.cuMemHostAlloc(&memory, count * sizeof *words.host, CU_MEMHOSTALLOC_DEVICEMAP));
+    void *memory = new_pinned(count * sizeof *words.host, CU_MEMHOSTALLOC_DEVICEMAP);
     OK(cu.cuMemHostGetDevicePointer_v2(&words.device, memory, 0));
     memset(memory, 0, count * sizeof *words.host);
     words.host = memory;
     return words;
-}
-
-static inline void words_free(struct shared_words *words) {
-    OK(cu.cuMemFreeHost((void *)(uintptr_t)words->host));
 }
 
 #endif

@@ -19,17 +19,24 @@ static inline void check_status(gpumem_status got, const char *call, const char 
 
 #define DONE(call) check_status((call), #call, __FILE__, __LINE__)
 
-/* The harness's driver, so that both see the same contexts. */
+static inline void close_at_end(void *opened) {
+    DONE(gpumem_device_close(opened));
+    DONE(gpumem_close(library));
+}
+
+/* The harness's driver, so that both see the same contexts. Closed when the test ends. */
 static inline void open_library(void) {
     DONE(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = soft ? "softgpu" : NULL),
                      &library));
     DONE(gpumem_device_open(library, 0, &device));
+    at_end(close_at_end, device);
     assert_ptr_equal(gpumem_device_context(device), ctx);
 }
 
+/* Before that. */
 static inline void close_library(void) {
-    DONE(gpumem_device_close(device));
-    DONE(gpumem_close(library));
+    forget(device);
+    close_at_end(device);
 }
 
 static inline gpumem_stats device_stats(void) {

@@ -6,7 +6,6 @@
 #include "harness.h"
 
 #include <gpumem/gpumem.h>
-#include <string.h>
 
 static gpumem_library *library;
 static gpumem_device *device;
@@ -22,15 +21,21 @@ static inline void check_status(gpumem_status got, gpumem_status wanted, const c
 #define WORKS(call)           check_status((call), GPUMEM_OK, #call, __FILE__, __LINE__)
 #define REFUSES(status, call) check_status((call), GPUMEM_ERROR_##status, #call, __FILE__, __LINE__)
 
-/* On the driver that the harness has chosen. */
+static inline void close_at_end(void *opened) {
+    WORKS(gpumem_device_close(opened));
+    WORKS(gpumem_close(library));
+}
+
+/* On the driver that the harness has chosen. Closed when the test ends; a child closes it. */
 static inline void open_library(void) {
     WORKS(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = gpumem_driver_path(driver)), &library));
     WORKS(gpumem_device_open(library, 0, &device));
+    at_end(close_at_end, device);
 }
 
 static inline void close_library(void) {
-    WORKS(gpumem_device_close(device));
-    WORKS(gpumem_close(library));
+    forget(device);
+    close_at_end(device);
 }
 
 /* `reason` says why not. */

@@ -9,8 +9,6 @@
 
 #include "harness.h"
 
-#include <string.h>
-
 #define POLLING_STOP     0xffffffffu
 #define POLLING_LIMIT_NS 20000000000ull
 #define POLLING_THREADS  128 /* at most */

@@ -1,5 +1,11 @@
 #include "pools.h"
 
+static void end_at_end(void *pool) {
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(pool_used(pool), 0);
+    OK(cu.cuMemPoolDestroy(pool));
+}
+
 CUmemoryPool pool_make(CUmemLocationType location, CUmemAllocationHandleType handles, size_t most) {
     CUmemPoolProps props = {
         .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -10,13 +16,18 @@ CUmemoryPool pool_make(CUmemLocationType location, CUmemAllocationHandleType han
     CUmemoryPool pool = NULL;
     OK(cu.cuMemPoolCreate(&pool, &props));
     assert_non_null(pool);
+    at_end(end_at_end, pool);
     pool_set_threshold(pool, UINT64_MAX);
     return pool;
 }
 
 void pool_end(CUmemoryPool pool) {
-    OK(cu.cuCtxSynchronize());
-    assert_int_equal(pool_used(pool), 0);
+    forget(pool);
+    end_at_end(pool);
+}
+
+void pool_destroy(CUmemoryPool pool) {
+    forget(pool);
     OK(cu.cuMemPoolDestroy(pool));
 }
 
@@ -53,15 +64,4 @@ uint64_t pool_reserved(CUmemoryPool pool) {
 
 uint64_t pool_used(CUmemoryPool pool) {
     return pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
-}
-
-CUstream stream_make(void) {
-    CUstream stream;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    return stream;
-}
-
-void stream_end(CUstream stream) {
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuStreamDestroy_v2(stream));
 }

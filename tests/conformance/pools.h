@@ -4,10 +4,13 @@
 
 #include "harness.h"
 
-/* A pool at `location` (id 0) that keeps what it has until told otherwise. */
+/* A pool at `location` (id 0) that keeps what it has until told otherwise. When the test ends, all
+ * of its memory must be free. */
 CUmemoryPool pool_make(CUmemLocationType location, CUmemAllocationHandleType handles, size_t most);
-/* All of its memory freed: gives everything back and ends it. */
+/* Before the test ends. */
 void pool_end(CUmemoryPool pool);
+/* The same, with memory in use. */
+void pool_destroy(CUmemoryPool pool);
 CUdeviceptr pool_take(CUmemoryPool pool, size_t size, CUstream stream);
 uint64_t pool_number(CUmemoryPool pool, CUmemPool_attribute attribute);
 int pool_flag(CUmemoryPool pool, CUmemPool_attribute attribute);
@@ -15,9 +18,5 @@ void pool_set_flag(CUmemoryPool pool, CUmemPool_attribute attribute, int value);
 void pool_set_threshold(CUmemoryPool pool, uint64_t bytes);
 uint64_t pool_reserved(CUmemoryPool pool);
 uint64_t pool_used(CUmemoryPool pool);
-
-/* Non-blocking streams, so that the default stream has no say. */
-CUstream stream_make(void);
-void stream_end(CUstream stream);
 
 #endif

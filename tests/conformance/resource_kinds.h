@@ -6,6 +6,7 @@
 #define CONFORMANCE_RESOURCE_KINDS_H
 
 #include "arena.h"
+#include "kinds.h"
 #include "library.h"
 
 /* From the bottom up: the last is the one that is looked at. */
@@ -45,7 +46,7 @@ enum pinned_kind {
     PINNED_LITTLE
 };
 
-static inline gpumem_status pinned(struct stack *stack, unsigned which) {
+static inline gpumem_status memory_pinned(struct stack *stack, unsigned which) {
     gpumem_resource *made = NULL;
     gpumem_pinned_options options = {.size = sizeof options};
     options.method = which == PINNED_ALLOCATED                          ? GPUMEM_PINNED_ALLOCATED
@@ -63,7 +64,7 @@ static inline gpumem_status pinned(struct stack *stack, unsigned which) {
 
 enum pool_kind { POOL_CURRENT, POOL_DEFAULT, POOL_OWN, POOL_SHARED };
 
-static inline gpumem_status pool(struct stack *stack, unsigned which) {
+static inline gpumem_status memory_device_pool(struct stack *stack, unsigned which) {
     static const gpumem_pool_choice choices[] = {GPUMEM_POOL_CURRENT, GPUMEM_POOL_DEFAULT,
                                                  GPUMEM_POOL_OWN, GPUMEM_POOL_OWN};
     gpumem_resource *made = NULL;
@@ -76,7 +77,7 @@ static inline gpumem_status pool(struct stack *stack, unsigned which) {
 enum virtual_kind { VIRTUAL_SHARED, VIRTUAL_ALONE, VIRTUAL_CACHED, VIRTUAL_HOST };
 
 /* Memory of a node is reached by the other device too, where there is one. */
-static inline gpumem_status virtual_memory(struct stack *stack, unsigned which) {
+static inline gpumem_status memory_virtual(struct stack *stack, unsigned which) {
     gpumem_resource *made = NULL;
     const int other = 1 - gpumem_device_ordinal(device);
     gpumem_virtual_options options = {.size = sizeof options};
@@ -91,7 +92,13 @@ static inline gpumem_status virtual_memory(struct stack *stack, unsigned which) 
     return pushed(stack, status, made);
 }
 
-static inline gpumem_status managed(struct stack *stack, unsigned which) {
+static inline gpumem_status memory_mapped(struct stack *stack, unsigned which) {
+    gpumem_resource *made = NULL;
+    gpumem_status status = gpumem_mapped_resource_create(device, NULL, &made);
+    return pushed(stack, status, made);
+}
+
+static inline gpumem_status memory_managed(struct stack *stack, unsigned which) {
     gpumem_resource *made = NULL;
     gpumem_status status = gpumem_managed_resource_create(device, NULL, &made);
     return pushed(stack, status, made);
@@ -115,7 +122,6 @@ static inline gpumem_status cache_over_top(struct stack *stack) {
 
 enum cached_kind {
     CACHED_POOL,
-    CACHED_VIRTUAL,
     CACHED_VIRTUAL_CACHE,
     CACHED_HOST_VIRTUAL,
     CACHED_SLABS,
@@ -126,19 +132,17 @@ enum cached_kind {
 static inline gpumem_status below_cache(struct stack *stack, unsigned which) {
     switch ((enum cached_kind)which) {
     case CACHED_POOL:
-        return pool(stack, POOL_OWN);
-    case CACHED_VIRTUAL:
-        return virtual_memory(stack, VIRTUAL_SHARED);
+        return memory_device_pool(stack, POOL_OWN);
     case CACHED_VIRTUAL_CACHE:
-        return virtual_memory(stack, VIRTUAL_CACHED);
+        return memory_virtual(stack, VIRTUAL_CACHED);
     case CACHED_HOST_VIRTUAL:
-        return virtual_memory(stack, VIRTUAL_HOST);
+        return memory_virtual(stack, VIRTUAL_HOST);
     case CACHED_SLABS:
-        return pinned(stack, PINNED_REGISTERED);
+        return memory_pinned(stack, PINNED_REGISTERED);
     case CACHED_HOST_POOL:
-        return pinned(stack, PINNED_POOL_OWN);
+        return memory_pinned(stack, PINNED_POOL_OWN);
     default:
-        return managed(stack, 0);
+        return memory_managed(stack, 0);
     }
 }
 
@@ -147,70 +151,48 @@ static inline gpumem_status cached(struct stack *stack, unsigned which) {
     return status == GPUMEM_OK ? cache_over_top(stack) : status;
 }
 
-static inline void log_nothing(void *user, gpumem_log_level level, const char *text) {
-}
+/* After the wrappers of kinds.def. */
+#define ARENA WRAPPERS
 
-static inline int write_nowhere(void *user, const char *text, size_t bytes) {
-    return text[bytes - 1] == '\n' ? 0 : 1;
-}
-
-static inline gpumem_failure_answer never_again(void *user, const gpumem_failure *failure) {
-    return GPUMEM_FAILURE_GIVE_UP;
-}
-
-enum wrapper_kind { LIMIT, LOGGING, TRACE, TRACKING, ALIGNMENT, FAILURE, ARENA };
-
-static inline gpumem_status wrap_top(struct stack *stack, enum wrapper_kind which) {
+static inline gpumem_status wrap_top(struct stack *stack, unsigned which) {
     gpumem_resource *made = NULL, *upstream = top_of(stack);
-    gpumem_status status = GPUMEM_OK;
-    if (which == LIMIT)
-        status = gpumem_limit_resource_create(upstream, (uint64_t)512 * MIB, &made);
-    else if (which == LOGGING)
-        status = gpumem_logging_resource_create(upstream, GPUMEM_LOGGING_OPTIONS(.fn = log_nothing),
-                                                &made);
-    else if (which == TRACE)
-        status = gpumem_trace_resource_create(upstream,
-                                              GPUMEM_TRACE_OPTIONS(.write = write_nowhere), &made);
-    else if (which == TRACKING)
-        status =
-            gpumem_tracking_resource_create(upstream, GPUMEM_TRACKING_OPTIONS(.frames = 4), &made);
-    else if (which == ALIGNMENT)
-        status = gpumem_alignment_resource_create(
-            upstream, GPUMEM_ALIGNMENT_OPTIONS(.alignment = 4096), &made);
-    else if (which == FAILURE)
-        status = gpumem_failure_resource_create(upstream, GPUMEM_FAILURE_OPTIONS(.fn = never_again),
-                                                &made);
-    else
-        status = make_arena(upstream, 2 * MIB, &made);
-    return over_top(stack, status, made, false);
+    gpumem_status status =
+        which == ARENA ? make_arena(upstream, 2 * MIB, &made)
+                       : make_wrapper((enum wrapper)which, upstream, stack->resources[0], &made);
+    return over_top(stack, status, made, which == WRAPPER_caching);
 }
 
+/* At the bottom is what a fallback goes on to. */
 static inline gpumem_status wrapped_virtual(struct stack *stack, unsigned which) {
-    gpumem_status status = virtual_memory(stack, VIRTUAL_SHARED);
-    return status == GPUMEM_OK ? wrap_top(stack, (enum wrapper_kind)which) : status;
+    gpumem_status status = GPUMEM_OK;
+    if (which == WRAPPER_fallback)
+        status = memory_virtual(stack, VIRTUAL_SHARED);
+    if (status == GPUMEM_OK)
+        status = memory_virtual(stack, VIRTUAL_SHARED);
+    return status == GPUMEM_OK ? wrap_top(stack, which) : status;
 }
 
 static inline gpumem_status wrapped_pool(struct stack *stack, unsigned which) {
-    gpumem_status status = pool(stack, POOL_OWN);
-    return status == GPUMEM_OK ? wrap_top(stack, (enum wrapper_kind)which) : status;
+    gpumem_status status = memory_device_pool(stack, POOL_OWN);
+    return status == GPUMEM_OK ? wrap_top(stack, which) : status;
 }
 
 static inline gpumem_status wrapped_slabs(struct stack *stack, unsigned which) {
-    gpumem_status status = pinned(stack, PINNED_REGISTERED);
-    return status == GPUMEM_OK ? wrap_top(stack, (enum wrapper_kind)which) : status;
+    gpumem_status status = memory_pinned(stack, PINNED_REGISTERED);
+    return status == GPUMEM_OK ? wrap_top(stack, which) : status;
 }
 
 static inline gpumem_status wrapped_cache(struct stack *stack, unsigned which) {
     gpumem_status status = cached(stack, CACHED_POOL);
-    return status == GPUMEM_OK ? wrap_top(stack, (enum wrapper_kind)which) : status;
+    return status == GPUMEM_OK ? wrap_top(stack, which) : status;
 }
 
 /* Device memory up to a limit, then pinned. */
 static inline gpumem_status fallback(struct stack *stack, unsigned which) {
     gpumem_resource *little = NULL, *both = NULL;
-    gpumem_status status = pinned(stack, PINNED_REGISTERED);
+    gpumem_status status = memory_pinned(stack, PINNED_REGISTERED);
     if (status == GPUMEM_OK)
-        status = virtual_memory(stack, VIRTUAL_SHARED);
+        status = memory_virtual(stack, VIRTUAL_SHARED);
     if (status == GPUMEM_OK)
         status = gpumem_limit_resource_create(stack->resources[1], 8 * MIB, &little);
     if (status != GPUMEM_OK)
@@ -221,37 +203,52 @@ static inline gpumem_status fallback(struct stack *stack, unsigned which) {
 }
 
 static const struct kind kinds[] = {
-    {"pinned, registered", pinned, PINNED_REGISTERED, false},
-    {"pinned, allocated", pinned, PINNED_ALLOCATED, false},
-    {"pinned, bounded", pinned, PINNED_LITTLE, false},
-    {"host pool", pinned, PINNED_POOL, false},
-    {"own host pool", pinned, PINNED_POOL_OWN, false},
-    {"current pool", pool, POOL_CURRENT, true},
-    {"default pool", pool, POOL_DEFAULT, true},
-    {"own pool", pool, POOL_OWN, true},
-    {"shared pool", pool, POOL_SHARED, true},
-    {"virtual, exportable", virtual_memory, VIRTUAL_SHARED, false},
-    {"virtual, not exportable", virtual_memory, VIRTUAL_ALONE, false},
-    {"virtual, cached", virtual_memory, VIRTUAL_CACHED, false},
-    {"virtual, host", virtual_memory, VIRTUAL_HOST, false},
-    {"managed", managed, 0, false},
+#define WRAPPER(name, ...) {#name " over virtual", wrapped_virtual, WRAPPER_##name, false},
+#define CACHE(name, ...)   {#name " over virtual", wrapped_virtual, WRAPPER_##name, true},
+#include "kinds.def"
+    {"pinned, registered", memory_pinned, PINNED_REGISTERED, false},
+    {"pinned, allocated", memory_pinned, PINNED_ALLOCATED, false},
+    {"pinned, bounded", memory_pinned, PINNED_LITTLE, false},
+    {"host pool", memory_pinned, PINNED_POOL, false},
+    {"own host pool", memory_pinned, PINNED_POOL_OWN, false},
+    {"current pool", memory_device_pool, POOL_CURRENT, true},
+    {"default pool", memory_device_pool, POOL_DEFAULT, true},
+    {"own pool", memory_device_pool, POOL_OWN, true},
+    {"shared pool", memory_device_pool, POOL_SHARED, true},
+    {"virtual, exportable", memory_virtual, VIRTUAL_SHARED, false},
+    {"virtual, not exportable", memory_virtual, VIRTUAL_ALONE, false},
+    {"virtual, cached", memory_virtual, VIRTUAL_CACHED, false},
+    {"virtual, host", memory_virtual, VIRTUAL_HOST, false},
+    {"managed", memory_managed, 0, false},
+    {"mapped", memory_mapped, 0, false},
     {"caching over a pool", cached, CACHED_POOL, true},
-    {"caching over virtual", cached, CACHED_VIRTUAL, true},
     {"caching over virtual, cached", cached, CACHED_VIRTUAL_CACHE, true},
     {"caching over virtual, host", cached, CACHED_HOST_VIRTUAL, true},
     {"caching over pinned", cached, CACHED_SLABS, true},
     {"caching over a host pool", cached, CACHED_HOST_POOL, true},
     {"caching over managed", cached, CACHED_MANAGED, true},
-    {"limit over virtual", wrapped_virtual, LIMIT, false},
-    {"logging over a pool", wrapped_pool, LOGGING, true},
-    {"trace over pinned", wrapped_slabs, TRACE, false},
-    {"tracking over caching", wrapped_cache, TRACKING, true},
-    {"alignment over virtual", wrapped_virtual, ALIGNMENT, false},
-    {"alignment over a pool", wrapped_pool, ALIGNMENT, true},
-    {"failure over virtual", wrapped_virtual, FAILURE, false},
+    {"logging over a pool", wrapped_pool, WRAPPER_logging, true},
+    {"trace over pinned", wrapped_slabs, WRAPPER_trace, false},
+    {"tracking over caching", wrapped_cache, WRAPPER_tracking, true},
+    {"alignment over a pool", wrapped_pool, WRAPPER_alignment, true},
     {"fallback, virtual then pinned", fallback, 0, false},
     {"the example's arena over virtual", wrapped_virtual, ARENA, false},
     {"the example's arena over pinned", wrapped_slabs, ARENA, false},
 };
+
+/* Whether each kind of memory has a row: of wrappers each has one by itself. */
+static inline bool has_row(gpumem_status (*make)(struct stack *stack, unsigned which)) {
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (kinds[i].make == make)
+            return true;
+    return false;
+}
+
+static inline void check_rows(void) {
+#define MEMORY(name)                                                                               \
+    if (!has_row(memory_##name))                                                                   \
+        fail_msg("no row for %s", #name);
+#include "kinds.def"
+}
 
 #endif

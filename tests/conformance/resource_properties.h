@@ -250,8 +250,8 @@ static inline void is_freed_by_another_thread(struct scene *s) {
 static inline void is_freed_under_queued_work(struct scene *s) {
     struct gate gate;
     CUdeviceptr landing = 0;
-    bool waits =
-        s->kind->make == managed || (s->kind->make == cached && s->kind->which == CACHED_MANAGED);
+    bool waits = s->kind->make == memory_managed ||
+                 (s->kind->make == cached && s->kind->which == CACHED_MANAGED);
     gate_make(&gate);
     OK(cu.cuMemAlloc_v2(&landing, 2 * MIB));
     gpumem_buffer *first = take(s, MIB, s->stream), *second = NULL;

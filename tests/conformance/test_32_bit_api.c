@@ -4,8 +4,6 @@
  */
 #include "harness.h"
 
-#include <string.h>
-
 #define SIZE 4096u
 
 struct old {

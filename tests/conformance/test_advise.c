@@ -1,8 +1,6 @@
 /* Advice on managed memory, and what cuMemRangeGetAttribute tells of it. */
 #include "harness.h"
 
-#include <string.h>
-
 #define PAGE ((size_t)4096)
 #define SIZE (16 * PAGE)
 
@@ -128,12 +126,9 @@ TEST(invalid_advice_is_refused) {
     int value;
     CUdeviceptr d;
     OK(cu.cuMemAlloc_v2(&d, SIZE));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAdvise(m, SIZE, (CUmem_advise)99, dev));
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMemAdvise(m, SIZE, CU_MEM_ADVISE_SET_ACCESSED_BY, 99));
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuMemAdvise_v2(m, SIZE, CU_MEM_ADVISE_SET_ACCESSED_BY, at_device(99)));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAdvise(d, SIZE, CU_MEM_ADVISE_SET_READ_MOSTLY, dev));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAdvise(m, 0, CU_MEM_ADVISE_SET_READ_MOSTLY, dev));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAdvise(0, SIZE, CU_MEM_ADVISE_SET_READ_MOSTLY, dev));
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuMemRangeGetAttribute(&value, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, d, SIZE));

@@ -1,8 +1,6 @@
 /* Arrays: what they say of themselves, what makes none, planes, and their end. */
 #include "harness.h"
 
-#include <string.h>
-
 static CUDA_ARRAY3D_DESCRIPTOR form(size_t width, size_t height, size_t depth, unsigned channels,
                                     unsigned flags) {
     CUDA_ARRAY3D_DESCRIPTOR d;
@@ -53,26 +51,24 @@ TEST(a_2d_array_reports_its_2d_descriptor) {
     const CUDA_ARRAY_DESCRIPTOR wanted = {
         .Width = 40, .Height = 30, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 2};
     CUDA_ARRAY_DESCRIPTOR d;
-    CUarray array = NULL;
-    OK(cu.cuArrayCreate_v2(&array, &wanted));
+    CUarray array = new_array(&wanted);
     memset(&d, 0xa5, sizeof d);
     OK(cu.cuArrayGetDescriptor_v2(&d, array));
     assert_int_equal(d.Width, 40);
     assert_int_equal(d.Height, 30);
     assert_int_equal(d.Format, CU_AD_FORMAT_FLOAT);
     assert_int_equal(d.NumChannels, 2);
-    OK(cu.cuArrayDestroy(array));
 }
 
 TEST(two_arrays_do_not_share_memory) {
     const CUDA_ARRAY_DESCRIPTOR d = {
         .Width = 16, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
     unsigned char ones[16], twos[16], out[16];
-    CUarray a, b;
+    CUarray a;
     memset(ones, 1, sizeof ones);
     memset(twos, 2, sizeof twos);
     OK(cu.cuArrayCreate_v2(&a, &d));
-    OK(cu.cuArrayCreate_v2(&b, &d));
+    CUarray b = new_array(&d);
     assert_ptr_not_equal(a, b);
     OK(cu.cuMemcpyHtoA_v2(a, 0, ones, 16));
     OK(cu.cuMemcpyHtoA_v2(b, 0, twos, 16));
@@ -81,7 +77,6 @@ TEST(two_arrays_do_not_share_memory) {
     OK(cu.cuArrayDestroy(a));
     OK(cu.cuMemcpyAtoH_v2(out, b, 0, 16));
     assert_memory_equal(out, twos, 16);
-    OK(cu.cuArrayDestroy(b));
 }
 
 TEST(invalid_array_descriptors_are_refused) {
@@ -123,11 +118,11 @@ static CUDA_MEMCPY2D rows(CUarray array, unsigned char *bytes, size_t width, siz
 
 /* NV12: brightness in full, two colours at half the width and height. */
 TEST(planes_of_an_array_are_arrays) {
-    CUarray whole, plane[2], none;
+    CUarray plane[2];
     unsigned char bytes[64 * 32];
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 32, 0, 3, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE);
     d.Format = CU_AD_FORMAT_NV12;
-    OK(cu.cuArray3DCreate_v2(&whole, &d));
+    CUarray whole = new_array_3d(&d);
     for (unsigned i = 0; i < 2; i++) {
         CUDA_ARRAY_DESCRIPTOR flat;
         plane[i] = NULL;
@@ -145,8 +140,6 @@ TEST(planes_of_an_array_are_arrays) {
         OK(cu.cuMemcpy2D_v2(&out));
         assert_true(has_pattern(bytes, i ? 64 * 16 : 64 * 32, i));
     }
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuArrayGetPlane(&none, whole, 2));
-    OK(cu.cuArrayDestroy(whole));
 }
 
 /* Formats of video want their flag; blocks of texels are no surfaces. */
@@ -164,11 +157,10 @@ TEST(format_requirements_are_enforced) {
 
 /* Rows and bytes of compressed formats are those of blocks of 4 x 4. */
 TEST(compressed_arrays_are_copied_in_whole_blocks) {
-    CUarray array;
     unsigned char bytes[8 * 16 * 16];
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 64, 0, 4, 0);
     d.Format = CU_AD_FORMAT_BC1_UNORM;
-    OK(cu.cuArray3DCreate_v2(&array, &d));
+    CUarray array = new_array_3d(&d);
     fill_pattern(bytes, sizeof bytes, 9);
     CUDA_MEMCPY2D copy = rows(array, bytes, 8 * 16, 16, true);
     OK(cu.cuMemcpy2D_v2(&copy));
@@ -184,7 +176,6 @@ TEST(compressed_arrays_are_copied_in_whole_blocks) {
     copy.srcXInBytes = 0;
     copy.Height = 17;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2D_v2(&copy));
-    OK(cu.cuArrayDestroy(array));
 }
 
 /* The end of a context is the end of its arrays: what is left of them would show in the dump. */

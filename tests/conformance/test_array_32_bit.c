@@ -1,8 +1,6 @@
 /* Arrays and their copies by the functions of CUDA 2 to 3.1, in a context of that time. */
 #include "harness.h"
 
-#include <string.h>
-
 #define LENGTH 256u
 #define WIDTH  32u
 #define HEIGHT 8u
@@ -30,7 +28,9 @@ static CUcontext begin(void) {
     return context;
 }
 
-CHILD(descriptors) {
+/* Contexts of that time and later ones exclude each other, so that these have processes of their
+ * own. */
+CHILD_TEST(arrays_of_the_first_api_report_their_descriptors) {
     CUcontext context = begin();
     CUarray flat = line(), deep = solid(), none;
     CUDA_ARRAY_DESCRIPTOR_v1 d;
@@ -54,7 +54,7 @@ CHILD(descriptors) {
     return 0;
 }
 
-CHILD(rows) {
+CHILD_TEST(row_copies_of_the_first_api_round_trip) {
     unsigned char in[LENGTH], out[LENGTH];
     CUcontext context = begin();
     CUarray a = line(), b = line();
@@ -136,7 +136,7 @@ static void planes(CUarray array, CUstream stream) {
     }
 }
 
-CHILD(boxes) {
+CHILD_TEST(box_copies_of_the_first_api_round_trip) {
     unsigned char in[WIDTH * HEIGHT * 2], out[WIDTH * HEIGHT * 2];
     CUcontext context = begin();
     CUarray array = solid();
@@ -166,20 +166,6 @@ CHILD(boxes) {
     return 0;
 }
 
-/* Contexts of that time and later ones exclude each other, so that these have processes of their
- * own. */
-TEST(arrays_of_the_first_api_report_their_descriptors) {
-    assert_int_equal(run_child("descriptors", NULL), 0);
-}
-
-TEST(row_copies_of_the_first_api_round_trip) {
-    assert_int_equal(run_child("rows", NULL), 0);
-}
-
-TEST(box_copies_of_the_first_api_round_trip) {
-    assert_int_equal(run_child("boxes", NULL), 0);
-}
-
 TEST(newer_contexts_refuse_arrays_of_the_first_api) {
     CUarray array;
     unsigned char bytes[4] = {0};
@@ -188,8 +174,7 @@ TEST(newer_contexts_refuse_arrays_of_the_first_api) {
         .Width = LENGTH, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
     CUDA_ARRAY_DESCRIPTOR_v1 shown;
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuArrayCreate(&array, &d));
-    OK(cu.cuArrayCreate_v2(&array, &now));
+    array = new_array(&now);
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuArrayGetDescriptor(&shown, array));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemcpyHtoA(array, 0, bytes, 4));
-    OK(cu.cuArrayDestroy(array));
 }

@@ -1,8 +1,6 @@
 /* Attaching managed memory to one stream. */
 #include "harness.h"
 
-#include <string.h>
-
 #define SIZE ((size_t)8192)
 
 #define NEEDS_MANAGED() NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)
@@ -24,20 +22,14 @@ static bool dump_says(const char *what) {
 TEST(an_attachment_runs_in_stream_order) {
     NEEDS_MANAGED();
     CUdeviceptr m = managed();
-    CUstream s;
-    struct gate gate;
-    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-    gate_make(&gate);
-    gate_hold(&gate, s);
+    CUstream s = new_stream();
+    struct gate gate = hold(s);
     OK(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_SINGLE));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(s));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(s));
+    gate_drain(&gate, s);
     OK(cu.cuStreamAttachMemAsync(s, m, SIZE, CU_MEM_ATTACH_HOST));
     OK(cu.cuStreamAttachMemAsync(NULL, m, 0, CU_MEM_ATTACH_GLOBAL));
     OK(cu.cuCtxSynchronize());
-    gate_free(&gate);
-    OK(cu.cuStreamDestroy_v2(s));
     OK(cu.cuMemFree_v2(m));
 }
 
@@ -53,8 +45,7 @@ TEST(the_attachment_is_recorded) {
     gate_hold(&gate, s);
     OK(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_SINGLE));
     assert_false(dump_says("attached to one stream"));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(s));
+    gate_drain(&gate, s);
     assert_true(dump_says("attached to one stream"));
     OK(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_HOST));
     OK(cu.cuStreamSynchronize(s));
@@ -70,19 +61,14 @@ TEST(the_attachment_is_recorded) {
 
 TEST(invalid_attachments_are_refused) {
     NEEDS_MANAGED();
-    CUdeviceptr m = managed(), d;
-    CUstream s;
-    OK(cu.cuMemAlloc_v2(&d, SIZE));
-    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    CUdeviceptr m = managed(), d = new_memory(SIZE);
+    CUstream s = new_stream();
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAttachMemAsync(s, m, 100, CU_MEM_ATTACH_SINGLE));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAttachMemAsync(s, m, 0, 8));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAttachMemAsync(s, d, 0, CU_MEM_ATTACH_SINGLE));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAttachMemAsync(s, 0, 0, CU_MEM_ATTACH_SINGLE));
     if (!twins)
         FAILS(CUDA_ERROR_INVALID_VALUE,
               cu.cuStreamAttachMemAsync(NULL, m, 0, CU_MEM_ATTACH_SINGLE));
     OK(cu.cuStreamSynchronize(s));
-    OK(cu.cuStreamDestroy_v2(s));
     OK(cu.cuMemFree_v2(m));
-    OK(cu.cuMemFree_v2(d));
 }

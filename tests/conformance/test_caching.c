@@ -1,8 +1,6 @@
 /* The caching resource on any driver: who gets memory when, with real copies and their bytes. */
 #include "library.h"
 
-#include <string.h>
-
 struct fixture {
     gpumem_resource *upstream, *cache;
     CUstream stream, other;
@@ -35,7 +33,6 @@ static void end(struct fixture *f) {
     DONE(gpumem_stream_destroy(device, f->other));
     gate_free(&f->gate);
     OK(cu.cuMemFreeHost(f->seen));
-    close_library();
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
@@ -72,8 +69,7 @@ TEST(a_stream_reuses_its_memory_in_stream_order) {
         DONE(gpumem_buffer_read(buffer, 0, f.seen + i * 4 * KIB, 4 * KIB, f.stream));
         DONE(gpumem_buffer_free(buffer, NULL));
     }
-    gate_release(&f.gate);
-    OK(cu.cuStreamSynchronize(f.stream));
+    gate_drain(&f.gate, f.stream);
     for (unsigned char i = 0; i < 100; i++)
         is_all(f.seen + i * 4 * KIB, 4 * KIB, i);
     end(&f);
@@ -94,8 +90,7 @@ TEST(another_stream_reuses_memory_only_after_the_first_passes) {
     DONE(gpumem_buffer_fill(second, 0, MIB, 2, f.other));
     DONE(gpumem_buffer_read(second, 0, f.seen + MIB / 2, MIB / 2, f.other));
     OK(cu.cuStreamSynchronize(f.other));
-    gate_release(&f.gate);
-    OK(cu.cuStreamSynchronize(f.stream));
+    gate_drain(&f.gate, f.stream);
     is_all(f.seen, MIB / 2, 1);
     is_all(f.seen + MIB / 2, MIB / 2, 2);
     DONE(gpumem_buffer_free(second, NULL));
@@ -144,8 +139,7 @@ TEST(host_memory_is_not_reused_before_queued_copies_finish) {
                                    4 * KIB, f.stream));
         DONE(gpumem_buffer_free(buffer, NULL));
     }
-    gate_release(&f.gate);
-    OK(cu.cuStreamSynchronize(f.stream));
+    gate_drain(&f.gate, f.stream);
     OK(cu.cuMemcpyDtoH_v2(f.seen, target, MIB));
     for (unsigned char i = 0; i < 200; i++)
         is_all(f.seen + i * 4 * KIB, 4 * KIB, i);

@@ -9,11 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 static struct gate gate;
 static CUstream stream; /* blocking, and behind the gate */

@@ -2,8 +2,6 @@
  */
 #include "harness.h"
 
-#include <string.h>
-
 #define SIZE 256
 
 struct scene {
@@ -14,29 +12,14 @@ struct scene {
 
 static struct scene make(void) {
     struct scene scene;
-    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamCreate(&scene.other, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuEventCreate(&scene.event, CU_EVENT_DISABLE_TIMING));
-    OK(cu.cuEventCreate(&scene.joined, CU_EVENT_DISABLE_TIMING));
-    OK(cu.cuMemAlloc_v2(&scene.memory, SIZE));
+    scene.stream = new_stream();
+    scene.other = new_stream();
+    scene.event = new_event();
+    scene.joined = new_event();
+    scene.memory = new_memory(SIZE);
     OK(cu.cuMemsetD8_v2(scene.memory, 0, SIZE));
     OK(cu.cuCtxSynchronize());
     return scene;
-}
-
-static void end(struct scene *scene) {
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemFree_v2(scene->memory));
-    OK(cu.cuEventDestroy_v2(scene->event));
-    OK(cu.cuEventDestroy_v2(scene->joined));
-    OK(cu.cuStreamDestroy_v2(scene->stream));
-    OK(cu.cuStreamDestroy_v2(scene->other));
-}
-
-static unsigned char byte_at(CUdeviceptr address) {
-    unsigned char byte = 0;
-    OK(cu.cuMemcpyDtoH_v2(&byte, address, 1));
-    return byte;
 }
 
 static CUstreamCaptureStatus status_of(CUstream stream) {
@@ -59,12 +42,10 @@ static size_t edges_of(CUgraph graph) {
 
 /* Launches it in the stream, waits, and destroys it. */
 static void launch(CUgraph graph, CUstream stream, unsigned times) {
-    CUgraphExec exec;
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     for (unsigned i = 0; i < times; i++)
         OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
 }
 
@@ -92,7 +73,6 @@ TEST(captured_work_runs_at_the_launch) {
     assert_int_equal(byte_at(scene.memory), 5);
     assert_int_equal(byte_at(scene.memory + 79), 5);
     assert_int_equal(byte_at(scene.memory + 80), 0);
-    end(&scene);
 }
 
 TEST(the_first_version_of_begin_capture_works) {
@@ -104,7 +84,6 @@ TEST(the_first_version_of_begin_capture_works) {
     assert_int_equal(byte_at(scene.memory), 0);
     launch(graph, scene.stream, 1);
     assert_int_equal(byte_at(scene.memory), 6);
-    end(&scene);
 }
 
 static void CUDAAPI count_call(void *data) {
@@ -138,7 +117,6 @@ TEST(host_functions_and_value_operations_are_captured_as_nodes) {
     assert_int_equal(byte_at(scene.memory), 3);
     assert_int_equal(byte_at(scene.memory + 8), 4);
     assert_int_equal(byte_at(scene.memory + 16), 5);
-    end(&scene);
 }
 
 TEST(captured_allocations_belong_to_the_graph) {
@@ -169,15 +147,12 @@ TEST(captured_allocations_belong_to_the_graph) {
     launch(graph, scene.stream, 1);
     assert_int_equal(byte_at(scene.memory + 15), 5);
     OK(cu.cuDeviceGraphMemTrim(dev));
-    end(&scene);
 }
 
 TEST(work_queued_before_the_capture_is_not_captured) {
     struct scene scene = make();
-    struct gate gate;
     CUgraph graph = NULL;
-    gate_make(&gate);
-    gate_hold(&gate, scene.stream);
+    struct gate gate = hold(scene.stream);
     OK(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
     OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK(cu.cuMemsetD8Async(scene.memory, 2, 16, scene.stream));
@@ -187,8 +162,6 @@ TEST(work_queued_before_the_capture_is_not_captured) {
     assert_int_equal(byte_at(scene.memory), 1);
     assert_int_equal(nodes_of(graph), 1);
     OK(cu.cuGraphDestroy(graph));
-    gate_free(&gate);
-    end(&scene);
 }
 
 TEST(events_fork_and_join_a_capture) {
@@ -221,7 +194,6 @@ TEST(events_fork_and_join_a_capture) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWaitEvent(scene.other, scene.event, 0));
     OK(cu.cuEventRecord(scene.event, scene.other));
     OK(cu.cuEventSynchronize(scene.event));
-    end(&scene);
 }
 
 TEST(a_fork_must_be_joined) {
@@ -249,21 +221,6 @@ TEST(a_fork_must_be_joined) {
     OK(cu.cuStreamUpdateCaptureDependencies(scene.other, NULL, 0,
                                             CU_STREAM_SET_CAPTURE_DEPENDENCIES));
     discard(scene.stream);
-    end(&scene);
-}
-
-TEST(two_captures_cannot_be_merged) {
-    struct scene scene = make();
-    CUgraph graph;
-    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK(cu.cuStreamBeginCapture_v2(scene.other, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK(cu.cuEventRecord(scene.event, scene.stream));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_MERGE, cu.cuStreamWaitEvent(scene.other, scene.event, 0));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
-          cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.other, &graph));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.stream, &graph));
-    end(&scene);
 }
 
 TEST(a_capture_cannot_wait_for_uncaptured_work) {
@@ -276,7 +233,6 @@ TEST(a_capture_cannot_wait_for_uncaptured_work) {
     OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     FAILS(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, cu.cuStreamWaitEvent(scene.stream, scene.event, 0));
     FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.stream, &graph));
-    end(&scene);
 }
 
 TEST(external_events_are_captured_as_nodes) {
@@ -290,7 +246,6 @@ TEST(external_events_are_captured_as_nodes) {
     OK(cu.cuStreamEndCapture(scene.stream, &graph));
     assert_int_equal(nodes_of(graph), 2);
     OK(cu.cuGraphDestroy(graph));
-    end(&scene);
 }
 
 TEST(only_the_origin_stream_ends_a_capture) {
@@ -304,7 +259,6 @@ TEST(only_the_origin_stream_ends_a_capture) {
     FAILS(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, cu.cuStreamEndCapture(scene.other, &graph));
     FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.stream, &graph));
     FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuStreamEndCapture(scene.stream, &graph));
-    end(&scene);
 }
 
 TEST(a_capturing_stream_may_be_destroyed) {
@@ -314,12 +268,11 @@ TEST(a_capturing_stream_may_be_destroyed) {
     OK(cu.cuEventRecord(scene.event, scene.stream));
     OK(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
     OK(cu.cuStreamDestroy_v2(scene.stream));
+    forget(scene.stream);
     assert_int_equal(status_of(scene.other), CU_STREAM_CAPTURE_STATUS_NONE);
     OK(cu.cuMemsetD8Async(scene.memory, 2, 16, scene.other));
     OK(cu.cuStreamSynchronize(scene.other));
     assert_int_equal(byte_at(scene.memory), 2);
-    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_NON_BLOCKING));
-    end(&scene);
 }
 
 /* What lies at the address is looked at when the graph is instantiated; a copy's ends at once. */
@@ -349,5 +302,4 @@ TEST(a_memset_is_captured_whatever_its_address) {
         FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
         OK(cu.cuGraphDestroy(graph));
     }
-    end(&scene);
 }

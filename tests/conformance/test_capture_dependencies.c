@@ -1,8 +1,6 @@
 /* Stream capture: what the next node depends on, asked and changed; capture into a graph. */
 #include "harness.h"
 
-#include <string.h>
-
 struct scene {
     CUstream stream;
     CUdeviceptr memory;
@@ -10,14 +8,9 @@ struct scene {
 
 static struct scene make(void) {
     struct scene scene;
-    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuMemAlloc_v2(&scene.memory, 64));
+    scene.stream = new_stream();
+    scene.memory = new_memory(64);
     return scene;
-}
-
-static void end(struct scene *scene) {
-    OK(cu.cuStreamDestroy_v2(scene->stream));
-    OK(cu.cuMemFree_v2(scene->memory));
 }
 
 static void discard(struct scene *scene) {
@@ -70,7 +63,6 @@ TEST(the_last_captured_node_is_the_dependency) {
     OK(cu.cuStreamGetCaptureInfo(scene.stream, &status, &next));
     assert_true(next > id);
     discard(&scene);
-    end(&scene);
 }
 
 static size_t predecessors(CUgraphNode node) {
@@ -82,8 +74,7 @@ static size_t predecessors(CUgraphNode node) {
 TEST(capture_dependencies_are_added_and_replaced) {
     struct scene scene = make();
     CUgraphNode a, b, first, foreign;
-    CUgraph other;
-    OK(cu.cuGraphCreate(&other, 0));
+    CUgraph other = new_graph();
     OK(cu.cuGraphAddEmptyNode(&foreign, other, NULL, 0));
     OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     CUgraph graph = graph_of(scene.stream);
@@ -111,8 +102,6 @@ TEST(capture_dependencies_are_added_and_replaced) {
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuStreamUpdateCaptureDependencies_v2(scene.stream, &a, &data, 1, 0));
     discard(&scene);
-    OK(cu.cuGraphDestroy(other));
-    end(&scene);
 }
 
 TEST(a_capture_can_continue_an_existing_graph) {
@@ -140,7 +129,6 @@ TEST(a_capture_can_continue_an_existing_graph) {
     OK(cu.cuGraphGetEdges(graph, NULL, NULL, &count));
     assert_int_equal(count, 1);
     OK(cu.cuGraphDestroy(graph));
-    end(&scene);
 }
 
 /* Seen on H200: the graph goes with the capture that failed. */
@@ -155,5 +143,4 @@ TEST(a_failed_capture_destroys_its_graph) {
     FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.stream, &ended));
     assert_null(ended);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(graph, NULL, &count));
-    end(&scene);
 }

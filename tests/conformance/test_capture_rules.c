@@ -26,27 +26,8 @@ static void set_mode(CUstreamCaptureMode mode, CUstreamCaptureMode expected) {
     assert_int_equal(value, expected);
 }
 
-static void CUDAAPI no_callback(CUstream stream, CUresult status, void *data) {
-}
-
-TEST(waiting_for_a_captured_stream_is_refused) {
-    CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamQuery(s));
-    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamSynchronize(s));
-    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuCtxSynchronize());
-    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamAddCallback(s, no_callback, NULL, 0));
-    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-}
-
 TEST(captured_events_cannot_be_awaited) {
-    CUevent event;
-    OK(cu.cuEventCreate(&event, 0));
+    CUevent event = new_timed_event();
     CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
     OK(cu.cuEventRecord(event, s));
     FAILS(CUDA_ERROR_CAPTURED_EVENT, cu.cuEventQuery(event));
@@ -60,13 +41,11 @@ TEST(captured_events_cannot_be_awaited) {
     float ms;
     FAILS(CUDA_ERROR_CAPTURED_EVENT, cu.cuEventElapsedTime(&ms, event, event));
     finish(s, CUDA_SUCCESS);
-    OK(cu.cuEventDestroy_v2(event));
 }
 
 TEST(unsafe_calls_are_refused_by_capture_mode) {
     CUdeviceptr p = 77;
-    CUstream other;
-    OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    CUstream other = new_stream();
     CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
     FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuMemAlloc_v2(&p, 64));
     assert_true(p == 0);
@@ -85,7 +64,6 @@ TEST(unsafe_calls_are_refused_by_capture_mode) {
     OK(cu.cuMemFree_v2(p));
     finish(s, CUDA_SUCCESS);
     set_mode(CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED);
-    OK(cu.cuStreamDestroy_v2(other));
 }
 
 /* Another thread that allocates, in its own mode. */
@@ -176,13 +154,11 @@ TEST(the_legacy_stream_is_unusable_while_a_blocking_stream_captures) {
 }
 
 TEST(invalid_capture_modes_are_refused) {
-    CUstream s;
     CUgraph graph;
-    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = new_stream();
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamBeginCapture_v2(s, (CUstreamCaptureMode)3));
     FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuStreamEndCapture(s, &graph));
     FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuStreamUpdateCaptureDependencies(s, NULL, 0, 0));
-    OK(cu.cuStreamDestroy_v2(s));
 }
 
 TEST(querying_the_legacy_stream_invalidates_a_blocking_capture) {
@@ -198,23 +174,6 @@ TEST(querying_the_legacy_stream_invalidates_a_blocking_capture) {
     FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamGetPriority(s, &priority));
     FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamGetCtx(s, &context));
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-}
-
-TEST(events_of_ended_captures_are_refused) {
-    CUevent event, timed;
-    float time;
-    OK(cu.cuEventCreate(&event, 0));
-    OK(cu.cuEventCreate(&timed, 0));
-    OK(cu.cuEventRecord(timed, NULL));
-    CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
-    OK(cu.cuEventRecord(event, s));
-    FAILS(CUDA_ERROR_CAPTURED_EVENT, cu.cuEventElapsedTime(&time, event, timed));
-    finish(s, CUDA_SUCCESS);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuEventElapsedTime(&time, event, timed));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuEventElapsedTime(&time, timed, event));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxWaitEvent(ctx, event));
-    OK(cu.cuEventDestroy_v2(event));
-    OK(cu.cuEventDestroy_v2(timed));
 }
 
 TEST(pool_calls_are_unsafe_during_a_global_capture) {

@@ -10,15 +10,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #define NEEDS() NEEDS_SOFTGPU("a checkpoint stops a device that others use")
 
@@ -168,8 +164,7 @@ TEST(calls_wait_during_a_checkpoint_and_memory_is_kept) {
     int pid = getpid();
     struct caller caller;
     unsigned char bytes[128];
-    CUdeviceptr p;
-    OK(cu.cuMemAlloc_v2(&p, sizeof bytes));
+    CUdeviceptr p = new_memory(sizeof bytes);
     OK(cu.cuMemsetD8_v2(p, 0x11, sizeof bytes));
     lock(pid);
     start(&caller, p);
@@ -184,7 +179,6 @@ TEST(calls_wait_during_a_checkpoint_and_memory_is_kept) {
     OK(cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
     assert_int_equal(bytes[63], 0x77);
     assert_int_equal(bytes[64], 0x11);
-    OK(cu.cuMemFree_v2(p));
 }
 
 /* What asks about nothing of the process answers all the same. */
@@ -202,11 +196,8 @@ TEST(calls_that_need_no_device_work_while_locked) {
 TEST(locking_waits_for_queued_work) {
     NEEDS();
     CUcheckpointLockArgs args = {.timeoutMs = 5};
-    CUstream stream;
-    struct gate gate;
-    gate_make(&gate);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    gate_hold(&gate, stream);
+    CUstream stream = new_stream();
+    struct gate gate = hold(stream);
     FAILS(CUDA_ERROR_NOT_READY, cu.cuCheckpointProcessLock(getpid(), &args));
     assert_int_equal(state_of(getpid()), CU_PROCESS_STATE_RUNNING);
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream)); /* and calls go on */
@@ -214,8 +205,6 @@ TEST(locking_waits_for_queued_work) {
     lock(getpid());
     unlock(getpid());
     OK(cu.cuStreamQuery(stream));
-    OK(cu.cuStreamDestroy_v2(stream));
-    gate_free(&gate);
 }
 
 /* A call that waits holds up the lock, too, until it has ended. */
@@ -230,11 +219,8 @@ TEST(locking_waits_for_running_calls) {
     NEEDS();
     CUcheckpointLockArgs args = {.timeoutMs = 5};
     struct caller caller = {.done = 0};
-    struct gate gate;
-    CUstream stream;
-    gate_make(&gate);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    gate_hold(&gate, stream);
+    CUstream stream = new_stream();
+    struct gate gate = hold(stream);
     caller.to = (uintptr_t)stream;
     assert_int_equal(pthread_create(&caller.thread, NULL, synchronize, &caller), 0);
     FAILS(CUDA_ERROR_NOT_READY, cu.cuCheckpointProcessLock(getpid(), &args));
@@ -243,8 +229,6 @@ TEST(locking_waits_for_running_calls) {
     unlock(getpid());
     pthread_join(caller.thread, NULL);
     assert_int_equal(caller.result, CUDA_SUCCESS);
-    OK(cu.cuStreamDestroy_v2(stream));
-    gate_free(&gate);
 }
 
 static void CUDA_CB ask(void *result) {
@@ -432,13 +416,10 @@ TEST(a_process_that_dies_while_locking_leaves_no_lock) {
     NEEDS();
     CUcheckpointLockArgs args = {.timeoutMs = 1};
     char self[16];
-    CUstream stream;
     CUresult result;
-    struct gate gate;
     snprintf(self, sizeof self, "%d", getpid());
-    gate_make(&gate);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    gate_hold(&gate, stream);
+    CUstream stream = new_stream();
+    struct gate gate = hold(stream);
     int pid = start_child("locks", self, NULL);
     time_t begun = seconds();
     while ((result = cu.cuCheckpointProcessLock(getpid(), &args)) == CUDA_ERROR_NOT_READY)
@@ -448,10 +429,7 @@ TEST(a_process_that_dies_while_locking_leaves_no_lock) {
     assert_int_equal(wait_child(pid), 128 + SIGKILL);
     FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessUnlock(getpid(), NULL));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuStreamDestroy_v2(stream));
-    gate_free(&gate);
+    gate_drain(&gate, stream);
 }
 
 /* It has its parent's descriptors, and is not its parent. It may ask for it, and lock it. */

@@ -3,10 +3,7 @@
 
 #include <limits.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static CUprocessState state_of(int pid) {
     CUprocessState state = (CUprocessState)77;
@@ -66,7 +63,7 @@ static void numbers_of_none(void) {
     all_answer(CUDA_ERROR_OPERATING_SYSTEM, INT_MAX);
 }
 
-CHILD(asks_about_itself) {
+CHILD_TEST(a_process_without_cuinit_cannot_be_locked) {
     CUprocessState state;
     all_answer(CUDA_ERROR_NOT_INITIALIZED, getpid());
     numbers_of_none();
@@ -136,10 +133,6 @@ TEST(a_coordinator_locks_without_cuinit) {
 TEST(a_coordinator_restores_without_cuinit) {
     NEEDS_SOFTGPU("a checkpoint stops a device that others use");
     assert_int_equal(child_with_pid("restores"), 0);
-}
-
-TEST(a_process_without_cuinit_cannot_be_locked) {
-    assert_int_equal(run_child("asks_about_itself", NULL), 0);
 }
 
 TEST(a_process_may_call_cuinit_while_being_locked) {

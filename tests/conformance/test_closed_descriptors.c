@@ -6,12 +6,8 @@
 #include "temporary.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define OWN_SIZE   (4 * MIB)
 #define OWN_LAST   40          /* descriptors 3 to this are the program's own file */

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <time.h>
 
 static CUcontext current(void) {
@@ -29,7 +28,9 @@ TEST(every_version_of_context_creation_works) {
     assert_ptr_equal(current(), ctx);
 }
 
-CHILD(first_version) {
+/* Contexts of the first version, whose addresses have 32 bits, and later ones exclude each other on
+ * a device, so that these need a process of their own. */
+CHILD_TEST(contexts_of_the_first_version_exclude_later_ones) {
     CUcontext first = NULL, second = NULL, newer = NULL;
     unsigned version = 0;
     OK(cu.cuInit(0));
@@ -49,15 +50,8 @@ CHILD(first_version) {
     return 0;
 }
 
-/* Contexts of the first version, whose addresses have 32 bits, and later ones exclude each other on
- * a device, so that these need a process of their own. */
-TEST(contexts_of_the_first_version_exclude_later_ones) {
-    assert_int_equal(run_child("first_version", NULL), 0);
-}
-
 TEST(invalid_arguments_are_refused) {
     CUcontext context = NULL;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxCreate_v2(NULL, 0, 0));
     FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuCtxCreate_v2(&context, 0, 99));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxCreate_v2(&context, 3, 0)); /* two ways to wait */
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxCreate_v2(&context, ~0u, 0));
@@ -75,11 +69,8 @@ TEST(flags_are_kept_and_changed) {
     OK(cu.cuCtxGetFlags(&flags));
     assert_int_equal(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_BLOCKING_SYNC);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxSetFlags(~0u));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxGetFlags(NULL));
     OK(cu.cuCtxDestroy_v2(context));
     OK(cu.cuCtxSetCurrent(NULL));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetFlags(&flags));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSetFlags(0));
 }
 
 TEST(a_context_knows_its_device_and_id) {
@@ -98,13 +89,9 @@ TEST(a_context_knows_its_device_and_id) {
     OK(cu.cuCtxGetId(NULL, &id[2]));
     assert_int_not_equal(id[0], id[1]);
     assert_int_equal(id[1], id[2]);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxGetId(first, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxGetDevice(NULL));
     OK(cu.cuCtxDestroy_v2(second));
     OK(cu.cuCtxDestroy_v2(first));
     OK(cu.cuCtxSetCurrent(NULL));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetDevice(&device));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetId(NULL, &id[0]));
 }
 
 TEST(a_destroyed_context_below_the_top_stays_on_the_stack) {
@@ -207,10 +194,8 @@ static void check_that_it_waits(CUresult (*synchronize)(CUcontext), CUcontext co
 }
 
 TEST(synchronizing_a_context_waits_for_all_streams) {
-    CUcontext context;
-    CUstream stream;
-    OK(cu.cuCtxCreate_v2(&context, 0, 0));
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUcontext context = new_context(0);
+    CUstream stream = new_stream();
     check_that_it_waits(synchronize_v1, context, stream);
     check_that_it_waits(synchronize_v1, context, NULL);
     if (gpumem_driver_has(driver, GPUMEM_FN_cuCtxSynchronize_v2)) {
@@ -222,8 +207,6 @@ TEST(synchronizing_a_context_waits_for_all_streams) {
         check_that_it_waits(cu.cuCtxSynchronize_v2, context, stream);
         OK(cu.cuCtxPushCurrent_v2(context));
     }
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuCtxDestroy_v2(context));
 }
 
 TEST(destroying_a_context_waits_for_its_work) {
@@ -239,17 +222,13 @@ TEST(destroying_a_context_waits_for_its_work) {
 TEST(attaching_and_detaching_are_counted) {
     CUcontext context, attached = NULL;
     OK(cu.cuCtxSetCurrent(NULL));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxAttach(&attached, 0));
     OK(cu.cuCtxCreate_v2(&context, 0, 0));
     OK(cu.cuCtxAttach(&attached, 0));
     assert_ptr_equal(attached, context);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxAttach(&attached, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxAttach(NULL, 0));
     OK(cu.cuCtxDetach(context));
     OK(cu.cuCtxSynchronize());
     OK(cu.cuCtxDetach(context));
     assert_null(current());
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSynchronize());
 }
 
 /* NVIDIA's driver dereferences such values, so only softgpu is asked. */
@@ -290,11 +269,10 @@ TEST(execution_affinity_needs_mps) {
         SKIP("this machine runs MPS");
     FAILS(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, cu.cuCtxCreate_v3(&context, &one, 1, 0, 0));
     assert_null(context);
-    OK(cu.cuCtxCreate_v2(&context, 0, 0));
+    context = new_context(0);
     OK(cu.cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
     memset(&got, 0xff, sizeof got);
     OK(cu.cuCtxGetExecAffinity(&got, CU_EXEC_AFFINITY_TYPE_SM_COUNT));
     assert_int_equal(got.type, CU_EXEC_AFFINITY_TYPE_SM_COUNT);
     assert_int_equal(got.param.smCount.val, processors);
-    OK(cu.cuCtxDestroy_v2(context));
 }

@@ -1,8 +1,6 @@
 /* Devices and contexts in softgpu's state dump and leak report. */
 #include "harness.h"
 
-#include <string.h>
-
 static bool dump_has(const char *text) {
     char *dump = soft->state_dump();
     assert_non_null(dump);

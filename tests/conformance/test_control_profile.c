@@ -1,9 +1,6 @@
 /* What softgpu's control tells of kernels that were counted: after each launch, in graphs too. */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                           ".visible .entry fill(.param .u64 at) {\n"
                           ".reg .b64 %d<3>; .reg .b32 %r;\n"
@@ -38,11 +35,9 @@ TEST(kernel_profiles_add_up_over_launches_and_graphs) {
     NEEDS_SOFTGPU("counts what kernels do");
     CUfunction function;
     CUdeviceptr memory;
-    CUgraph graph;
     CUgraphNode node;
-    CUgraphExec executable;
     void *params[] = {&memory};
-    OK(cu.cuMemAlloc_v2(&memory, 4096));
+    memory = new_memory(4096);
     CUmodule module = load(&function);
     expect_nothing();
     OK(cu.cuLaunchKernel(function, 2, 1, 1, 40, 1, 1, 0, NULL, params, NULL));
@@ -52,17 +47,10 @@ TEST(kernel_profiles_add_up_over_launches_and_graphs) {
     expect_part(1, "\"bytes_written\":320,");
     OK(cu.cuModuleUnload(module));
     module = load(&function);
-    OK(cu.cuGraphCreate(&graph, 0));
-    const CUDA_KERNEL_NODE_PARAMS_v2 what = {.func = function,
-                                             .gridDimX = 2,
-                                             .gridDimY = 1,
-                                             .gridDimZ = 1,
-                                             .blockDimX = 40,
-                                             .blockDimY = 1,
-                                             .blockDimZ = 1,
-                                             .kernelParams = params};
+    CUgraph graph = new_graph();
+    const CUDA_KERNEL_NODE_PARAMS_v2 what = kernel_node(function, 2, 40, params);
     OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &what));
-    OK(cu.cuGraphInstantiateWithFlags(&executable, graph, 0));
+    CUgraphExec executable = instantiate(graph);
     for (int i = 0; i < 2; i++) {
         OK(cu.cuGraphLaunch(executable, NULL));
         OK(cu.cuCtxSynchronize());
@@ -70,10 +58,7 @@ TEST(kernel_profiles_add_up_over_launches_and_graphs) {
     expect_part(1, "\"launches\":3,\"failed\":0,");
     expect_part(1, "\"warp_instructions\":72,\"thread_instructions\":1440,");
     expect_part(0, "kernel fill\n  instructions: 72 of warps, 1440 of threads; 20.00 threads each");
-    OK(cu.cuGraphExecDestroy(executable));
-    OK(cu.cuGraphDestroy(graph));
     OK(cu.cuModuleUnload(module));
-    OK(cu.cuMemFree_v2(memory));
 }
 
 BEFORE_TESTS {

@@ -2,8 +2,6 @@
  * groups have it; the kernels do what nvcc 13.0 makes of grid.sync() and of tiles. */
 #include "kernels.h"
 
-#include <stdlib.h>
-
 static const char text[] = KERNELS_HEAD
     ".visible .entry probe() { ret; }\n"
     /* `rounds` times: out[block] += 1; grid.sync(); a block that sees another behind or ahead of
@@ -83,18 +81,14 @@ static CUresult by_attribute(CUfunction f, unsigned blocks, void **params) {
 
 static CUresult by_graph(CUfunction f, unsigned blocks, void **params) {
     CUgraph graph;
-    CUgraphExec exec = NULL;
-    CUstream stream;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK(cu.cuLaunchCooperativeKernel(f, blocks, 1, 1, 64, 1, 1, 0, stream, params));
     OK(cu.cuStreamEndCapture(stream, &graph));
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     CUresult result = cu.cuGraphLaunch(exec, stream);
     OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuStreamDestroy_v2(stream));
     return result;
 }
 
@@ -106,14 +100,11 @@ static unsigned most_blocks(CUfunction f) {
 
 TEST(a_grid_wide_barrier_waits_for_all_blocks) {
     kernels_open(text);
-    CUdeviceptr out;
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH), 1);
-    OK(cu.cuMemAlloc_v2(&out, 1 << 20));
+    CUdeviceptr out = new_memory(1 << 20);
     all_blocks_meet(out, 100, 5, by_function);
     all_blocks_meet(out, 7, 9, by_attribute);
     all_blocks_meet(out, 33, 3, by_graph);
-    OK(cu.cuMemFree_v2(out));
-    kernels_close();
 }
 
 /* As many as the device has room for; one more is refused. */
@@ -123,11 +114,9 @@ TEST(a_cooperative_launch_takes_as_many_blocks_as_fit) {
     CUfunction f = kernel("rounds");
     unsigned most = most_blocks(f), one = 1;
     void *params[] = {&out, &one};
-    OK(cu.cuMemAlloc_v2(&out, 1 << 20));
+    out = new_memory(1 << 20);
     all_blocks_meet(out, most, 1, by_function);
     FAILS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, by_function(f, most + 1, params));
-    OK(cu.cuMemFree_v2(out));
-    kernels_close();
 }
 
 TEST(an_ordinary_launch_has_no_workspace) {
@@ -140,8 +129,6 @@ TEST(an_ordinary_launch_has_no_workspace) {
     OK(cu.cuLaunchKernel(kernel("rounds"), 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
     OK(cu.cuCtxSynchronize());
     assert_int_equal(words.host[0], 0xffffffffu);
-    words_free(&words);
-    kernels_close();
 }
 
 TEST(a_tile_of_two_warps_synchronizes) {
@@ -157,6 +144,4 @@ TEST(a_tile_of_two_warps_synchronizes) {
     assert_int_equal(words.host[0], 128); /* 64, in units of 128 */
     assert_int_equal(words.host[1] - 64,
                      device_attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
-    words_free(&words);
-    kernels_close();
 }

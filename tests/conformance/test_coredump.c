@@ -3,11 +3,6 @@
 #include "harness.h"
 #include "temporary.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 static bool read_byte(CUcoredumpSettings setting, bool process) {
     unsigned char value = 0xa5;
     size_t size = 1;
@@ -23,7 +18,7 @@ static void write_byte(CUcoredumpSettings setting, bool process, unsigned char v
                : cu.cuCoredumpSetAttribute(setting, &value, &size));
 }
 
-CHILD(scopes) {
+CHILD_TEST(global_and_context_core_dump_settings_are_separate) {
     init_driver();
     CUcontext other;
     assert_false(read_byte(CU_COREDUMP_LIGHTWEIGHT, false));
@@ -46,7 +41,7 @@ CHILD(scopes) {
     return 0;
 }
 
-CHILD(sizes) {
+CHILD_TEST(core_dump_settings_need_their_exact_size) {
     init_driver();
     static const size_t wanted[] = {0, 1, 1, 1, 1, 1024, 1024, 4};
     for (int which = 1; which < (int)COUNT(wanted); which++) {
@@ -73,7 +68,7 @@ CHILD(sizes) {
     return 0;
 }
 
-CHILD(names) {
+CHILD_TEST(core_dump_file_names_are_kept) {
     init_driver();
     char name[] = "somewhere", got[1024];
     size_t size = sizeof name, room = sizeof got;
@@ -99,7 +94,7 @@ CHILD(names) {
     return 0;
 }
 
-CHILD(without_context) {
+CHILD_TEST(core_dump_settings_without_a_context_are_refused) {
     init_driver();
     OK(cu.cuCtxSetCurrent(NULL));
     unsigned char value = 1;
@@ -202,22 +197,6 @@ CHILD(nowhere) {
     assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
     FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
     return 0;
-}
-
-TEST(global_and_context_core_dump_settings_are_separate) {
-    assert_int_equal(run_child("scopes", NULL), 0);
-}
-
-TEST(core_dump_settings_need_their_exact_size) {
-    assert_int_equal(run_child("sizes", NULL), 0);
-}
-
-TEST(core_dump_file_names_are_kept) {
-    assert_int_equal(run_child("names", NULL), 0);
-}
-
-TEST(core_dump_settings_without_a_context_are_refused) {
-    assert_int_equal(run_child("without_context", NULL), 0);
 }
 
 TEST(a_fault_writes_a_core_dump_text) {

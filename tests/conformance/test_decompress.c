@@ -2,10 +2,6 @@
 #include "harness.h"
 #include "temporary.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* 64 times "softgpu ": as a raw DEFLATE stream, and as an LZ4 block. */
 #define TEXT_SIZE 512
 static const unsigned char deflated[] = {0x2b, 0xce, 0x4f, 0x2b, 0x49, 0x2f, 0x28, 0x55,
@@ -78,8 +74,7 @@ CHILD(decompresses) {
     gate_hold(&gate, s);
     OK(cu.cuMemBatchDecompressAsync(b.params, 2, 0, NULL, s));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(s));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(s));
+    gate_drain(&gate, s);
     OK(cu.cuMemcpyDtoH_v2(out, b.to, sizeof out));
     OK(cu.cuMemcpyDtoH_v2(counts, b.counts, sizeof counts));
     bool good = is_text(out) && is_text(out + 2000);

@@ -27,13 +27,7 @@ static CUstream stream;
 static void begin(void) {
     kernels_open(text);
     words = words_make(16);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-}
-
-static void end(void) {
-    OK(cu.cuStreamDestroy_v2(stream));
-    words_free(&words);
-    kernels_close();
+    stream = new_stream();
 }
 
 static void launch(const char *name, CUlaunchAttribute *attribute) {
@@ -73,7 +67,6 @@ TEST(a_dependent_kernel_begins_before_its_predecessor_ends) {
     let_go();
     OK(cu.cuStreamSynchronize(stream));
     assert_int_equal(read_word(3), 11);
-    end();
 }
 
 TEST(a_kernel_without_the_attribute_waits_for_its_predecessor) {
@@ -95,7 +88,6 @@ TEST(a_kernel_without_the_attribute_waits_for_its_predecessor) {
     let_go();
     OK(cu.cuStreamSynchronize(stream));
     assert_int_equal(read_word(3), 11);
-    end();
 }
 
 static CUgraph captured_pair(void) {
@@ -127,8 +119,7 @@ static CUgraph added_pair(unsigned char port) {
 }
 
 static void runs_early(CUgraph graph) {
-    CUgraphExec exec = NULL;
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     for (int round = 0; round < 2; round++) {
         memset((void *)(uintptr_t)words.host, 0, 16);
         OK(cu.cuGraphLaunch(exec, stream));
@@ -138,7 +129,6 @@ static void runs_early(CUgraph graph) {
         OK(cu.cuStreamSynchronize(stream));
         assert_int_equal(read_word(3), 11);
     }
-    OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
 }
 
@@ -147,7 +137,6 @@ TEST(programmatic_edges_of_graphs_are_honoured) {
     runs_early(captured_pair());
     runs_early(added_pair(CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC));
     runs_early(added_pair(CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER));
-    end();
 }
 
 static void is_recorded_before_the_end(CUlaunchAttribute *attribute, CUevent event,
@@ -158,14 +147,12 @@ static void is_recorded_before_the_end(CUlaunchAttribute *attribute, CUevent eve
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
     assert_int_equal(read_word(1), 0);
     /* Another stream waits for the event, not for the kernel. */
-    CUstream other;
-    OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    CUstream other = new_stream();
     OK(cu.cuStreamWaitEvent(other, event, 0));
     OK(cu.cuMemsetD32Async(words.device, 1, 1, other));
     OK(cu.cuStreamSynchronize(other));
     OK(cu.cuStreamSynchronize(stream));
     assert_int_equal(read_word(1), 1);
-    OK(cu.cuStreamDestroy_v2(other));
 }
 
 /*
@@ -175,8 +162,7 @@ static void is_recorded_before_the_end(CUlaunchAttribute *attribute, CUevent eve
 TEST(programmatic_events_are_recorded_during_a_kernel) {
     NEEDS_SOFTGPU("on hardware the event may wait for the kernel, which waits for the event here");
     begin();
-    CUevent event;
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT};
     attribute.value.launchCompletionEvent.event = event;
     is_recorded_before_the_end(&attribute, event, "holder");
@@ -185,15 +171,12 @@ TEST(programmatic_events_are_recorded_during_a_kernel) {
     is_recorded_before_the_end(&attribute, event, "primary");
     attribute.value.programmaticEvent.triggerAtBlockStart = 1;
     is_recorded_before_the_end(&attribute, event, "holder");
-    OK(cu.cuEventDestroy_v2(event));
-    end();
 }
 
 /* Whenever it is recorded: not later than the kernel's end. */
 TEST(programmatic_events_are_complete_after_their_kernel) {
     begin();
-    CUevent event;
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     CUlaunchAttribute attributes[3] = {{.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT},
                                        {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT},
                                        {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT}};
@@ -211,15 +194,12 @@ TEST(programmatic_events_are_complete_after_their_kernel) {
         OK(cu.cuEventQuery(event));
         assert_int_equal(read_word(1), 1);
     }
-    OK(cu.cuEventDestroy_v2(event));
-    end();
 }
 
 /* A kernel that lets nobody go lets all go at its end. */
 TEST(a_kernel_that_triggers_nothing_records_its_event_at_its_end) {
     begin();
-    CUevent event;
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT};
     attribute.value.programmaticEvent.event = event;
     launch("holder", &attribute);
@@ -227,6 +207,4 @@ TEST(a_kernel_that_triggers_nothing_records_its_event_at_its_end) {
     let_go();
     OK(cu.cuEventSynchronize(event));
     OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuEventDestroy_v2(event));
-    end();
 }

@@ -7,10 +7,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define PAGE     ((size_t)2 << 20)
 #define STANDARD 3

@@ -2,11 +2,6 @@
 #include "harness.h"
 #include "temporary.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #define FIRST  "6d657361-3232-2e33-2e36-000000000000"
 #define SECOND "00000001-0000-0000-0000-000000000000"
 #define THIRD  "00000000-0000-0000-0000-000000000001"

@@ -3,11 +3,6 @@
 #include "harness.h"
 #include "temporary.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* show ANSWER COUNT: cuInit's answer and the number of devices are these. */
 CHILD(show) {
     int count = 0;

@@ -1,8 +1,6 @@
 /* Discarding managed memory: its bytes are nobody's until they are written again. */
 #include "harness.h"
 
-#include <string.h>
-
 #define PAGE ((size_t)4096)
 #define SIZE (16 * PAGE)
 
@@ -27,8 +25,7 @@ TEST(memory_outside_the_discarded_range_is_kept) {
     NEEDS_DISCARD();
     CUdeviceptr m = managed(), part = m + 4 * PAGE;
     size_t size = 4 * PAGE;
-    CUstream s;
-    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = new_stream();
     fill_pattern(bytes_of(m), SIZE, 1);
     OK(cu.cuMemDiscardBatchAsync(&part, &size, 1, 0, s));
     OK(cu.cuStreamSynchronize(s));
@@ -37,7 +34,6 @@ TEST(memory_outside_the_discarded_range_is_kept) {
     unsigned char plain[8];
     OK(cu.cuMemcpyDtoH_v2(plain, part + 100, sizeof plain));
     assert_int_equal(plain[7], 8);
-    OK(cu.cuStreamDestroy_v2(s));
     OK(cu.cuMemFree_v2(m));
 }
 
@@ -47,20 +43,14 @@ TEST(discarding_happens_in_stream_order) {
     NEEDS_SOFTGPU("the contents of discarded memory are not defined");
     CUdeviceptr m = managed();
     size_t size = SIZE;
-    CUstream s;
-    struct gate gate;
-    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-    gate_make(&gate);
+    CUstream s = new_stream();
     fill_pattern(bytes_of(m), SIZE, 1);
-    gate_hold(&gate, s);
+    struct gate gate = hold(s);
     OK(cu.cuMemDiscardBatchAsync(&m, &size, 1, 0, s));
     assert_true(has_pattern(bytes_of(m), SIZE, 1));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(s));
+    gate_drain(&gate, s);
     assert_false(has_pattern(bytes_of(m), SIZE, 1));
     assert_int_equal(bytes_of(m)[1], bytes_of(m)[SIZE - 1]);
-    gate_free(&gate);
-    OK(cu.cuStreamDestroy_v2(s));
     OK(cu.cuMemFree_v2(m));
 }
 
@@ -71,9 +61,8 @@ TEST(memory_can_be_discarded_and_prefetched_in_one_call) {
     CUmemLocation places[2] = {{.type = CU_MEM_LOCATION_TYPE_DEVICE},
                                {.type = CU_MEM_LOCATION_TYPE_HOST}};
     int where[2] = {77, 77};
-    CUstream s;
     places[0].id = dev;
-    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = new_stream();
     OK(cu.cuMemDiscardAndPrefetchBatchAsync(m, sizes, 2, places, first, 2, 0, s));
     OK(cu.cuStreamSynchronize(s));
     for (int i = 0; i < 2; i++)
@@ -85,15 +74,13 @@ TEST(memory_can_be_discarded_and_prefetched_in_one_call) {
           cu.cuMemDiscardAndPrefetchBatchAsync(m, sizes, 2, places, first, 2, 1, s));
     for (int i = 0; i < 2; i++)
         OK(cu.cuMemFree_v2(m[i]));
-    OK(cu.cuStreamDestroy_v2(s));
 }
 
 TEST(invalid_discards_are_refused) {
     NEEDS_DISCARD();
     CUdeviceptr m[2] = {0, managed()};
     size_t sizes[2] = {SIZE, SIZE};
-    CUstream s;
-    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = new_stream();
     OK(cu.cuMemAlloc_v2(&m[0], SIZE));
     fill_pattern(bytes_of(m[1]), SIZE, 1);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, sizes, 2, 0, s));
@@ -104,5 +91,4 @@ TEST(invalid_discards_are_refused) {
     assert_true(has_pattern(bytes_of(m[1]), SIZE, 1));
     OK(cu.cuMemFree_v2(m[0]));
     OK(cu.cuMemFree_v2(m[1]));
-    OK(cu.cuStreamDestroy_v2(s));
 }

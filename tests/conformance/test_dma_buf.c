@@ -57,8 +57,7 @@ static CUmemGenericAllocationHandle create(CUdevice device, unsigned types) {
     CUmemAllocationProp prop;
     memset(&prop, 0, sizeof prop);
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = device;
+    prop.location = device_location(device);
     prop.requestedHandleTypes = (CUmemAllocationHandleType)types;
     OK(cu.cuMemCreate(&memory, CHUNK, &prop, 0));
     return memory;
@@ -67,8 +66,7 @@ static CUmemGenericAllocationHandle create(CUdevice device, unsigned types) {
 /* Maps it there, to be given back by cuMemUnmap alone. */
 static void place(CUdeviceptr at, CUmemGenericAllocationHandle memory) {
     CUmemAccessDesc access;
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = dev;
+    access.location = device_location(dev);
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     OK(cu.cuMemMap(at, CHUNK, 0, memory, 0));
     OK(cu.cuMemRelease(memory));
@@ -84,9 +82,7 @@ TEST(the_device_attribute_reports_dma_buffer_support) {
 
 TEST(a_dma_buffer_has_the_bytes_of_its_range) {
     NEEDS_SOFTGPU("maps a DMA buffer");
-    CUdeviceptr d, small;
-    OK(cu.cuMemAlloc_v2(&d, 4 * CHUNK));
-    OK(cu.cuMemAlloc_v2(&small, PAGE));
+    CUdeviceptr d = new_memory(4 * CHUNK), small = new_memory(PAGE);
     shares_bytes(d, 4 * CHUNK);
     shares_bytes(d + 65536, CHUNK);
     shares_bytes(d + 3 * CHUNK, CHUNK);
@@ -106,8 +102,6 @@ TEST(a_dma_buffer_has_the_bytes_of_its_range) {
     munmap(other, PAGE);
     udmabuf_close(first);
     udmabuf_close(second);
-    OK(cu.cuMemFree_v2(small));
-    OK(cu.cuMemFree_v2(d));
 }
 
 /* Pieces lie as they are mapped, not as they were made. */
@@ -135,14 +129,12 @@ TEST(pool_memory_can_be_exported_as_a_dma_buffer) {
     NEEDS_POOL_DESCRIPTORS();
     NEEDS_SOFTGPU("maps a DMA buffer");
     CUmemPoolProps props;
-    CUmemoryPool pool;
     CUdeviceptr own, shared;
     memset(&props, 0, sizeof props);
     props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    props.location.id = dev;
+    props.location = device_location(dev);
     props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    OK(cu.cuMemPoolCreate(&pool, &props));
+    CUmemoryPool pool = new_pool(&props);
     OK(cu.cuMemAllocFromPoolAsync(&shared, 65536, pool, NULL));
     OK(cu.cuMemAllocAsync(&own, 65536, NULL));
     OK(cu.cuStreamSynchronize(NULL));
@@ -151,7 +143,6 @@ TEST(pool_memory_can_be_exported_as_a_dma_buffer) {
     OK(cu.cuMemFreeAsync(own, NULL));
     OK(cu.cuMemFreeAsync(shared, NULL));
     OK(cu.cuStreamSynchronize(NULL));
-    OK(cu.cuMemPoolDestroy(pool));
 }
 
 /* The pages stay those of the buffer: what is allocated next must have others, without the bytes.
@@ -235,8 +226,7 @@ TEST(multicast_memory_cannot_be_exported_as_a_dma_buffer) {
     OK(cu.cuMulticastAddDevice(object, dev));
     OK(cu.cuMemAddressReserve(&range, CHUNK, 0, 0, 0));
     OK(cu.cuMemMap(range, CHUNK, 0, object, 0));
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = dev;
+    access.location = device_location(dev);
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     OK(cu.cuMemSetAccess(range, CHUNK, &access, 1));
     refused(CUDA_ERROR_INVALID_VALUE, range, CHUNK);

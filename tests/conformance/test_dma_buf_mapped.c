@@ -11,13 +11,9 @@
 #include <linux/dma-buf.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define CHUNK          ((size_t)2 << 20)
 #define PAGE           ((size_t)4096)
@@ -282,10 +278,9 @@ CHILD(beside_ipc) {
 static void *copy_all_the_time(void *stop) {
     static unsigned char bytes[CHUNK];
     CUcontext context;
-    CUdeviceptr d;
     OK(cu.cuDevicePrimaryCtxRetain(&context, 0));
     OK(cu.cuCtxSetCurrent(context));
-    OK(cu.cuMemAlloc_v2(&d, CHUNK));
+    CUdeviceptr d = new_memory(CHUNK);
     fill_pattern(bytes, CHUNK, 1);
     while (!atomic_load((atomic_bool *)stop)) {
         OK(cu.cuMemcpyHtoD_v2(d, bytes, CHUNK));
@@ -293,7 +288,6 @@ static void *copy_all_the_time(void *stop) {
         OK(cu.cuMemcpyDtoH_v2(bytes, d, CHUNK));
         REQUIRE(has_pattern(bytes, CHUNK, 1));
     }
-    OK(cu.cuMemFree_v2(d));
     return NULL;
 }
 

@@ -3,10 +3,6 @@
 #include "temporary.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static char folder[TEMPORARY_ROOM];
 

@@ -1,8 +1,6 @@
 /* Names and texts of errors, and the calls that answer before cuInit. */
 #include "harness.h"
 
-#include <string.h>
-
 TEST(error_names_are_the_enumerators) {
     const char *name = NULL;
     OK(cu.cuGetErrorName(CUDA_SUCCESS, &name));

@@ -4,8 +4,6 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -23,20 +21,11 @@ struct scene {
 
 static struct scene make(unsigned flags) {
     struct scene scene;
-    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuEventCreate(&scene.start, flags));
-    OK(cu.cuEventCreate(&scene.end, flags));
-    gate_make(&scene.gate);
+    scene.stream = new_stream();
+    scene.start = new_event_with(flags);
+    scene.end = new_event_with(flags);
+    scene.gate = new_gate();
     return scene;
-}
-
-static void end(struct scene *scene) {
-    gate_release(&scene->gate);
-    OK(cu.cuStreamSynchronize(scene->stream));
-    gate_free(&scene->gate);
-    OK(cu.cuEventDestroy_v2(scene->start));
-    OK(cu.cuEventDestroy_v2(scene->end));
-    OK(cu.cuStreamDestroy_v2(scene->stream));
 }
 
 /* The gate keeps the second event from completing for a time that the host measures. */
@@ -65,7 +54,6 @@ TEST(elapsed_time_is_measured_between_completions) {
     }
     OK(cu.cuEventElapsedTime(&elapsed, scene.end, scene.start));
     assert_true(elapsed < 0);
-    end(&scene);
 }
 
 TEST(elapsed_time_needs_two_completed_events) {
@@ -78,7 +66,6 @@ TEST(elapsed_time_needs_two_completed_events) {
     OK(cu.cuEventRecord(scene.end, scene.stream));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuEventElapsedTime(&elapsed, scene.start, scene.end));
     assert_true(elapsed == -1);
-    end(&scene);
 }
 
 TEST(events_without_timing_have_no_elapsed_time) {
@@ -88,7 +75,6 @@ TEST(events_without_timing_have_no_elapsed_time) {
     OK(cu.cuEventRecord(scene.end, scene.stream));
     OK(cu.cuStreamSynchronize(scene.stream));
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuEventElapsedTime(&elapsed, scene.start, scene.end));
-    end(&scene);
 }
 
 /* ---- Events that go while their time is asked for ------------------------------------------- */

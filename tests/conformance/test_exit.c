@@ -3,8 +3,6 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 /* What a child exits with once its last handler saw what it should see. */
 #define SEEN          42

@@ -2,7 +2,6 @@
 #include "harness.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <time.h>
 
 #define SIZE ((size_t)32 << 20)
@@ -26,7 +25,7 @@ static void pause_for(long milliseconds) {
     nanosleep(&time, NULL);
 }
 
-CHILD(leave_copies) {
+CHILD_TEST(a_process_may_exit_during_copies) {
     queue_copies();
     pause_for(3); /* so that workers are at it */
     return 0;
@@ -37,7 +36,7 @@ static void slow_handler(void) {
     pause_for(20);
 }
 
-CHILD(leave_copies_slowly) {
+CHILD_TEST(a_process_may_exit_during_copies_with_slow_exit_handlers) {
     atexit(slow_handler);
     queue_copies();
     pause_for(3);
@@ -52,7 +51,8 @@ static void CUDAAPI stay(void *unused) {
         pause_for(100);
 }
 
-CHILD(leave_a_host_function) {
+CHILD_TEST_WHERE(a_process_may_exit_during_a_host_function,
+                 NEEDS_SOFTGPU("hardware may wait for host functions")) {
     CUstream stream;
     init_driver();
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -62,7 +62,8 @@ CHILD(leave_a_host_function) {
     return 0;
 }
 
-CHILD(leave_a_held_stream) {
+CHILD_TEST_WHERE(a_process_may_exit_with_a_stream_blocked_forever,
+                 NEEDS_SOFTGPU("nothing says what hardware does")) {
     CUstream stream;
     struct gate gate;
     init_driver();
@@ -71,22 +72,4 @@ CHILD(leave_a_held_stream) {
     gate_hold(&gate, stream);
     pause_for(2);
     return 0;
-}
-
-TEST(a_process_may_exit_during_copies) {
-    assert_int_equal(run_child("leave_copies", NULL), 0);
-}
-
-TEST(a_process_may_exit_during_copies_with_slow_exit_handlers) {
-    assert_int_equal(run_child("leave_copies_slowly", NULL), 0);
-}
-
-TEST(a_process_may_exit_during_a_host_function) {
-    NEEDS_SOFTGPU("hardware may wait for host functions");
-    assert_int_equal(run_child("leave_a_host_function", NULL), 0);
-}
-
-TEST(a_process_may_exit_with_a_stream_blocked_forever) {
-    NEEDS_SOFTGPU("nothing says what hardware does");
-    assert_int_equal(run_child("leave_a_held_stream", NULL), 0);
 }

@@ -4,11 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define PAGE      ((size_t)2 << 20)
 #define FD        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
@@ -135,8 +131,7 @@ TEST(an_inconsistent_header_is_read_as_plain_bytes) {
 static int exported(CUmemGenericAllocationHandle *handle) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     int fd = -1;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = dev;
+    prop.location = device_location(dev);
     prop.requestedHandleTypes = FD;
     OK(cu.cuMemCreate(handle, PAGE, &prop, 0));
     OK(cu.cuMemExportToShareableHandle(&fd, *handle, FD, 0));
@@ -146,8 +141,7 @@ static int exported(CUmemGenericAllocationHandle *handle) {
 static CUdeviceptr map_handle(CUmemGenericAllocationHandle handle) {
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUdeviceptr p;
-    desc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    desc.location.id = dev;
+    desc.location = device_location(dev);
     OK(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
     OK(cu.cuMemMap(p, PAGE, 0, handle, 0));
     OK(cu.cuMemSetAccess(p, PAGE, &desc, 1));
@@ -160,18 +154,15 @@ TEST(an_export_of_the_driver_can_be_imported_as_external_memory) {
     int fd = exported(&handle);
     CUexternalMemory memory = import(fd, PAGE);
     CUdeviceptr mapped = map_handle(handle), p = map(memory, 0, PAGE);
-    unsigned word = 0;
     OK(cu.cuMemsetD32_v2(mapped, 0x12345678, PAGE / 4));
-    OK(cu.cuMemcpyDtoH_v2(&word, p + PAGE - 4, 4));
-    assert_int_equal(word, 0x12345678);
+    assert_int_equal(word_at(p + PAGE - 4), 0x12345678);
     OK(cu.cuMemUnmap(mapped, PAGE));
     OK(cu.cuMemAddressFree(mapped, PAGE));
     OK(cu.cuMemRelease(handle));
     /* Memory and buffer live on, without the handle and without the external memory. */
     OK(cu.cuDestroyExternalMemory(memory));
     OK(cu.cuMemsetD32_v2(p, 0x0badf00d, 1));
-    OK(cu.cuMemcpyDtoH_v2(&word, p, 4));
-    assert_int_equal(word, 0x0badf00d);
+    assert_int_equal(word_at(p), 0x0badf00d);
     OK(cu.cuMemFree_v2(p));
 }
 

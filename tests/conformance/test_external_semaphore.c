@@ -3,11 +3,7 @@
 #include "harness.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define NEEDS_FDS NEEDS_SOFTGPU("semaphores of a graphics driver would be needed")
 #define BINARY    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD
@@ -66,12 +62,6 @@ static CUresult wait_for(struct both both, uint64_t value, CUstream stream) {
     return cu.cuWaitExternalSemaphoresAsync(&both.semaphore, &params, 1, stream);
 }
 
-static CUstream new_stream(void) {
-    CUstream stream;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    return stream;
-}
-
 TEST(a_signal_sets_the_semaphore_value) {
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 5), binary = make(BINARY, 0);
@@ -100,26 +90,19 @@ TEST(a_timeline_semaphore_orders_streams) {
     OK(wait_for(timeline, 9, consumer)); /* reached values stay reached */
     OK(wait_for(timeline, 1, consumer));
     OK(cu.cuStreamSynchronize(consumer));
-    OK(cu.cuStreamDestroy_v2(producer));
-    OK(cu.cuStreamDestroy_v2(consumer));
     end(timeline);
 }
 
 TEST(a_signal_comes_after_the_work_before_it) {
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 0);
-    struct gate gate;
     CUstream stream = new_stream();
-    gate_make(&gate);
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     OK(signal_to(timeline, 1, stream));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
     assert_int_equal(value_of(timeline), 0);
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     assert_int_equal(value_of(timeline), 1);
-    gate_free(&gate);
-    OK(cu.cuStreamDestroy_v2(stream));
     end(timeline);
 }
 
@@ -139,8 +122,6 @@ TEST(a_binary_semaphore_releases_one_wait_per_signal) {
     set(binary, 1); /* by the other side */
     OK(cu.cuStreamSynchronize(second));
     assert_int_equal(value_of(binary), 0);
-    OK(cu.cuStreamDestroy_v2(first));
-    OK(cu.cuStreamDestroy_v2(second));
     end(binary);
 }
 
@@ -169,8 +150,6 @@ TEST(several_semaphores_are_signalled_and_awaited_in_one_call) {
     assert_int_equal(value_of(all[18]), 118);
     for (unsigned i = 0; i < MANY; i++)
         end(all[i]);
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuStreamDestroy_v2(other));
 }
 
 /* The child takes `shared` over by its descriptor, waits for 1 and signals 2. */
@@ -202,7 +181,6 @@ TEST(a_timeline_semaphore_orders_two_processes) {
     OK(wait_for(both, 2, stream));
     OK(cu.cuStreamSynchronize(stream));
     assert_int_equal(wait_child(child), 0);
-    OK(cu.cuStreamDestroy_v2(stream));
     OK(cu.cuDestroyExternalSemaphore(both.semaphore));
 }
 
@@ -254,7 +232,6 @@ TEST(a_semaphore_may_be_destroyed_during_a_wait) {
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
     set(timeline, 1);
     OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuStreamDestroy_v2(stream));
     munmap(timeline.shared, SOFTGPU_SEMAPHORE_SIZE);
 }
 
@@ -351,7 +328,6 @@ TEST(graph_nodes_wait_for_and_signal_semaphores) {
     assert_int_equal(told_wait.paramsArray[0].params.fence.value, 8);
     OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuStreamDestroy_v2(stream));
     end(timeline);
 }
 
@@ -361,7 +337,6 @@ TEST(signals_and_waits_are_captured_as_nodes) {
     CUstream stream = new_stream();
     CUgraphNode nodes[3];
     CUgraphNodeType type;
-    CUgraphExec exec;
     CUgraph graph;
     size_t count = COUNT(nodes);
     OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
@@ -375,12 +350,10 @@ TEST(signals_and_waits_are_captured_as_nodes) {
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL);
     OK(cu.cuGraphNodeGetType(nodes[1], &type));
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT);
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuStreamSynchronize(stream));
     assert_int_equal(value_of(timeline), 3);
-    OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuStreamDestroy_v2(stream));
     end(timeline);
 }

@@ -3,10 +3,6 @@
 #include "harness.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #if __has_include(<vulkan/vulkan.h>)
 #include <vulkan/vulkan.h>

@@ -4,18 +4,13 @@
 #include "temporary.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define PAGE   ((size_t)2 << 20)
 #define FABRIC CU_MEM_HANDLE_TYPE_FABRIC
 
 static CUmemAllocationProp device_prop(void) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = dev;
+    prop.location = device_location(dev);
     prop.requestedHandleTypes = FABRIC;
     return prop;
 }
@@ -25,8 +20,7 @@ static CUmemPoolProps pool_props(void) {
     memset(&props, 0, sizeof props);
     props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     props.handleTypes = FABRIC;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    props.location.id = dev;
+    props.location = device_location(dev);
     return props;
 }
 
@@ -87,18 +81,11 @@ TEST(fabric_handles_without_a_channel_are_refused) {
 static CUdeviceptr map(CUmemGenericAllocationHandle handle) {
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUdeviceptr p;
-    desc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    desc.location.id = dev;
+    desc.location = device_location(dev);
     OK(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
     OK(cu.cuMemMap(p, PAGE, 0, handle, 0));
     OK(cu.cuMemSetAccess(p, PAGE, &desc, 1));
     return p;
-}
-
-static unsigned word_at(CUdeviceptr p) {
-    unsigned word = 0;
-    OK(cu.cuMemcpyDtoH_v2(&word, p, 4));
-    return word;
 }
 
 struct message {

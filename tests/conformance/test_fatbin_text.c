@@ -5,20 +5,16 @@
 #include "harness.h"
 #include "images.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 /* The one word that a kernel of one pointer, and one number, leaves of `word`. */
 static CUresult run(CUfunction f, unsigned *word, int number) {
     CUdeviceptr p;
     void *params[] = {&p, &number};
-    OK(cu.cuMemAlloc_v2(&p, sizeof *word));
+    p = new_memory(sizeof *word);
     OK(cu.cuMemcpyHtoD_v2(p, word, sizeof *word));
     CUresult result = cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
     OK(cu.cuMemcpyDtoH_v2(word, p, sizeof *word));
-    OK(cu.cuMemFree_v2(p));
     return result;
 }
 
@@ -42,8 +38,6 @@ TEST(kernels_of_a_fatbin_run_from_ptx_or_machine_code) {
 /* The module is whole, and everything but a launch works. */
 TEST(a_fatbin_with_refused_ptx_falls_back_to_machine_code) {
     static unsigned char image[sizeof image_plain_fatbin];
-    CUmodule module;
-    CUfunction f;
     CUdeviceptr variable;
     size_t size;
     int value;
@@ -52,10 +46,10 @@ TEST(a_fatbin_with_refused_ptx_falls_back_to_machine_code) {
     char *text = memmem(image, sizeof image, ".version", 8);
     assert_non_null(text);
     memcpy(text, ".venison", 8);
-    OK(cu.cuModuleLoadData(&module, image));
+    CUmodule module = new_module(image);
     OK(cu.cuModuleGetGlobal_v2(&variable, &size, module, "small_value"));
     assert_int_equal(size, 4);
-    OK(cu.cuModuleGetFunction(&f, module, "small"));
+    CUfunction f = function_of(module, "small");
     OK(cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_BINARY_VERSION, f));
     assert_int_equal(value, 90);
     CUresult result = run(f, &word, 7);
@@ -64,7 +58,6 @@ TEST(a_fatbin_with_refused_ptx_falls_back_to_machine_code) {
     else
         OK(result);
     assert_int_equal(word, soft ? 0 : 49);
-    OK(cu.cuModuleUnload(module));
 }
 
 /* ---- Linked ---------------------------------------------------------------------------------- */

@@ -1,9 +1,6 @@
 /* Injected faults of softgpu, in each of their modes. */
 #include "harness.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 static CUdeviceptr allocate(void) {
     CUdeviceptr memory = 0;
     OK(cu.cuMemAlloc_v2(&memory, 4096));
@@ -104,7 +101,6 @@ static void work_ends_where_a_lasting_error_is_told(softgpu_fault_mode mode, CUr
     struct gate gate;
     CUstream stream;
     struct region m = region_map(2 << 20);
-    unsigned char byte = 7;
     OK(cu.cuMemsetD8_v2(m.at, 1, m.bytes));
     gate_make(&gate);
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -119,12 +115,10 @@ static void work_ends_where_a_lasting_error_is_told(softgpu_fault_mode mode, CUr
     gate_release(&gate);
     OK(cu.cuStreamSynchronize(stream)); /* no fault: the set was dropped */
     region_map_again(&m);
-    OK(cu.cuMemcpyDtoH_v2(&byte, m.at, 1));
-    assert_int_equal(byte, 1);
+    assert_int_equal(byte_at(m.at), 1);
     OK(cu.cuMemsetD8Async(m.at, 3, m.bytes, stream)); /* later work runs */
     OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuMemcpyDtoH_v2(&byte, m.at, 1));
-    assert_int_equal(byte, 3);
+    assert_int_equal(byte_at(m.at), 3);
     OK(cu.cuStreamDestroy_v2(stream));
     gate_free(&gate);
     region_end(&m);
@@ -140,45 +134,33 @@ TEST(a_sticky_injected_error_drops_queued_work) {
 /* What could run had begun before the device stopped; so programs find what they had queued. */
 TEST(work_that_can_run_runs_before_a_sticky_injected_error) {
     NEEDS_SOFTGPU("injects faults");
-    CUstream stream;
     size_t limit;
-    unsigned char byte = 7;
     CUdeviceptr memory = allocate();
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     OK(cu.cuMemsetD8Async(memory, 2, 4096, stream));
     assert_int_equal(soft->fault_arm("cuCtxGetLimit", 1, CUDA_ERROR_ASSERT, SOFTGPU_FAULT_AFTER),
                      0);
     FAILS(CUDA_ERROR_ASSERT, cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
     assert_int_equal(soft->fault_disarm(), 1);
     OK(cu.cuStreamQuery(stream));
-    OK(cu.cuMemcpyDtoH_v2(&byte, memory, 1));
-    assert_int_equal(byte, 2);
-    OK(cu.cuStreamDestroy_v2(stream));
+    assert_int_equal(byte_at(memory), 2);
     OK(cu.cuMemFree_v2(memory));
 }
 
 /* Any other error tells nothing of queued work. */
 TEST(queued_work_runs_after_a_non_sticky_injected_error) {
     NEEDS_SOFTGPU("injects faults");
-    struct gate gate;
-    CUstream stream;
-    unsigned char byte = 7;
     size_t limit;
     CUdeviceptr memory = allocate();
-    gate_make(&gate);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    gate_hold(&gate, stream);
+    CUstream stream = new_stream();
+    struct gate gate = hold(stream);
     OK(cu.cuMemsetD8Async(memory, 2, 4096, stream));
     assert_int_equal(soft->fault_arm("cuCtxGetLimit", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER),
                      0);
     FAILS(CUDA_ERROR_UNKNOWN, cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
     assert_int_equal(soft->fault_disarm(), 1);
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuMemcpyDtoH_v2(&byte, memory, 1));
-    assert_int_equal(byte, 2);
-    OK(cu.cuStreamDestroy_v2(stream));
-    gate_free(&gate);
+    gate_drain(&gate, stream);
+    assert_int_equal(byte_at(memory), 2);
     OK(cu.cuMemFree_v2(memory));
 }
 

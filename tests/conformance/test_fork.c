@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define LIMIT_SECONDS 20
 
@@ -80,8 +79,7 @@ TEST(a_forked_child_never_finds_a_lock_held) {
 }
 
 TEST(pinned_memory_stays_shared_with_a_forked_child) {
-    void *memory;
-    OK(cu.cuMemHostAlloc(&memory, 4096, 0));
+    void *memory = new_pinned(4096, 0);
     volatile int *word = memory;
     *word = 1;
     pid_t pid = fork();
@@ -92,11 +90,10 @@ TEST(pinned_memory_stays_shared_with_a_forked_child) {
     }
     assert_int_equal(status_of(pid), 0);
     assert_int_equal(*word, 2);
-    OK(cu.cuMemFreeHost(memory));
 }
 
 /* A parent that only loaded the driver leaves its children free to use it. */
-CHILD(fork_first) {
+CHILD_TEST(a_child_forked_before_cuinit_may_call_it) {
     int version = 0;
     OK(cu.cuDriverGetVersion(&version));
     pid_t pid = fork();
@@ -108,8 +105,4 @@ CHILD(fork_first) {
     int status = status_of(pid);
     OK(cu.cuInit(0));
     return status;
-}
-
-TEST(a_child_forked_before_cuinit_may_call_it) {
-    assert_int_equal(run_child("fork_first", NULL), 0);
 }

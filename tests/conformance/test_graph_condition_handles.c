@@ -36,16 +36,13 @@ TEST(a_condition_handle_of_another_graph_is_refused) {
     OK(add_if(other, theirs, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, theirs, NULL));
     OK(add_if(graph, condition_of(graph), NULL));
-    OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuGraphDestroy(other));
 }
 
 TEST(a_condition_handle_of_a_destroyed_graph_is_refused) {
     CUgraph graph = new_graph(), other = new_graph();
     CUgraphConditionalHandle theirs = condition_of(other);
-    OK(cu.cuGraphDestroy(other));
+    destroy_graph(other);
     FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, theirs, NULL));
-    OK(cu.cuGraphDestroy(graph));
 }
 
 TEST(conditional_bodies_may_use_condition_handles_of_their_graph) {
@@ -59,8 +56,6 @@ TEST(conditional_bodies_may_use_condition_handles_of_their_graph) {
     OK(add_if(inner, second, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, first, NULL)); /* in use */
     OK(add_if(inner, condition_of(body), NULL));
-    OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuGraphDestroy(other));
 }
 
 /* So do graphs that are embedded: in the copy, not in what it was copied from. */
@@ -76,8 +71,6 @@ TEST(child_graphs_may_use_condition_handles_of_their_graph) {
     FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, outer, NULL)); /* in use */
     OK(cu.cuGraphDestroyNode(node));
     OK(add_if(graph, outer, NULL));
-    OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuGraphDestroy(child));
 }
 
 /* Bodies are counted before the context is looked at, and the handle after it. */
@@ -92,7 +85,6 @@ TEST(body_count_context_and_handle_are_checked_in_this_order) {
     params.conditional.size = 0;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
     assert_null(node);
-    OK(cu.cuGraphDestroy(graph));
 }
 
 /* What is left of a handle, wherever its node was. */
@@ -108,7 +100,6 @@ TEST(a_condition_handle_can_be_reused_after_its_node_is_destroyed) {
     OK(cu.cuGraphDestroyNode(node));
     OK(add_if(graph, second, NULL));
     OK(add_if(graph, first, NULL));
-    OK(cu.cuGraphDestroy(graph));
 }
 
 /* Handles of a graph are many, and each is its own. */
@@ -124,6 +115,5 @@ TEST(many_condition_handles_are_distinct) {
     for (int i = 0; i < MANY; i++)
         FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, handles[i], NULL));
     assert_int_equal(node_count(graph), MANY);
-    CUgraphExec exec = instantiate(graph);
-    end_graph(graph, exec);
+    instantiate(graph);
 }

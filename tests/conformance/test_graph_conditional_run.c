@@ -1,21 +1,18 @@
 /* Conditional nodes on their default values. */
 #include "graph_nodes.h"
 
-#include <unistd.h>
-
 static CUdeviceptr memory;
 
 static int begin(void **state) {
     int failed = test_begin(state);
     if (!failed) {
-        OK(cu.cuMemAlloc_v2(&memory, 4096));
+        memory = new_memory(4096);
         OK(cu.cuMemsetD8_v2(memory, 0x11, 4096));
     }
     return failed;
 }
 
 static int end(void **state) {
-    OK(cu.cuMemFree_v2(memory));
     return test_end(state);
 }
 
@@ -53,7 +50,6 @@ static void chooses(CUgraphConditionalNodeType type, unsigned size, unsigned val
         assert_int_equal(byte_at(memory + 4), wanted);
         assert_int_equal(byte_at(memory + 8), wanted);
     }
-    end_graph(graph, exec);
 }
 
 TEST(an_if_node_runs_the_chosen_body) {
@@ -82,7 +78,6 @@ TEST(conditional_nodes_nest) {
     CUgraphExec exec = instantiate(graph);
     run(exec);
     assert_int_equal(byte_at(memory), 0x51);
-    end_graph(graph, exec);
 }
 
 TEST(an_update_changes_the_default_condition_value) {
@@ -100,7 +95,7 @@ TEST(an_update_changes_the_default_condition_value) {
     OK(cu.cuGraphExecUpdate_v2(exec, graphs[1], &info));
     run(exec);
     assert_int_equal(byte_at(memory), 0x40);
-    OK(cu.cuGraphDestroy(graphs[1]));
+    destroy_graph(graphs[1]);
     end_graph(graphs[0], exec);
 }
 
@@ -141,7 +136,6 @@ TEST(an_endless_loop_runs_until_its_context_is_destroyed) {
     OK(cu.cuCtxDestroy_v2(context));
     ctx = primary;
     OK(cu.cuCtxSetCurrent(ctx));
-    end_graph(graph, exec);
 }
 
 /* Of a batch in a body each operation is done. */
@@ -188,17 +182,13 @@ TEST(a_loop_runs_every_operation_of_a_batch_node) {
     assert_int_equal(value, 8); /* now that nothing loops any more */
 }
 
-CHILD(exit_in_a_loop) {
+CHILD_TEST_WHERE(an_endless_loop_does_not_prevent_process_exit,
+                 NEEDS_SOFTGPU("on hardware the loop would keep the device busy")) {
     init_driver();
     CUgraph body[1], graph = new_graph();
-    OK(cu.cuMemAlloc_v2(&memory, 64));
+    memory = new_memory(64);
     add_condition(graph, CU_GRAPH_COND_TYPE_WHILE, 1, 1, body);
     add_set(body[0], NULL, memory, 0x66, 4);
     OK(cu.cuGraphLaunch(instantiate(graph), NULL));
     return 0;
-}
-
-TEST(an_endless_loop_does_not_prevent_process_exit) {
-    NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
-    assert_int_equal(run_child("exit_in_a_loop", NULL), 0);
 }

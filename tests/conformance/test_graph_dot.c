@@ -2,11 +2,6 @@
 #include "harness.h"
 #include "temporary.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 static char path[TEMPORARY_ROOM];
 
 static int begin(void **state) {
@@ -43,10 +38,9 @@ static void work(void *data) {
 }
 
 TEST(the_dot_file_shows_nodes_and_edges) {
-    CUgraph graph;
     CUgraphNode a, b;
     CUDA_HOST_NODE_PARAMS host = {work, NULL};
-    OK(cu.cuGraphCreate(&graph, 0));
+    CUgraph graph = new_graph();
     OK(cu.cuGraphAddEmptyNode(&a, graph, NULL, 0));
     OK(cu.cuGraphAddHostNode(&b, graph, &a, 1, &host));
     OK(cu.cuGraphDebugDotPrint(graph, path, 0));
@@ -58,29 +52,22 @@ TEST(the_dot_file_shows_nodes_and_edges) {
     size_t plain = strlen(text);
     OK(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE));
     assert_true(strlen(contents()) > plain);
-    OK(cu.cuGraphDestroy(graph));
 }
 
 TEST(invalid_arguments_are_refused) {
-    CUgraph graph;
-    OK(cu.cuGraphCreate(&graph, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphDebugDotPrint(graph, NULL, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphDebugDotPrint(NULL, path, 0));
+    CUgraph graph = new_graph();
     FAILS(CUDA_ERROR_OPERATING_SYSTEM,
           cu.cuGraphDebugDotPrint(graph, "/tmp/gpumem-no-such-folder/a.dot", 0));
-    OK(cu.cuGraphDestroy(graph));
 }
 
 /* Each flag adds what it names. */
 TEST(flags_add_parameters_to_the_dot_file) {
     NEEDS_SOFTGPU("what exactly a driver writes is its own affair");
-    CUgraph graph, child;
     CUgraphNode node, inner;
-    CUdeviceptr memory;
     char wanted[64];
-    OK(cu.cuMemAlloc_v2(&memory, 4096));
+    CUdeviceptr memory = new_memory(4096);
     CUDA_MEMSET_NODE_PARAMS set = {.dst = memory, .elementSize = 1, .width = 17, .height = 1};
-    OK(cu.cuGraphCreate(&graph, 0));
+    CUgraph graph = new_graph();
     OK(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, ctx));
     OK(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS));
     snprintf(wanted, sizeof wanted, "0x%llx", (unsigned long long)memory);
@@ -91,12 +78,9 @@ TEST(flags_add_parameters_to_the_dot_file) {
     assert_non_null(strstr(contents(), wanted));
     OK(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_RUNTIME_TYPES));
     assert_non_null(strstr(contents(), "cudaGraphNodeTypeMemset"));
-    OK(cu.cuGraphCreate(&child, 0));
+    CUgraph child = new_graph();
     OK(cu.cuGraphAddEmptyNode(&inner, child, NULL, 0));
     OK(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
     OK(cu.cuGraphDebugDotPrint(graph, path, 0));
     assert_non_null(strstr(contents(), "cluster_2"));
-    OK(cu.cuGraphDestroy(child));
-    OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuMemFree_v2(memory));
 }

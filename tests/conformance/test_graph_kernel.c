@@ -1,8 +1,6 @@
 /* Kernel nodes as data: parameters, arguments, attributes, edges with data. Nothing is launched. */
 #include "harness.h"
 
-#include <string.h>
-
 static const char text[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
                            ".visible .entry nothing()\n{\n    ret;\n}\n"
                            ".visible .entry two(.param .u32 a, .param .u64 b)\n{\n    ret;\n}\n";
@@ -14,30 +12,18 @@ static CUfunction nothing, two;
 static int begin(void **state) {
     int failed = test_begin(state);
     if (!failed) {
-        OK(cu.cuGraphCreate(&graph, 0));
-        OK(cu.cuModuleLoadData(&module, text));
+        graph = new_graph();
+        module = new_module(text);
         OK(cu.cuModuleGetFunction(&nothing, module, "nothing"));
         OK(cu.cuModuleGetFunction(&two, module, "two"));
     }
     return failed;
 }
 
-static int end(void **state) {
-    OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuModuleUnload(module));
-    return test_end(state);
-}
-
-EACH_TEST(begin, end);
+EACH_TEST(begin, test_end);
 
 static CUDA_KERNEL_NODE_PARAMS params_of(CUfunction function) {
-    return (CUDA_KERNEL_NODE_PARAMS){.func = function,
-                                     .gridDimX = 4,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = 32,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1};
+    return kernel_node(function, 4, 32, NULL);
 }
 
 static CUgraphNode kernel(void) {
@@ -98,7 +84,7 @@ TEST(kernel_arguments_are_copied_into_the_node) {
     OK(cu.cuGraphKernelNodeGetParams_v2(found, &out));
     assert_int_equal(*(uint32_t *)out.kernelParams[0], 0x11223344);
     assert_int_equal(*(uint64_t *)out.kernelParams[1], 0x5566778899aabbcc);
-    OK(cu.cuGraphDestroy(copy));
+    destroy_graph(copy);
     params.kernelParams = NULL;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
 }
@@ -194,8 +180,6 @@ TEST(device_updatable_nodes_cannot_be_copied) {
 
 /* Who waits for a programmatic event depends on the kernel by its programmatic port. */
 TEST(captured_programmatic_events_become_edge_data) {
-    CUstream s, t;
-    CUevent event, join;
     CUgraph captured, of;
     CUlaunchConfig config;
     CUlaunchAttribute attribute;
@@ -203,10 +187,8 @@ TEST(captured_programmatic_events_become_edge_data) {
     const CUgraphNode *nodes;
     const CUgraphEdgeData *data;
     size_t count;
-    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamCreate(&t, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    OK(cu.cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
+    CUstream s = new_stream(), t = new_stream();
+    CUevent event = new_event(), join = new_event();
     memset(&config, 0, sizeof config);
     memset(&attribute, 0, sizeof attribute);
     config.gridDimX = config.gridDimY = config.gridDimZ = 1;
@@ -234,11 +216,7 @@ TEST(captured_programmatic_events_become_edge_data) {
     count = 0;
     OK(cu.cuGraphGetEdges_v2(captured, NULL, NULL, NULL, &count));
     assert_int_equal(count, 1);
-    OK(cu.cuGraphDestroy(captured));
-    OK(cu.cuEventDestroy_v2(event));
-    OK(cu.cuEventDestroy_v2(join));
-    OK(cu.cuStreamDestroy_v2(s));
-    OK(cu.cuStreamDestroy_v2(t));
+    destroy_graph(captured);
 }
 
 TEST(edges_keep_their_edge_data) {

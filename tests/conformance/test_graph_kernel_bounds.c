@@ -33,28 +33,15 @@ static CUstream stream;
 static void begin(void) {
     kernels_open(text);
     words = words_make(1);
-    OK(cu.cuGraphCreate(&graph, 0));
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-}
-
-static void end(void) {
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuGraphDestroy(graph));
-    words_free(&words);
-    kernels_close();
+    graph = new_graph();
+    stream = new_stream();
 }
 
 static CUDA_KERNEL_NODE_PARAMS params_of(CUfunction function, unsigned blocks, unsigned shared,
                                          void **arguments) {
-    return (CUDA_KERNEL_NODE_PARAMS){.func = function,
-                                     .gridDimX = blocks,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = 1,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1,
-                                     .sharedMemBytes = shared,
-                                     .kernelParams = arguments};
+    CUDA_KERNEL_NODE_PARAMS params = kernel_node(function, blocks, 1, arguments);
+    params.sharedMemBytes = shared;
+    return params;
 }
 
 static unsigned sum_of(CUgraphExec exec) {
@@ -68,14 +55,13 @@ TEST(shared_memory_above_48_kib_needs_the_attribute) {
     begin();
     CUfunction f = kernel("dynamic");
     CUgraphNode node, refused;
-    CUgraphExec exec;
     unsigned usual = 48 << 10, bytes = usual;
     unsigned most =
         (unsigned)device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     void *arguments[] = {&words.device, &bytes};
     CUDA_KERNEL_NODE_PARAMS params = params_of(f, 1, usual, arguments);
     OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     assert_int_equal(sum_of(exec), 111);
     /* Not yet: the nodes stay as they are. */
     bytes = usual + 4;
@@ -95,8 +81,6 @@ TEST(shared_memory_above_48_kib_needs_the_attribute) {
     assert_int_equal(sum_of(exec), 111);
     params = params_of(f, 1, most + 1, arguments);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
-    OK(cu.cuGraphExecDestroy(exec));
-    end();
 }
 
 /* Whether a graph of this node runs, by whichever call refuses it. */
@@ -111,7 +95,7 @@ static CUresult run_node(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params
     result = cu.cuGraphLaunch(exec, stream);
     if (result == CUDA_SUCCESS)
         result = cu.cuStreamSynchronize(stream);
-    OK(cu.cuGraphExecDestroy(exec));
+    destroy_exec(exec);
     return result;
 }
 
@@ -146,7 +130,6 @@ TEST(a_grid_must_be_divisible_into_clusters) {
     words.host[0] = 0;
     assert_int_not_equal(run_node(node, &params), CUDA_SUCCESS);
     assert_int_equal(words.host[0], 0);
-    end();
 }
 
 static CUDA_KERNEL_NODE_PARAMS with_block(const char *name, unsigned x, unsigned y, unsigned z,
@@ -181,7 +164,6 @@ TEST(a_block_must_fit_the_shape_its_function_requires) {
     static const unsigned bounded[][4] = {
         {64, 1, 1, 64}, {8, 4, 2, 64}, {65, 1, 1, 0}, {8, 9, 1, 0}, {1, 1, 1, 1}};
     CUgraphNode node;
-    CUgraphExec exec;
     void *arguments[] = {&words.device};
     CUDA_KERNEL_NODE_PARAMS params = params_of(kernel("count"), 4, 0, arguments);
     OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
@@ -190,10 +172,8 @@ TEST(a_block_must_fit_the_shape_its_function_requires) {
     /* An executable graph keeps what it had. */
     params = with_block("required", 8, 4, 2, arguments);
     OK(cu.cuGraphKernelNodeSetParams_v2(node, &params));
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     params = with_block("required", 2, 4, 8, arguments);
     assert_int_not_equal(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params), CUDA_SUCCESS);
     assert_int_equal(sum_of(exec), 64);
-    OK(cu.cuGraphExecDestroy(exec));
-    end();
 }

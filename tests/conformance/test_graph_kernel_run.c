@@ -26,48 +26,23 @@ static CUgraph graph;
 static void begin(void) {
     kernels_open(text);
     words = words_make(16);
-    OK(cu.cuGraphCreate(&graph, 0));
-}
-
-static void end(void) {
-    OK(cu.cuGraphDestroy(graph));
-    words_free(&words);
-    kernels_close();
+    graph = new_graph();
 }
 
 static CUgraphNode append(const CUgraphNode *after, size_t count, unsigned digit) {
     CUgraphNode node;
     CUdeviceptr p = words.device;
     void *arguments[] = {&p, &digit};
-    CUDA_KERNEL_NODE_PARAMS params = {.func = kernel("append"),
-                                      .gridDimX = 1,
-                                      .gridDimY = 1,
-                                      .gridDimZ = 1,
-                                      .blockDimX = 1,
-                                      .blockDimY = 1,
-                                      .blockDimZ = 1,
-                                      .kernelParams = arguments};
+    CUDA_KERNEL_NODE_PARAMS params = kernel_node(kernel("append"), 1, 1, arguments);
     OK(cu.cuGraphAddKernelNode_v2(&node, graph, after, count, &params));
     return node;
 }
 
 static CUDA_KERNEL_NODE_PARAMS measure(unsigned blocks, unsigned threads, unsigned shared,
                                        void **arguments) {
-    return (CUDA_KERNEL_NODE_PARAMS){.func = kernel("measure"),
-                                     .gridDimX = blocks,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = threads,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1,
-                                     .sharedMemBytes = shared,
-                                     .kernelParams = arguments};
-}
-
-static CUgraphExec instantiate(CUgraph of) {
-    CUgraphExec exec = NULL;
-    OK(cu.cuGraphInstantiateWithFlags(&exec, of, 0));
-    return exec;
+    CUDA_KERNEL_NODE_PARAMS params = kernel_node(kernel("measure"), blocks, threads, arguments);
+    params.sharedMemBytes = shared;
+    return params;
 }
 
 static unsigned after_launch(CUgraphExec exec) {
@@ -91,20 +66,15 @@ TEST(kernels_of_a_graph_run_in_edge_order) {
     CUstream streams[2];
     words.host[0] = 0;
     for (int i = 0; i < 2; i++) {
-        OK(cu.cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+        streams[i] = new_stream();
         OK(cu.cuGraphLaunch(exec, streams[i]));
     }
     OK(cu.cuCtxSynchronize());
     assert_int_equal(words.host[0], 12341234);
-    for (int i = 0; i < 2; i++)
-        OK(cu.cuStreamDestroy_v2(streams[i]));
-    OK(cu.cuGraphExecDestroy(exec));
-    end();
 }
 
 TEST(kernel_arguments_are_read_when_the_node_is_added) {
     begin();
-    CUstream stream;
     CUgraph captured;
     unsigned digit = 7;
     struct {
@@ -116,18 +86,15 @@ TEST(kernel_arguments_are_read_when_the_node_is_added) {
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                      CU_LAUNCH_PARAM_END};
     CUfunction f = kernel("append");
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
     OK(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra));
     digit = packed.digit = 1;
     OK(cu.cuStreamEndCapture(stream, &captured));
     CUgraphExec exec = instantiate(captured);
-    OK(cu.cuGraphDestroy(captured));
+    destroy_graph(captured);
     assert_int_equal(after_launch(exec), 78);
-    OK(cu.cuGraphExecDestroy(exec));
-    OK(cu.cuStreamDestroy_v2(stream));
-    end();
 }
 
 TEST(one_kernel_node_of_an_exec_can_be_changed) {
@@ -144,9 +111,8 @@ TEST(one_kernel_node_of_an_exec_can_be_changed) {
     assert_int_equal(after_launch(exec), 0);
     assert_int_equal(words.host[1], 24 * 16001);
     /* What was launched before keeps its shape and arguments. */
-    CUstream stream;
     CUdeviceptr gate = words.device + 8;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     words.host[0] = words.host[1] = 0;
     OK(cu.cuStreamWaitValue32_v2(stream, gate, 1, CU_STREAM_WAIT_VALUE_EQ));
     OK(cu.cuGraphLaunch(exec, stream));
@@ -156,9 +122,6 @@ TEST(one_kernel_node_of_an_exec_can_be_changed) {
     OK(cu.cuStreamSynchronize(stream));
     assert_int_equal(words.host[0], 0);
     assert_int_equal(words.host[1], 24 * 16001);
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuGraphExecDestroy(exec));
-    end();
 }
 
 TEST(a_whole_exec_with_kernels_can_be_updated) {
@@ -169,8 +132,8 @@ TEST(a_whole_exec_with_kernels_can_be_updated) {
     append(&first, 1, 2);
     CUgraphExec exec = instantiate(graph);
     assert_int_equal(after_launch(exec), 12);
-    OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuGraphCreate(&graph, 0));
+    destroy_graph(graph);
+    graph = new_graph();
     first = append(NULL, 0, 5);
     append(&first, 1, 6);
     OK(cu.cuGraphExecUpdate_v2(exec, graph, &info));
@@ -181,9 +144,7 @@ TEST(a_whole_exec_with_kernels_can_be_updated) {
     append(&first, 1, 9);
     FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cu.cuGraphExecUpdate_v2(exec, graph, &info));
     assert_int_equal(after_launch(exec), 56);
-    OK(cu.cuGraphDestroy(other));
-    OK(cu.cuGraphExecDestroy(exec));
-    end();
+    destroy_graph(other);
 }
 
 TEST(disabled_kernel_nodes_do_not_run) {
@@ -200,8 +161,6 @@ TEST(disabled_kernel_nodes_do_not_run) {
     assert_int_equal(after_launch(exec), 13);
     OK(cu.cuGraphNodeSetEnabled(exec, nodes[1], 1));
     assert_int_equal(after_launch(exec), 123);
-    OK(cu.cuGraphExecDestroy(exec));
-    end();
 }
 
 static void count_up(void *user) {
@@ -213,10 +172,8 @@ TEST(kernels_run_beside_nodes_of_other_types) {
     begin();
     static unsigned calls;
     CUgraphNode nodes[5];
-    CUdeviceptr copy;
-    unsigned result = 0;
     calls = 0;
-    OK(cu.cuMemAlloc_v2(&copy, 4));
+    CUdeviceptr copy = new_memory(4);
     CUDA_MEMSET_NODE_PARAMS set = {
         .dst = words.device, .value = 4, .elementSize = 4, .width = 1, .height = 1};
     OK(cu.cuGraphAddMemsetNode(&nodes[0], graph, NULL, 0, &set, ctx));
@@ -246,11 +203,7 @@ TEST(kernels_run_beside_nodes_of_other_types) {
     assert_int_equal(after_launch(exec), 429);
     assert_int_equal(calls, 1);
     assert_int_equal(words.host[1], 77);
-    OK(cu.cuMemcpyDtoH_v2(&result, copy, 4));
-    assert_int_equal(result, 429);
-    OK(cu.cuMemFree_v2(copy));
-    OK(cu.cuGraphExecDestroy(exec));
-    end();
+    assert_int_equal(word_at(copy), 429);
 }
 
 static CUgraphExec waiting_graph(CUdeviceptr p) {
@@ -258,8 +211,8 @@ static CUgraphExec waiting_graph(CUdeviceptr p) {
     void *arguments[] = {&p};
     CUDA_KERNEL_NODE_PARAMS params = measure(1, 1, 0, arguments);
     params.func = kernel("wait_for");
-    OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuGraphCreate(&graph, 0));
+    destroy_graph(graph);
+    graph = new_graph();
     OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
     return instantiate(graph);
 }
@@ -270,7 +223,7 @@ TEST(two_graphs_may_wait_for_each_other) {
     CUstream streams[2];
     CUgraphExec execs[2];
     for (int i = 0; i < 2; i++) {
-        OK(cu.cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+        streams[i] = new_stream();
         execs[i] = waiting_graph(words.device + 4 * (CUdeviceptr)i);
     }
     OK(cu.cuGraphLaunch(execs[1], streams[1]));
@@ -282,11 +235,8 @@ TEST(two_graphs_may_wait_for_each_other) {
     assert_int_equal(words.host[1], 6);
     assert_int_equal(words.host[2], 7);
     OK(cu.cuStreamSynchronize(streams[0]));
-    for (int i = 0; i < 2; i++) {
-        OK(cu.cuStreamDestroy_v2(streams[i]));
-        OK(cu.cuGraphExecDestroy(execs[i]));
-    }
-    end();
+    for (int i = 0; i < 2; i++)
+        destroy_exec(execs[i]);
 }
 
 TEST(kernels_in_child_graphs_and_conditional_bodies_run) {
@@ -296,9 +246,9 @@ TEST(kernels_in_child_graphs_and_conditional_bodies_run) {
     CUgraphConditionalHandle handle;
     CUgraphNode first = append(NULL, 0, 1);
     append(&first, 1, 2);
-    OK(cu.cuGraphCreate(&graph, 0));
+    graph = new_graph();
     OK(cu.cuGraphAddChildGraphNode(&child, graph, NULL, 0, inner));
-    OK(cu.cuGraphDestroy(inner));
+    destroy_graph(inner);
     OK(cu.cuGraphConditionalHandleCreate(&handle, graph, ctx, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
     params.conditional.handle = handle;
@@ -315,8 +265,6 @@ TEST(kernels_in_child_graphs_and_conditional_bodies_run) {
     CUgraphExec exec = instantiate(graph);
     assert_int_equal(after_launch(exec), 1234);
     assert_int_equal(after_launch(exec), 1234);
-    OK(cu.cuGraphExecDestroy(exec));
-    end();
 }
 
 /* After its module, a kernel cannot be launched any more; nothing is queued then. */
@@ -325,13 +273,12 @@ TEST(launching_a_graph_after_unloading_its_module_is_refused) {
     begin();
     append(NULL, 0, 1);
     CUgraphExec exec = instantiate(graph);
+    forget(kernels_module);
     OK(cu.cuModuleUnload(kernels_module));
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuGraphLaunch(exec, NULL));
     OK(cu.cuCtxSynchronize());
     assert_int_equal(words.host[0], 0);
-    OK(cu.cuGraphExecDestroy(exec));
-    OK(cu.cuModuleLoadData(&kernels_module, text));
-    end();
+    destroy_exec(exec);
 }
 
 /* A body of a loop runs its kernels again and again, and one that waits lets others run. */
@@ -377,9 +324,8 @@ TEST(kernels_in_a_loop_run_in_every_iteration) {
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(looping));
     OK(cu.cuCtxDestroy_v2(context));
     OK(cu.cuCtxSetCurrent(primary));
-    OK(cu.cuGraphExecDestroy(exec));
-    OK(cu.cuGraphDestroy(loop));
+    destroy_exec(exec);
+    destroy_graph(loop);
     kernels_module = outer_module;
     graph = outer;
-    end();
 }

@@ -1,8 +1,6 @@
 /* What launched graphs do, and in which order. */
 #include "graph_nodes.h"
 
-#include <unistd.h>
-
 static CUdeviceptr memory;
 static CUstream stream, other;
 static struct gate gate;
@@ -10,24 +8,16 @@ static struct gate gate;
 static int begin(void **state) {
     int failed = test_begin(state);
     if (!failed) {
-        OK(cu.cuMemAlloc_v2(&memory, 4096));
+        memory = new_memory(4096);
         OK(cu.cuMemsetD8_v2(memory, 0x11, 4096));
-        OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-        OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-        gate_make(&gate);
+        stream = new_stream();
+        other = new_stream();
+        gate = new_gate();
     }
     return failed;
 }
 
-static int end(void **state) {
-    gate_free(&gate);
-    OK(cu.cuMemFree_v2(memory));
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuStreamDestroy_v2(other));
-    return test_end(state);
-}
-
-EACH_TEST(begin, end);
+EACH_TEST(begin, test_end);
 
 static char order[64];
 
@@ -50,7 +40,6 @@ TEST(nodes_run_in_dependency_order) {
     OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuStreamSynchronize(stream));
     assert_string_equal(order, "abdabd");
-    end_graph(graph, exec);
 }
 
 /* A chain through three copies, made backwards. */
@@ -64,7 +53,6 @@ TEST(edges_decide_the_order_not_creation) {
     CUgraphExec exec = instantiate(graph);
     run(exec);
     assert_int_equal(byte_at(memory + 192), 0x33);
-    end_graph(graph, exec);
 }
 
 /* Many branches that meet: more than there are lanes in softgpu. */
@@ -84,7 +72,6 @@ TEST(many_branches_join) {
     OK(cu.cuMemcpyDtoH_v2(bytes, memory + 2048, sizeof bytes));
     for (unsigned i = 0; i < BRANCHES; i++)
         assert_int_equal(bytes[8 * i + 7], i);
-    end_graph(graph, exec);
 }
 
 TEST(a_graph_launch_keeps_stream_order) {
@@ -96,11 +83,9 @@ TEST(a_graph_launch_keeps_stream_order) {
     OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuMemsetD8Async(memory, 0x55, 64, stream));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     assert_int_equal(byte_at(memory + 64), 0x44);
     assert_int_equal(byte_at(memory), 0x55);
-    end_graph(graph, exec);
 }
 
 /* Launches of one exec follow one another; those of two execs do not. */
@@ -114,11 +99,8 @@ TEST(launches_of_one_exec_do_not_overlap) {
     OK(cu.cuStreamSynchronize(other));
     OK(cu.cuGraphLaunch(exec, other));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(other));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(other));
+    gate_drain(&gate, other);
     OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuGraphExecDestroy(second));
-    end_graph(graph, exec);
 }
 
 TEST(an_upload_waits_for_earlier_launches) {
@@ -132,11 +114,8 @@ TEST(an_upload_waits_for_earlier_launches) {
     OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuGraphUpload(exec, other));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(other));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(other));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphUpload(NULL, stream));
+    gate_drain(&gate, other);
     OK(cu.cuStreamSynchronize(stream));
-    end_graph(graph, exec);
 }
 
 /* An upload in the NULL stream is work of that stream, or of the thread's for the twin. */
@@ -152,16 +131,14 @@ TEST(instantiation_with_upload_uses_the_given_stream) {
     assert_int_equal(byte_at(memory), 0x22);
     OK(cu.cuGraphUpload(exec, NULL));
     OK(cu.cuStreamSynchronize(NULL));
-    end_graph(graph, exec);
+    destroy_exec(exec);
 }
 
 TEST(event_record_nodes_record_events) {
-    CUevent before, after;
     CUgraphNode node;
     float ms = -1;
     CUgraph graph = new_graph();
-    OK(cu.cuEventCreate(&before, CU_EVENT_DEFAULT));
-    OK(cu.cuEventCreate(&after, CU_EVENT_DEFAULT));
+    CUevent before = new_timed_event(), after = new_timed_event();
     OK(cu.cuGraphAddEventRecordNode(&node, graph, NULL, 0, before));
     node = add_set(graph, node, memory, 0x22, 4096);
     OK(cu.cuGraphAddEventRecordNode(&node, graph, &node, 1, after));
@@ -179,16 +156,12 @@ TEST(event_record_nodes_record_events) {
     assert_true(ms >= 0);
     OK(cu.cuStreamSynchronize(other));
     OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuEventDestroy_v2(before));
-    OK(cu.cuEventDestroy_v2(after));
-    end_graph(graph, exec);
 }
 
 TEST(event_wait_nodes_wait_for_events) {
-    CUevent event;
     CUgraphNode node;
     CUgraph graph = new_graph();
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     OK(cu.cuGraphAddEventWaitNode(&node, graph, NULL, 0, event));
     add_copy(graph, node, memory + 64, memory, 64);
     CUgraphExec exec = instantiate(graph);
@@ -197,19 +170,15 @@ TEST(event_wait_nodes_wait_for_events) {
     OK(cu.cuEventRecord(event, other));
     OK(cu.cuGraphLaunch(exec, stream));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     assert_int_equal(byte_at(memory + 64), 0x66);
-    OK(cu.cuEventDestroy_v2(event));
-    end_graph(graph, exec);
 }
 
 /* What a node records, a later node of the same launch may wait for. */
 TEST(a_graph_may_wait_for_an_event_it_records) {
-    CUevent event;
     CUgraphNode record, wait;
     CUgraph graph = new_graph();
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     CUgraphNode set = add_set(graph, NULL, memory, 0x77, 64);
     OK(cu.cuGraphAddEventRecordNode(&record, graph, &set, 1, event));
     OK(cu.cuGraphAddEventWaitNode(&wait, graph, &record, 1, event));
@@ -218,8 +187,6 @@ TEST(a_graph_may_wait_for_an_event_it_records) {
     OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuStreamSynchronize(stream));
     assert_int_equal(byte_at(memory + 64), 0x77);
-    OK(cu.cuEventDestroy_v2(event));
-    end_graph(graph, exec);
 }
 
 TEST(memory_operation_nodes_wait_and_write) {
@@ -243,7 +210,6 @@ TEST(memory_operation_nodes_wait_and_write) {
     OK(cu.cuMemsetD32_v2(memory, 3, 1));
     OK(cu.cuStreamSynchronize(stream));
     assert_int_equal(byte_at(memory + 8), 0x5a);
-    end_graph(graph, exec);
 }
 
 TEST(child_graphs_run_in_place_of_their_node) {
@@ -252,19 +218,17 @@ TEST(child_graphs_run_in_place_of_their_node) {
     CUgraphNode node = add_child(outer, add_set(outer, NULL, memory, 0x22, 64), inner);
     node = add_child(outer, node, nothing);
     add_copy(outer, node, memory + 128, memory + 64, 64);
-    OK(cu.cuGraphDestroy(inner));
-    OK(cu.cuGraphDestroy(nothing));
+    destroy_graph(inner);
+    destroy_graph(nothing);
     CUgraphExec exec = instantiate(outer);
     run(exec);
     assert_int_equal(byte_at(memory + 128), 0x22);
-    end_graph(outer, exec);
 }
 
 TEST(a_graph_in_the_legacy_stream_is_ordered_with_blocking_streams) {
     NEEDS_LEGACY_STREAM();
-    CUstream blocking;
     CUgraph graph = new_graph();
-    OK(cu.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    CUstream blocking = new_blocking_stream();
     add_copy(graph, NULL, memory + 64, memory, 64);
     CUgraphExec exec = instantiate(graph);
     gate_hold(&gate, blocking);
@@ -272,11 +236,8 @@ TEST(a_graph_in_the_legacy_stream_is_ordered_with_blocking_streams) {
     OK(cu.cuGraphLaunch(exec, NULL));
     OK(cu.cuMemsetD8Async(memory, 0x55, 64, blocking));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(NULL));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(blocking));
+    gate_drain(&gate, blocking);
     assert_int_equal(byte_at(memory + 64), 0x44);
-    OK(cu.cuStreamDestroy_v2(blocking));
-    end_graph(graph, exec);
 }
 
 TEST(every_schedule_gives_the_same_result) {
@@ -301,7 +262,6 @@ TEST(every_schedule_gives_the_same_result) {
         assert_int_equal(byte_at(memory + 64), 3);
     }
     soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
-    end_graph(graph, exec);
 }
 
 static void user_freed(void *flag) {
@@ -316,15 +276,15 @@ TEST(an_executable_graph_keeps_user_objects) {
     OK(cu.cuUserObjectCreate(&object, &freed, user_freed, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
     OK(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphDestroy(graph));
+    destroy_graph(graph);
     run(exec);
     assert_int_equal(__atomic_load_n(&freed, __ATOMIC_ACQUIRE), 0);
-    OK(cu.cuGraphExecDestroy(exec));
+    destroy_exec(exec);
     while (!__atomic_load_n(&freed, __ATOMIC_ACQUIRE))
         usleep(100); /* the destructor runs on a thread of the driver's */
 }
 
-CHILD(lose_memory) {
+CHILD_TEST(launching_a_graph_with_lost_memory_is_a_fault) {
     init_driver();
     CUdeviceptr gone;
     CUgraph graph = new_graph();
@@ -335,10 +295,6 @@ CHILD(lose_memory) {
     OK(cu.cuGraphLaunch(exec, NULL));
     FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(NULL));
     FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuGraphLaunch(exec, NULL));
-    OK(cu.cuGraphExecDestroy(exec));
+    destroy_exec(exec);
     return 0;
-}
-
-TEST(launching_a_graph_with_lost_memory_is_a_fault) {
-    assert_int_equal(run_child("lose_memory", NULL), 0);
 }

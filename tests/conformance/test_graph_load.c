@@ -6,16 +6,11 @@ static CUdeviceptr memory;
 static int begin(void **state) {
     int failed = test_begin(state);
     if (!failed)
-        OK(cu.cuMemAlloc_v2(&memory, 4096));
+        memory = new_memory(4096);
     return failed;
 }
 
-static int end(void **state) {
-    OK(cu.cuMemFree_v2(memory));
-    return test_end(state);
-}
-
-EACH_TEST(begin, end);
+EACH_TEST(begin, test_end);
 
 /* One chain: each node copies what the one before it wrote. */
 TEST(a_chain_of_100000_nodes_runs_to_its_end) {
@@ -26,9 +21,9 @@ TEST(a_chain_of_100000_nodes_runs_to_its_end) {
     for (unsigned i = 1; i < NODES; i++)
         node = add_copy(graph, node, memory + 4 * (i % 1000), memory + 4 * ((i - 1) % 1000), 4);
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphDestroy(graph));
+    destroy_graph(graph);
     run(exec);
-    OK(cu.cuGraphExecDestroy(exec));
+    destroy_exec(exec);
     assert_int_equal(byte_at(memory + 4 * ((NODES - 1) % 1000)), 0x5a);
 }
 
@@ -38,9 +33,9 @@ TEST(a_wide_graph_runs_all_its_branches) {
     for (unsigned i = 0; i < NODES; i++)
         add_set(graph, NULL, memory + i % 4096, i % 4096 % 251, 1);
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphDestroy(graph));
+    destroy_graph(graph);
     run(exec);
-    OK(cu.cuGraphExecDestroy(exec));
+    destroy_exec(exec);
     unsigned char bytes[4096];
     OK(cu.cuMemcpyDtoH_v2(bytes, memory, sizeof bytes));
     for (unsigned i = 0; i < sizeof bytes; i++)
@@ -61,7 +56,6 @@ TEST(layers_of_densely_joined_empty_nodes_can_be_launched) {
     CUgraphExec exec = instantiate(graph);
     run(exec);
     assert_int_equal(byte_at(memory), 0x5b);
-    end_graph(graph, exec);
 }
 
 TEST(many_launches_of_one_graph_run_in_order) {
@@ -77,5 +71,4 @@ TEST(many_launches_of_one_graph_run_in_order) {
     OK(cu.cuGraphLaunch(exec, NULL));
     OK(cu.cuStreamSynchronize(NULL));
     assert_int_equal(byte_at(memory + 40), 0x5c);
-    end_graph(graph, exec);
 }

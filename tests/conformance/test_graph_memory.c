@@ -49,7 +49,6 @@ TEST(memory_allocated_and_freed_in_a_graph_is_reusable) {
     }
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(p, stream));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8_v2(p, 1, 16));
-    end_graph(graph, exec);
 }
 
 TEST(memory_left_by_a_graph_can_be_freed_outside_it) {
@@ -74,7 +73,6 @@ TEST(memory_left_by_a_graph_can_be_freed_outside_it) {
     assert_int_equal(byte_at(p), 0x5a);
     OK(cu.cuMemFree_v2(p));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(p));
-    end_graph(graph, exec);
 }
 
 /* What is left outlives the exec and the graph. */
@@ -93,18 +91,15 @@ TEST(memory_left_by_a_graph_outlives_it) {
 
 TEST(auto_free_on_launch_frees_memory_at_the_next_launch) {
     CUdeviceptr p;
-    CUgraphExec exec = NULL;
     CUgraph graph = new_graph();
     CUgraphNode node = add_alloc(graph, NULL, 4096, &p);
     add_set(graph, node, p, 0x5a, 64);
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph,
-                                      CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
+    CUgraphExec exec = instantiate_with(graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
     for (int i = 0; i < 3; i++)
         OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuStreamSynchronize(stream));
     assert_int_equal(byte_at(p), 0x5a);
     OK(cu.cuMemFreeAsync(p, stream));
-    end_graph(graph, exec);
 }
 
 TEST(one_graph_may_free_memory_of_another) {
@@ -122,8 +117,6 @@ TEST(one_graph_may_free_memory_of_another) {
     }
     OK(cu.cuStreamSynchronize(stream));
     assert_int_equal(byte_at(memory), 0x5a);
-    end_graph(first, make);
-    end_graph(second, use);
 }
 
 TEST(graph_memory_attributes_count_used_and_reserved_bytes) {
@@ -166,28 +159,21 @@ TEST(graph_memory_attributes_count_used_and_reserved_bytes) {
           cu.cuDeviceSetGraphMemAttribute(dev, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, &one));
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuDeviceSetGraphMemAttribute(dev, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &zero));
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceGraphMemTrim(99));
-    end_graph(graph, exec);
 }
 
 TEST(trimming_keeps_graph_memory_in_use) {
     CUdeviceptr p;
-    struct gate gate;
     CUgraph graph = new_graph();
-    gate_make(&gate);
     CUgraphNode node = add_alloc(graph, NULL, 4 * MIB, &p);
     node = add_set(graph, node, p, 0x5a, 64);
     add_free(graph, add_copy(graph, node, memory, p, 64), p);
     CUgraphExec exec = instantiate(graph);
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuDeviceGraphMemTrim(dev));
     assert_true(attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) >= 4 * MIB);
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     assert_int_equal(byte_at(memory), 0x5a);
-    gate_free(&gate);
-    end_graph(graph, exec);
 }
 
 static CUgraph through_memory(unsigned value) {
@@ -203,23 +189,17 @@ static CUgraph through_memory(unsigned value) {
  * place of its own meanwhile. */
 TEST(an_update_during_a_launch_does_not_free_new_memory) {
     NEEDS_SOFTGPU("an H200 refuses to update the set to memory of another graph's allocation");
-    struct gate gate;
     CUgraphExecUpdateResultInfo info;
     CUgraph graph = through_memory(0x5a), other = through_memory(0x6b);
     CUgraphExec exec = instantiate(graph);
-    gate_make(&gate);
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuGraphExecUpdate_v2(exec, other, &info));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     assert_int_equal(byte_at(memory), 0x5a);
     OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuStreamSynchronize(stream));
     assert_int_equal(byte_at(memory), 0x6b);
-    gate_free(&gate);
-    OK(cu.cuGraphDestroy(other));
-    end_graph(graph, exec);
 }
 
 /* Allocations that follow one another in a chain need the memory of one. */
@@ -240,7 +220,6 @@ TEST(sequential_graph_allocations_reuse_memory) {
     assert_true(attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) < 64 * MIB);
     for (unsigned i = 0; i < 64; i++)
         assert_int_equal(byte_at(memory + 64 * i), i);
-    end_graph(graph, exec);
 }
 
 TEST(a_graph_allocating_more_than_the_device_has_is_refused) {
@@ -256,5 +235,4 @@ TEST(a_graph_allocating_more_than_the_device_has_is_refused) {
     FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuGraphLaunch(exec, stream));
     OK(cu.cuStreamSynchronize(stream));
     assert_int_equal(byte_at(memory), 0x11);
-    end_graph(graph, exec);
 }

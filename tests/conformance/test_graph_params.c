@@ -1,8 +1,6 @@
 /* Parameters of nodes: what goes in comes out, and can be set. */
 #include "harness.h"
 
-#include <string.h>
-
 static CUgraph graph;
 static CUdeviceptr memory;
 
@@ -17,7 +15,7 @@ static int begin(void **state) {
 
 static int end(void **state) {
     if (graph) {
-        OK(cu.cuGraphDestroy(graph));
+        destroy_graph(graph);
         OK(cu.cuMemFree_v2(memory));
     }
     graph = NULL;
@@ -136,10 +134,9 @@ TEST(host_node_parameters_are_kept_and_changed) {
 }
 
 TEST(event_node_parameters_are_kept_and_changed) {
-    CUevent a, b, out;
+    CUevent out;
     CUgraphNode record, wait;
-    OK(cu.cuEventCreate(&a, 0));
-    OK(cu.cuEventCreate(&b, 0));
+    CUevent a = new_timed_event(), b = new_timed_event();
     OK(cu.cuGraphAddEventRecordNode(&record, graph, NULL, 0, a));
     OK(cu.cuGraphAddEventWaitNode(&wait, graph, NULL, 0, b));
     assert_type(record, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
@@ -156,11 +153,9 @@ TEST(event_node_parameters_are_kept_and_changed) {
     assert_ptr_equal(out, a);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphEventWaitNodeGetEvent(record, &out));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphEventRecordNodeGetEvent(wait, &out));
-    OK(cu.cuGraphDestroy(graph));
+    destroy_graph(graph);
     OK(cu.cuMemFree_v2(memory));
     graph = NULL;
-    OK(cu.cuEventDestroy_v2(a));
-    OK(cu.cuEventDestroy_v2(b));
 }
 
 TEST(batch_memory_operation_node_parameters_are_kept_and_changed) {

@@ -2,26 +2,20 @@
 #include "graph_nodes.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 static CUdeviceptr memory;
 
 static int begin(void **state) {
     int failed = test_begin(state);
     if (!failed) {
-        OK(cu.cuMemAlloc_v2(&memory, 8192));
+        memory = new_memory(8192);
         OK(cu.cuMemsetD8_v2(memory, 0x11, 8192));
         OK(cu.cuCtxSynchronize()); /* streams of the tests do not wait for the legacy one */
     }
     return failed;
 }
 
-static int end(void **state) {
-    OK(cu.cuMemFree_v2(memory));
-    return test_end(state);
-}
-
-EACH_TEST(begin, end);
+EACH_TEST(begin, test_end);
 
 TEST(a_memset_node_of_an_exec_can_be_changed) {
     CUgraph graph = new_graph();
@@ -37,8 +31,6 @@ TEST(a_memset_node_of_an_exec_can_be_changed) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
     params = set_params(0, 0x33, 16);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecMemsetNodeSetParams(exec, node, NULL, ctx));
-    end_graph(graph, exec);
 }
 
 TEST(a_2d_memset_node_can_change_target_and_value_but_not_shape) {
@@ -56,7 +48,6 @@ TEST(a_2d_memset_node_can_change_target_and_value_but_not_shape) {
     assert_int_equal(byte_at(memory + 1024 + 64 + 7), 0x33);
     params.width = 4;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
-    end_graph(graph, exec);
 }
 
 TEST(a_memcpy_node_of_an_exec_can_be_changed) {
@@ -76,7 +67,6 @@ TEST(a_memcpy_node_of_an_exec_can_be_changed) {
     params.dstMemoryType = CU_MEMORYTYPE_HOST;
     params.dstHost = host;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecMemcpyNodeSetParams(exec, node, &params, ctx));
-    end_graph(graph, exec);
 }
 
 static void count_up(void *number) {
@@ -86,49 +76,38 @@ static void count_up(void *number) {
 /* What is queued already stays as it was. */
 TEST(a_host_node_of_an_exec_can_be_changed) {
     int first = 0, second = 0;
-    struct gate gate;
-    CUstream stream;
     CUgraph graph = new_graph();
-    gate_make(&gate);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     CUgraphNode node = add_host(graph, NULL, count_up, &first);
     CUgraphExec exec = instantiate(graph);
     CUDA_HOST_NODE_PARAMS params = {.fn = count_up, .userData = &second};
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuGraphExecHostNodeSetParams(exec, node, &params));
     OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuGraphLaunch(exec, stream));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     assert_int_equal(first, 1);
     assert_int_equal(second, 2);
     OK(cu.cuGraphHostNodeGetParams(node, &params));
     assert_ptr_equal(params.userData, &first); /* the graph's node is as it was */
     params.fn = NULL;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecHostNodeSetParams(exec, node, &params));
-    gate_free(&gate);
-    OK(cu.cuStreamDestroy_v2(stream));
-    end_graph(graph, exec);
 }
 
 TEST(event_nodes_of_an_exec_can_be_changed) {
     CUevent events[4];
     CUgraphNode record, wait;
     CUgraph graph = new_graph();
-    struct gate gate;
-    CUstream stream, other;
-    gate_make(&gate);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream(), other = new_stream();
     for (int i = 0; i < 4; i++)
-        OK(cu.cuEventCreate(&events[i], CU_EVENT_DISABLE_TIMING));
+        events[i] = new_event();
     OK(cu.cuGraphAddEventWaitNode(&wait, graph, NULL, 0, events[0]));
     OK(cu.cuGraphAddEventRecordNode(&record, graph, &wait, 1, events[1]));
     CUgraphExec exec = instantiate(graph);
     OK(cu.cuGraphExecEventWaitNodeSetEvent(exec, wait, events[2]));
     OK(cu.cuGraphExecEventRecordNodeSetEvent(exec, record, events[3]));
-    gate_hold(&gate, other);
+    struct gate gate = hold(other);
     OK(cu.cuEventRecord(events[2], other));
     OK(cu.cuGraphLaunch(exec, stream));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
@@ -138,13 +117,6 @@ TEST(event_nodes_of_an_exec_can_be_changed) {
     OK(cu.cuEventSynchronize(events[3]));
     OK(cu.cuStreamSynchronize(stream));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecEventRecordNodeSetEvent(exec, wait, events[0]));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecEventWaitNodeSetEvent(exec, wait, NULL));
-    end_graph(graph, exec);
-    for (int i = 0; i < 4; i++)
-        OK(cu.cuEventDestroy_v2(events[i]));
-    gate_free(&gate);
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuStreamDestroy_v2(other));
 }
 
 TEST(a_child_graph_node_can_be_changed_but_not_its_topology) {
@@ -170,10 +142,6 @@ TEST(a_child_graph_node_can_be_changed_but_not_its_topology) {
     assert_int_equal(byte_at(memory), 0x55);
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuGraphExecMemsetNodeSetParams(exec, original, &params, ctx));
-    end_graph(graph, exec);
-    OK(cu.cuGraphDestroy(child));
-    OK(cu.cuGraphDestroy(same));
-    OK(cu.cuGraphDestroy(longer));
 }
 
 TEST(a_batch_node_can_be_changed_but_not_its_operation_types) {
@@ -198,7 +166,6 @@ TEST(a_batch_node_can_be_changed_but_not_its_operation_types) {
     params.count = 1;
     ops[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecBatchMemOpNodeSetParams(exec, node, &params));
-    end_graph(graph, exec);
 }
 
 TEST(one_function_changes_exec_nodes_of_any_type) {
@@ -217,7 +184,6 @@ TEST(one_function_changes_exec_nodes_of_any_type) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecNodeSetParams(exec, set, &params));
     run(exec);
     assert_int_equal(byte_at(memory + 64), 0x33);
-    end_graph(graph, exec);
 }
 
 TEST(exec_nodes_can_be_disabled_and_enabled) {
@@ -239,7 +205,6 @@ TEST(exec_nodes_can_be_disabled_and_enabled) {
     assert_int_equal(byte_at(memory + 64), 0x22);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphNodeSetEnabled(exec, empty, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphNodeGetEnabled(exec, empty, &on));
-    end_graph(graph, exec);
 }
 
 /* ---- Kernels and semaphores ----------------------------------------------------------------- */
@@ -249,14 +214,7 @@ static const char text[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
                            ".visible .entry one(.param .u32 a)\n{\n    ret;\n}\n";
 
 static CUDA_KERNEL_NODE_PARAMS kernel_params(CUfunction function, unsigned blocks, void **values) {
-    return (CUDA_KERNEL_NODE_PARAMS){.func = function,
-                                     .gridDimX = blocks,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = 32,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1,
-                                     .kernelParams = values};
+    return kernel_node(function, blocks, 32, values);
 }
 
 /* Of a kernel that is not run only softgpu's report tells. */
@@ -269,14 +227,12 @@ static void shows(const char *line) {
 }
 
 TEST(a_kernel_node_of_an_exec_can_be_changed) {
-    CUmodule module;
-    CUfunction nothing, one;
     CUgraphNode node = NULL;
     unsigned value = 7;
     void *values[] = {&value};
-    OK(cu.cuModuleLoadData(&module, text));
-    OK(cu.cuModuleGetFunction(&nothing, module, "nothing"));
-    OK(cu.cuModuleGetFunction(&one, module, "one"));
+    CUmodule module = new_module(text);
+    CUfunction nothing = function_of(module, "nothing");
+    CUfunction one = function_of(module, "one");
     CUgraph graph = new_graph();
     CUDA_KERNEL_NODE_PARAMS params = kernel_params(nothing, 1, NULL);
     OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
@@ -304,8 +260,6 @@ TEST(a_kernel_node_of_an_exec_can_be_changed) {
     OK(cu.cuGraphNodeSetEnabled(exec, node, 0));
     run(exec);
     assert_int_equal(byte_at(memory), 0x22);
-    end_graph(graph, exec);
-    OK(cu.cuModuleUnload(module));
 }
 
 /* A function of another context is another thing altogether. */
@@ -330,7 +284,7 @@ TEST(a_kernel_node_cannot_change_its_context) {
     FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cu.cuGraphExecUpdate_v2(exec, graphs[1], &info));
     assert_int_equal(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE);
     assert_ptr_equal(info.errorNode, nodes[1]);
-    OK(cu.cuGraphDestroy(graphs[1]));
+    destroy_graph(graphs[1]);
     end_graph(graphs[0], exec);
     OK(cu.cuModuleUnload(modules[0]));
     OK(cu.cuCtxSetCurrent(other));
@@ -414,9 +368,6 @@ TEST(a_graph_of_the_same_shape_updates_an_exec) {
     assert_int_equal(result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
     run(exec);
     assert_int_equal(byte_at(memory + 2048 + 64), 0x44);
-    OK(cu.cuGraphDestroy(other));
-    OK(cu.cuGraphDestroy(third));
-    end_graph(graph, exec);
 }
 
 /* Leaves something else than zeros where the next call has its variables. */
@@ -426,7 +377,8 @@ static __attribute__((noinline)) void dirty_the_stack(void) {
         bytes[i] = 0x5a;
 }
 
-CHILD(update_in_a_fault) {
+CHILD_TEST_WHERE(an_update_after_a_fault_returns_the_fault,
+                 NEEDS_SOFTGPU("makes the context fail")) {
     CUdeviceptr at;
     CUgraphNode node = (CUgraphNode)&at;
     CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_ERROR;
@@ -440,11 +392,6 @@ CHILD(update_in_a_fault) {
     assert_int_equal(result, CU_GRAPH_EXEC_UPDATE_SUCCESS); /* nothing was compared */
     assert_null(node);
     return 0;
-}
-
-TEST(an_update_after_a_fault_returns_the_fault) {
-    NEEDS_SOFTGPU("makes the context fail");
-    assert_int_equal(run_child("update_in_a_fault", NULL), 0);
 }
 
 static void refuses(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResult result,
@@ -461,7 +408,7 @@ static void refuses(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResult res
     assert_int_equal(old_result, node ? result : CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED);
     if (node)
         assert_ptr_equal(old_node, node);
-    OK(cu.cuGraphDestroy(graph));
+    destroy_graph(graph);
 }
 
 TEST(an_update_with_another_topology_changes_nothing) {
@@ -487,7 +434,6 @@ TEST(an_update_with_another_topology_changes_nothing) {
     refuses(exec, other, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, node);
     run(exec);
     assert_int_equal(byte_at(memory + 64), 0x22);
-    end_graph(graph, exec);
 }
 
 /* Branches are paired by the edges, not by when they were made. */
@@ -510,6 +456,6 @@ TEST(an_update_pairs_branches_by_their_edges) {
     run(exec);
     assert_int_equal(byte_at(memory + 1024 + 128), 0x22);
     assert_int_equal(byte_at(memory + 1024 + 192), 0x32);
-    OK(cu.cuGraphDestroy(graphs[1]));
+    destroy_graph(graphs[1]);
     end_graph(graphs[0], exec);
 }

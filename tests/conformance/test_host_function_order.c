@@ -62,19 +62,15 @@ TEST(host_functions_of_graph_branches_do_not_overlap) {
     struct meeting meeting = {0};
     CUDA_HOST_NODE_PARAMS params = {meet, &meeting};
     CUstream stream = make_stream();
-    CUgraph graph;
     CUgraphNode node;
-    CUgraphExec exec;
-    OK(cu.cuGraphCreate(&graph, 0));
+    CUgraph graph = new_graph();
     OK(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &params));
     OK(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &params));
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuStreamSynchronize(stream));
     assert_int_equal(atomic_load(&meeting.left), 2);
     assert_false(atomic_load(&meeting.met));
-    OK(cu.cuGraphExecDestroy(exec));
-    OK(cu.cuGraphDestroy(graph));
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
@@ -147,11 +143,9 @@ TEST(a_host_function_waits_for_the_running_one) {
     struct block block = {0};
     CUstream held = make_stream(), busy = make_stream();
     struct step step = {&block, 1, make_stream()};
-    CUdeviceptr memory;
-    CUevent behind;
     pthread_t waiter;
-    OK(cu.cuMemAlloc_v2(&memory, 4096));
-    OK(cu.cuEventCreate(&behind, CU_EVENT_DISABLE_TIMING));
+    CUdeviceptr memory = new_memory(4096);
+    CUevent behind = new_event();
     stay_in(held, &block);
     OK(cu.cuLaunchHostFunc(step.stream, note, &step));
     OK(cu.cuEventRecord(behind, step.stream));
@@ -164,12 +158,10 @@ TEST(a_host_function_waits_for_the_running_one) {
     assert_int_equal(pthread_join(waiter, NULL), 0);
     assert_int_equal(atomic_load(&block.calls), 1);
     OK(cu.cuEventQuery(behind));
-    OK(cu.cuEventDestroy_v2(behind));
     OK(cu.cuStreamSynchronize(held));
     OK(cu.cuStreamDestroy_v2(held));
     OK(cu.cuStreamDestroy_v2(busy));
     OK(cu.cuStreamDestroy_v2(step.stream));
-    OK(cu.cuMemFree_v2(memory));
 }
 
 /* In the order in which their streams came to them: neither a stream's priority nor who is waited

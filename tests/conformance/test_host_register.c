@@ -1,10 +1,8 @@
 /* cuMemHostRegister: which ranges, which flags, what registration changes. */
 #include "harness.h"
 
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define PAGES ((size_t)16 * 4096)
 
@@ -28,11 +26,10 @@ static unsigned memory_type(const void *p) {
 
 TEST(registered_memory_is_known_until_unregistered) {
     char *p = pages(PROT_READ | PROT_WRITE);
-    CUdeviceptr d = 0;
     assert_int_equal(memory_type(p), 0);
     OK(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_PORTABLE));
     assert_int_equal(memory_type(p + PAGES - 1), CU_MEMORYTYPE_HOST);
-    OK(cu.cuMemHostGetDevicePointer_v2(&d, p + 5, 0));
+    CUdeviceptr d = device_address(p + 5);
     assert_int_equal(d, unified(p + 5));
     OK(cu.cuMemsetD8_v2(d, 7, 3));
     OK(cu.cuCtxSynchronize());
@@ -81,8 +78,6 @@ TEST(each_combination_of_register_flags_is_kept_or_refused) {
 
 TEST(unmapped_and_pinned_ranges_cannot_be_registered) {
     char *p = pages(PROT_READ);
-    void *pinned;
-    CUdeviceptr d;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, 0));
     OK(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_READ_ONLY));
     OK(cu.cuMemHostUnregister(p));
@@ -91,12 +86,10 @@ TEST(unmapped_and_pinned_ranges_cannot_be_registered) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(NULL, PAGES, 0));
     FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemHostRegister_v2(&p, (size_t)1 << 46, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(&p, 0, 0));
-    OK(cu.cuMemHostAlloc(&pinned, 4096, 0));
-    OK(cu.cuMemAlloc_v2(&d, 4096));
+    void *pinned = new_pinned(4096, 0);
+    CUdeviceptr d = new_memory(4096);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(pinned, 4096, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2((void *)(uintptr_t)d, 4096, 0));
-    OK(cu.cuMemFreeHost(pinned));
-    OK(cu.cuMemFree_v2(d));
 }
 
 /* What lies half in a registration is no memory that a copy may touch as a whole. */

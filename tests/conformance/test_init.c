@@ -1,9 +1,7 @@
 /* cuInit, and what answers before it. */
 #include "harness.h"
 
-#include <stdlib.h>
-
-CHILD(before_init) {
+CHILD_TEST(most_calls_before_cuinit_are_refused) {
     int count = -1, version = 0;
     CUdeviceptr memory = 7;
     CUcontext current;
@@ -29,11 +27,7 @@ CHILD(before_init) {
     return 0;
 }
 
-TEST(most_calls_before_cuinit_are_refused) {
-    assert_int_equal(run_child("before_init", NULL), 0);
-}
-
-CHILD(init_in_steps) {
+CHILD_TEST(cuinit_flags_must_be_zero) {
     int count = -1;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuInit(1));
     FAILS(CUDA_ERROR_NOT_INITIALIZED, cu.cuDeviceGetCount(&count));
@@ -41,10 +35,6 @@ CHILD(init_in_steps) {
     OK(cu.cuDeviceGetCount(&count));
     assert_true(count > 0);
     return 0;
-}
-
-TEST(cuinit_flags_must_be_zero) {
-    assert_int_equal(run_child("init_in_steps", NULL), 0);
 }
 
 TEST(a_second_cuinit_succeeds) {

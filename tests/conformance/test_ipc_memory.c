@@ -1,10 +1,6 @@
 /* Legacy inter-process memory handles. */
 #include "harness.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #define SIZE ((size_t)4 << 20)
 #define PEER CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 
@@ -21,12 +17,6 @@ static CUipcMemHandle from_text(const char *text) {
         ((unsigned char *)&handle)[i] = (unsigned char)byte;
     }
     return handle;
-}
-
-static unsigned word_at(CUdeviceptr p) {
-    unsigned word = 0;
-    OK(cu.cuMemcpyDtoH_v2(&word, p, 4));
-    return word;
 }
 
 CHILD(opener) {
@@ -80,33 +70,26 @@ static void shared_with_a_child(CUdeviceptr p, size_t size, const char *kind) {
 }
 
 TEST(another_process_reads_and_writes_shared_memory) {
-    CUdeviceptr large, small, other;
-    OK(cu.cuMemAlloc_v2(&large, SIZE));
-    OK(cu.cuMemAlloc_v2(&other, 100));
-    OK(cu.cuMemAlloc_v2(&small, 100));
+    CUdeviceptr large = new_memory(SIZE);
+    new_memory(100); /* the small one does not begin its page */
+    CUdeviceptr small = new_memory(100);
     shared_with_a_child(large, SIZE, "large");
     shared_with_a_child(small, 100, "small");
-    OK(cu.cuMemFree_v2(large));
-    OK(cu.cuMemFree_v2(small));
-    OK(cu.cuMemFree_v2(other));
 }
 
 TEST(an_ipc_handle_names_one_allocation) {
     CUdeviceptr p;
     CUipcMemHandle first, again;
-    void *pinned;
     OK(cu.cuMemAlloc_v2(&p, 4096));
     OK(cu.cuIpcGetMemHandle(&first, p));
     OK(cu.cuIpcGetMemHandle(&again, p + 512));
     assert_memory_equal(&first, &again, sizeof first);
     OK(cu.cuMemFree_v2(p));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetMemHandle(&again, p));
-    OK(cu.cuMemHostAlloc(&pinned, 4096, 0));
+    void *pinned = new_pinned(4096, 0);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetMemHandle(&first, (CUdeviceptr)(uintptr_t)pinned));
     OK(cu.cuMemAlloc_v2(&p, 4096));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetMemHandle(NULL, p));
     OK(cu.cuMemFree_v2(p));
-    OK(cu.cuMemFreeHost(pinned));
 }
 
 TEST(invalid_ipc_handles_are_refused) {
@@ -151,7 +134,7 @@ CHILD(trying) {
 /* When something else lies there since, H200 does not refuse the handle; softgpu tells the two
  * apart. */
 TEST(an_ipc_handle_ends_with_its_allocation) {
-    CUdeviceptr p, next;
+    CUdeviceptr p;
     CUipcMemHandle handle, other;
     char text[2 * sizeof handle + 1], other_text[2 * sizeof other + 1];
     OK(cu.cuMemAlloc_v2(&p, SIZE));
@@ -161,22 +144,20 @@ TEST(an_ipc_handle_ends_with_its_allocation) {
     assert_int_equal(run_child("trying", text, NULL), 0);
     if (!soft)
         return;
-    OK(cu.cuMemAlloc_v2(&next, SIZE));
+    CUdeviceptr next = new_memory(SIZE);
     assert_int_equal(run_child("trying", text, NULL), 0);
     OK(cu.cuIpcGetMemHandle(&other, next));
     assert_memory_not_equal(&handle, &other, sizeof handle);
     to_text(&other, other_text);
     assert_int_equal(run_child("trying", text, NULL), 0);
     assert_int_equal(run_child("trying", other_text, NULL), 1);
-    OK(cu.cuMemFree_v2(next));
 }
 
 /* What a process exported stays good for others when it forks, and nothing of it is the fork's. */
 TEST(an_ipc_handle_stays_valid_after_a_fork) {
-    CUdeviceptr p;
     CUipcMemHandle handle;
     char text[2 * sizeof handle + 1];
-    OK(cu.cuMemAlloc_v2(&p, SIZE));
+    CUdeviceptr p = new_memory(SIZE);
     OK(cu.cuIpcGetMemHandle(&handle, p));
     pid_t child = fork();
     if (child == 0)
@@ -186,5 +167,4 @@ TEST(an_ipc_handle_stays_valid_after_a_fork) {
     assert_int_equal(wait_child(child), 0);
     to_text(&handle, text);
     assert_int_equal(run_child("trying", text, NULL), 1);
-    OK(cu.cuMemFree_v2(p));
 }

@@ -6,10 +6,6 @@
 #include "harness.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define LITERAL(number)  LITERAL_OF(number)
 #define LITERAL_OF(text) #text
@@ -19,13 +15,12 @@
 static void need_kernels(void) {
     int major = 0;
     CUmodule module;
-    CUfunction function;
     OK(cu.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
     if (major < 9)
         SKIP("the device is older than 9.0");
     OK(cu.cuModuleLoadData(&module, ".version 8.0\n.target sm_90\n.address_size 64\n"
                                     ".visible .entry k() { ret; }\n"));
-    OK(cu.cuModuleGetFunction(&function, module, "k"));
+    CUfunction function = function_of(module, "k");
     CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
     OK(cu.cuCtxSynchronize());
     OK(cu.cuModuleUnload(module));
@@ -37,13 +32,9 @@ static void need_kernels(void) {
 /* Runs k(out, in) over buffers of these bytes, and brings `out` back. */
 static void run(const char *text, unsigned blocks, unsigned threads, unsigned cluster, void *out,
                 size_t out_bytes, const void *in, size_t in_bytes) {
-    CUmodule module;
-    CUfunction function;
-    CUdeviceptr to, from;
-    OK(cu.cuModuleLoadData(&module, text));
-    OK(cu.cuModuleGetFunction(&function, module, "k"));
-    OK(cu.cuMemAlloc_v2(&to, out_bytes));
-    OK(cu.cuMemAlloc_v2(&from, in_bytes));
+    CUmodule module = new_module(text);
+    CUfunction function = function_of(module, "k");
+    CUdeviceptr to = new_memory(out_bytes), from = new_memory(in_bytes);
     OK(cu.cuMemcpyHtoD_v2(to, out, out_bytes));
     OK(cu.cuMemcpyHtoD_v2(from, in, in_bytes));
     void *params[] = {&to, &from};
@@ -60,9 +51,6 @@ static void run(const char *text, unsigned blocks, unsigned threads, unsigned cl
                              .numAttrs = cluster != 0};
     OK(cu.cuLaunchKernelEx(&config, function, params, NULL));
     OK(cu.cuMemcpyDtoH_v2(out, to, out_bytes));
-    OK(cu.cuMemFree_v2(to));
-    OK(cu.cuMemFree_v2(from));
-    OK(cu.cuModuleUnload(module));
 }
 
 static bool case_answers(const struct async_case *each) {
@@ -207,21 +195,16 @@ TEST(captured_cluster_launches_keep_their_cluster) {
                 "ld.global.u32 %r5, [%rd2]; add.u32 %r2, %r2, %r5;\n" SYNC ANSWER);
     int has = 0;
     uint32_t out[4];
-    CUmodule module;
-    CUfunction function;
-    CUdeviceptr memory;
-    CUstream stream;
     CUgraph graph;
-    CUgraphExec exec;
     need_kernels();
     OK(cu.cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, dev));
     assert_int_equal(has, 1);
-    OK(cu.cuModuleLoadData(&module, text));
-    OK(cu.cuModuleGetFunction(&function, module, "k"));
-    OK(cu.cuMemAlloc_v2(&memory, sizeof out));
+    CUmodule module = new_module(text);
+    CUfunction function = function_of(module, "k");
+    CUdeviceptr memory = new_memory(sizeof out);
     OK(cu.cuMemsetD32_v2(memory, 100, COUNT(out)));
     OK(cu.cuCtxSynchronize());
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     void *params[] = {&memory, &memory};
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
     attribute.value.clusterDim.x = 2;
@@ -238,7 +221,7 @@ TEST(captured_cluster_launches_keep_their_cluster) {
     OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     OK(cu.cuLaunchKernelEx(&config, function, params, NULL));
     OK(cu.cuStreamEndCapture(stream, &graph));
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     limit("clusters in a graph");
     for (int i = 0; i < 3; i++)
         OK(cu.cuGraphLaunch(exec, stream));
@@ -247,11 +230,7 @@ TEST(captured_cluster_launches_keep_their_cluster) {
     alarm(0);
     for (uint32_t i = 0; i < COUNT(out); i++)
         assert_int_equal(out[i], 100 + 3 * (i ^ 1));
-    OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuMemFree_v2(memory));
-    OK(cu.cuModuleUnload(module));
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */

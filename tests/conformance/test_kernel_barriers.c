@@ -18,14 +18,12 @@ static void expect(const char *name, unsigned threads, unsigned first, uint32_t 
     CUdeviceptr memory;
     void *params[] = {&memory};
     kernels_open(text);
-    OK(cu.cuMemAlloc_v2(&memory, sizeof out));
+    memory = new_memory(sizeof out);
     OK(cu.cuMemsetD32_v2(memory, UNTOUCHED, COUNT(out)));
     OK(cu.cuLaunchKernel(kernel(name), 1, 1, 1, threads, 1, 1, 0, NULL, params, NULL));
     OK(cu.cuMemcpyDtoH_v2(out, memory, sizeof out));
     for (unsigned i = 0; i < COUNT(out); i++)
         assert_int_equal(out[i], i < first || i >= end ? UNTOUCHED : i < middle ? low : high);
-    OK(cu.cuMemFree_v2(memory));
-    kernels_close();
 }
 
 TEST(a_partial_warp_counts_as_a_whole_warp_at_a_barrier) {
@@ -46,7 +44,7 @@ TEST(the_last_warp_of_a_block_may_be_partial) {
     CUdeviceptr memory;
     void *params[] = {&memory};
     kernels_open(text);
-    OK(cu.cuMemAlloc_v2(&memory, sizeof out));
+    memory = new_memory(sizeof out);
     for (unsigned late = 0; late < 6; late++) {
         OK(cu.cuMemsetD32_v2(memory, late % 3, COUNT(out)));
         OK(cu.cuLaunchKernel(kernel(late < 3 ? "counted" : "plain"), 1, 1, 1, COUNT(out), 1, 1, 0,
@@ -55,6 +53,4 @@ TEST(the_last_warp_of_a_block_may_be_partial) {
         for (unsigned i = 0; i < COUNT(out); i++)
             assert_int_equal(out[i], 71 - i);
     }
-    OK(cu.cuMemFree_v2(memory));
-    kernels_close();
 }

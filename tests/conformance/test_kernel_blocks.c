@@ -38,9 +38,7 @@ static const char ptx[] =
 static CUmodule module;
 
 static CUfunction kernel(const char *name) {
-    CUfunction function;
-    OK(cu.cuModuleGetFunction(&function, module, name));
-    return function;
+    return function_of(module, name);
 }
 
 /* Skips where the driver runs no kernels. */

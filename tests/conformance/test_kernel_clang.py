@@ -10,6 +10,8 @@ import tempfile
 from pathlib import Path
 
 SOURCE = Path(os.environ.get("GPUMEM_SOURCE_DIR", Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+from tap_report import Report  # noqa: E402  pylint: disable=wrong-import-position
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build")).resolve()
 PROGRAMS = SOURCE / "tests" / "fixtures" / "programs"
 WAYS = [(architecture, level) for architecture in ("sm_70", "sm_80") for level in ("-O0", "-O1", "-O2", "-O3")] + [
@@ -189,19 +191,15 @@ def why_not(folder):
 
 
 def main():
-    bad = 0
+    report = Report()
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as name:
         why = why_not(Path(name))
         if why:
             print(f"1..0 # SKIP {why}")
             return 0
-        print(f"1..{len(WAYS)}")
-        for number, way in enumerate(WAYS, 1):
-            wrong = try_way(Path(name), *way)
-            bad += bool(wrong)
-            print("".join(f"# {line}\n" for line in wrong.splitlines()), end="")
-            print(f"{'not ok' if wrong else 'ok'} {number} - clang {' '.join(way)}", flush=True)
-    return 1 if bad else 0
+        for way in WAYS:
+            report.run(f"clang {' '.join(way)}", try_way, Path(name), *way)
+    return report.end()
 
 
 if __name__ == "__main__":

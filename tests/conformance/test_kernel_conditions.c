@@ -40,20 +40,12 @@ static void begin(void) {
 }
 
 static void end(CUgraph graph) {
-    OK(cu.cuGraphDestroy(graph));
-    words_free(&words);
+    destroy_graph(graph);
     OK(cu.cuModuleUnload(module));
 }
 
 static CUgraphNode add_kernel(CUgraph graph, CUgraphNode after, const char *name, void **params) {
-    CUDA_KERNEL_NODE_PARAMS node_params = {.func = kernel_of(module, name),
-                                           .gridDimX = 1,
-                                           .gridDimY = 1,
-                                           .gridDimZ = 1,
-                                           .blockDimX = 1,
-                                           .blockDimY = 1,
-                                           .blockDimZ = 1,
-                                           .kernelParams = params};
+    CUDA_KERNEL_NODE_PARAMS node_params = kernel_node(function_of(module, name), 1, 1, params);
     CUgraphNode node = NULL;
     OK(cu.cuGraphAddKernelNode_v2(&node, graph, after ? &after : NULL, after ? 1 : 0,
                                   &node_params));
@@ -113,7 +105,6 @@ TEST(a_kernel_chooses_the_body_of_an_if_node) {
     assert_int_equal(noted(exec, 1, 0), 124);
     assert_int_equal(noted(exec, 0, 0), 34);
     assert_int_equal(noted(exec, 77, 0), 124);
-    OK(cu.cuGraphExecDestroy(exec));
     end(graph);
 }
 
@@ -128,7 +119,6 @@ TEST(a_while_node_runs_until_a_kernel_ends_it) {
     assert_int_equal(noted(exec, 5, 0), 111112);
     assert_int_equal(noted(exec, 1, 0), 12); /* the default is there again */
     assert_int_equal(noted(exec, 3, 0), 1112);
-    OK(cu.cuGraphExecDestroy(exec));
     end(graph);
 }
 
@@ -141,7 +131,6 @@ TEST(a_loop_of_5000_iterations_completes) {
     CUgraphExec exec = instantiate(graph);
     noted(exec, 5000, 0);
     assert_int_equal(words.host[1], 0);
-    OK(cu.cuGraphExecDestroy(exec));
     end(graph);
 }
 
@@ -159,7 +148,6 @@ TEST(a_kernel_chooses_the_body_of_a_switch_node) {
     assert_int_equal(noted(exec, 1, 0), 29);
     assert_int_equal(noted(exec, 2, 0), 39);
     assert_int_equal(noted(exec, 3, 0), 9);
-    OK(cu.cuGraphExecDestroy(exec));
     end(graph);
 }
 
@@ -178,7 +166,6 @@ TEST(kernels_set_nested_conditions) {
     CUgraphExec exec = instantiate(graph);
     assert_int_equal(noted(exec, 4, 2), 121213134);
     assert_int_equal(noted(exec, 2, 1), 12134);
-    OK(cu.cuGraphExecDestroy(exec));
     end(graph);
 }
 
@@ -198,6 +185,5 @@ TEST(each_launch_has_its_own_condition_values) {
     OK(cu.cuGraphLaunch(exec, NULL));
     OK(cu.cuCtxSynchronize());
     assert_int_equal(words.host[0], 122);
-    OK(cu.cuGraphExecDestroy(exec));
     end(graph);
 }

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 static const char text[] = KERNELS_HEAD
     ".visible .entry probe() { ret; }\n"
@@ -59,12 +58,12 @@ TEST(unloading_a_module_waits_for_its_kernels) {
     launch(stream);
     pthread_t thread = releaser();
     calling = true;
+    forget(kernels_module);
     OK(cu.cuModuleUnload(kernels_module));
     assert_int_equal(words.host[1], 6);
     assert_int_equal(pthread_join(thread, NULL), 0);
     OK(cu.cuStreamSynchronize(stream));
     OK(cu.cuStreamDestroy_v2(stream));
-    words_free(&words);
 }
 
 TEST(unloading_a_library_waits_for_its_kernels) {
@@ -86,8 +85,6 @@ TEST(unloading_a_library_waits_for_its_kernels) {
     assert_int_equal(words.host[1], 6);
     assert_int_equal(pthread_join(thread, NULL), 0);
     OK(cu.cuStreamDestroy_v2(stream));
-    words_free(&words);
-    kernels_close();
 }
 
 /* Also of what was not launched by a stream of the program's. */
@@ -99,28 +96,21 @@ TEST(unloading_a_module_waits_for_its_graph_launches) {
     CUgraphExec exec;
     CUstream stream;
     void *params[] = {&words.device};
-    CUDA_KERNEL_NODE_PARAMS one = {.func = kernel("wait_for"),
-                                   .gridDimX = 1,
-                                   .gridDimY = 1,
-                                   .gridDimZ = 1,
-                                   .blockDimX = 1,
-                                   .blockDimY = 1,
-                                   .blockDimZ = 1,
-                                   .kernelParams = params};
+    CUDA_KERNEL_NODE_PARAMS one = kernel_node(kernel("wait_for"), 1, 1, params);
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(cu.cuGraphCreate(&graph, 0));
     OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &one));
     OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
     OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuGraphExecDestroy(exec)); /* while it runs, too */
-    OK(cu.cuGraphDestroy(graph));
+    destroy_exec(exec); /* while it runs, too */
+    destroy_graph(graph);
     pthread_t thread = releaser();
     calling = true;
+    forget(kernels_module);
     OK(cu.cuModuleUnload(kernels_module));
     assert_int_equal(words.host[1], 6);
     assert_int_equal(pthread_join(thread, NULL), 0);
     OK(cu.cuStreamDestroy_v2(stream));
-    words_free(&words);
 }
 
 TEST(a_stream_may_be_destroyed_before_its_kernels_end) {
@@ -134,8 +124,6 @@ TEST(a_stream_may_be_destroyed_before_its_kernels_end) {
     __atomic_store_n(&words.host[0], 1, __ATOMIC_RELEASE);
     OK(cu.cuCtxSynchronize());
     assert_int_equal(words.host[1], 6);
-    words_free(&words);
-    kernels_close();
 }
 
 /* ---- In processes of their own --------------------------------------------------------------- */
@@ -250,7 +238,6 @@ CHILD(leaves_barriers) {
 
 static void needs_kernels(void) {
     kernels_open(text);
-    kernels_close();
 }
 
 TEST(a_context_may_be_destroyed_while_a_kernel_spins) {

@@ -33,6 +33,4 @@ TEST(a_sized_extern_shared_array_is_static) {
     OK(cu.cuCtxSynchronize());
     for (unsigned i = 0; i < 64; i++)
         assert_int_equal(words.host[i], 1100 + 2 * (63 - i));
-    words_free(&words);
-    kernels_close();
 }

@@ -174,7 +174,7 @@ CHILD(faults) {
     uint64_t value = p;
     void *params[] = {&value};
     int saved = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
-    OK(kernel_launch(kernel_of(module, kind->kernel), 1, 32, params));
+    OK(kernel_launch(function_of(module, kind->kernel), 1, 32, params));
     CUresult result = cu.cuCtxSynchronize();
     dup2(saved, STDERR_FILENO);
     close(saved);

@@ -77,10 +77,8 @@ static void as_a_dependent(const char *name) {
 }
 
 static void launch_graph(CUgraph graph) {
-    CUgraphExec exec;
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
 }
 
@@ -111,14 +109,7 @@ static void as_a_dependent_in_a_graph(const char *name) {
 static CUgraphNode add(CUgraph graph, const CUgraphNode *after, const char *name) {
     CUgraphNode node;
     void *params[] = {&words.device};
-    CUDA_KERNEL_NODE_PARAMS given = {.func = kernel(name),
-                                     .gridDimX = 1,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = 1,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1,
-                                     .kernelParams = params};
+    CUDA_KERNEL_NODE_PARAMS given = kernel_node(kernel(name), 1, 1, params);
     OK(cu.cuGraphAddKernelNode_v2(&node, graph, after, after != NULL, &given));
     return node;
 }
@@ -243,7 +234,6 @@ CHILD(faults) {
 TEST(each_way_to_launch_reports_the_kernels_fault) {
     bool good = true;
     kernels_open(text);
-    kernels_close();
     for (size_t w = 0; w < COUNT(ways); w++) {
         /* An H200 goes on with the loop after the fault: 8 s later none of three had ended. */
         if (ways[w].run == in_a_loop && !soft) {

@@ -35,7 +35,7 @@ static const char text[] =
 static CUresult launch(const char *name, uint64_t value, unsigned threads) {
     CUmodule module = kernel_module(strings, text);
     void *params[] = {&value};
-    return kernel_launch(kernel_of(module, name), 1, threads, params);
+    return kernel_launch(function_of(module, name), 1, threads, params);
 }
 
 /* argv: the kernel, the error wanted, what it gets: nothing, memory of 100 bytes and an offset */

@@ -39,66 +39,45 @@ static unsigned expected(unsigned words) {
 
 static void begin(void) {
     kernels_open(text);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    stream = new_stream();
     sum = words_make(1);
-}
-
-static void end(void) {
-    OK(cu.cuStreamDestroy_v2(stream));
-    words_free(&sum);
-    kernels_close();
 }
 
 TEST(pool_memory_lives_until_its_queued_free) {
     CUdeviceptr memory;
-    struct gate gate;
     begin();
-    gate_make(&gate);
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     OK(cu.cuMemAllocAsync(&memory, WORDS * 4, stream));
     launch(memory, WORDS);
     OK(cu.cuMemFreeAsync(memory, stream));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     assert_int_equal(*sum.host, expected(WORDS));
-    gate_free(&gate);
-    end();
 }
 
 /* A smaller allocation has the addresses before the kernels have run. */
 TEST(reused_addresses_do_not_affect_earlier_kernels) {
     CUdeviceptr memory, smaller;
-    struct gate gate;
     begin();
-    gate_make(&gate);
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     OK(cu.cuMemAllocAsync(&memory, WORDS * 4, stream));
     launch(memory, WORDS);
     OK(cu.cuMemFreeAsync(memory, stream));
     OK(cu.cuMemAllocAsync(&smaller, 100, stream));
     launch(smaller, 25);
     OK(cu.cuMemFreeAsync(smaller, stream));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     assert_int_equal(*sum.host, expected(WORDS) + expected(25));
-    gate_free(&gate);
-    end();
 }
 
 TEST(plain_memory_freed_in_stream_order_lives_until_its_queued_free) {
     CUdeviceptr memory;
-    struct gate gate;
     begin();
-    gate_make(&gate);
     OK(cu.cuMemAlloc_v2(&memory, WORDS * 4));
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     launch(memory, WORDS);
     OK(cu.cuMemFreeAsync(memory, stream));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     assert_int_equal(*sum.host, expected(WORDS));
-    gate_free(&gate);
-    end();
 }
 
 /* `inside`: the graph frees it, too; else its launch leaves it. */
@@ -128,7 +107,6 @@ static void in_a_graph(bool inside) {
     CUdevice device;
     OK(cu.cuCtxGetDevice(&device));
     OK(cu.cuDeviceGraphMemTrim(device));
-    end();
 }
 
 TEST(kernels_use_memory_that_their_graph_frees) {
@@ -158,6 +136,5 @@ TEST(a_kernel_after_the_free_of_its_memory_faults) {
     if (!soft)
         SKIP("hardware may still have the pages");
     begin();
-    end();
     assert_int_equal(run_child("behind", NULL), 0);
 }

@@ -26,11 +26,6 @@ static void begin(void) {
     words = words_make(THREADS * (KERNELS + 1));
 }
 
-static void end(void) {
-    words_free(&words);
-    kernels_close();
-}
-
 static CUdeviceptr allocate(CUstream stream, unsigned count) {
     CUdeviceptr memory;
     OK(cu.cuMemAllocAsync(&memory, 4 * (size_t)count, stream));
@@ -60,7 +55,6 @@ TEST(a_queued_kernel_uses_memory_freed_after_it) {
     OK(cu.cuMemFreeAsync(memory, NULL));
     let_go();
     expect_reversed(0, THREADS);
-    end();
 }
 
 /* The second and third allocation have the first one's address, and are smaller and larger. */
@@ -68,8 +62,7 @@ TEST(queued_kernels_use_freed_memory_whose_addresses_are_reused) {
     begin();
     const unsigned counts[KERNELS] = {THREADS, SMALL, THREADS};
     CUdeviceptr first = 0;
-    CUstream stream;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     for (unsigned k = 0; k < KERNELS; k++) {
         CUdeviceptr memory = allocate(stream, counts[k]);
         first = k == 0 ? memory : first;
@@ -80,17 +73,12 @@ TEST(queued_kernels_use_freed_memory_whose_addresses_are_reused) {
     let_go();
     for (unsigned k = 0; k < KERNELS; k++)
         expect_reversed(k, counts[k]);
-    OK(cu.cuStreamDestroy_v2(stream));
-    end();
 }
 
 TEST(another_stream_may_free_a_kernels_memory_after_an_event) {
     begin();
-    CUstream stream, other;
-    CUevent event;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUstream stream = new_stream(), other = new_stream();
+    CUevent event = new_event();
     CUdeviceptr memory = allocate(stream, THREADS);
     OK(cu.cuStreamSynchronize(stream));
     launch(other, 0, memory, THREADS);
@@ -103,8 +91,4 @@ TEST(another_stream_may_free_a_kernels_memory_after_an_event) {
     let_go();
     expect_reversed(0, THREADS);
     expect_reversed(1, SMALL);
-    OK(cu.cuEventDestroy_v2(event));
-    OK(cu.cuStreamDestroy_v2(other));
-    OK(cu.cuStreamDestroy_v2(stream));
-    end();
 }

@@ -76,7 +76,7 @@ CHILD(lives) {
     OK(cu.cuMemAlloc_v2(&bad, 4));
     OK(cu.cuMemsetD32_v2(bad, 0, 1));
     void *params[] = {&out, &size}, *check[] = {&out, &bad, &size};
-    OK(kernel_launch(kernel_of(first, "take"), 3, THREADS / 3, params));
+    OK(kernel_launch(function_of(first, "take"), 3, THREADS / 3, params));
     OK(cu.cuMemcpyDtoH_v2(blocks, out, sizeof blocks));
     for (unsigned i = 0; i < THREADS; i++) {
         assert_true(blocks[i] != 0 && blocks[i] % 16 == 0);
@@ -84,7 +84,7 @@ CHILD(lives) {
             assert_true(blocks[i] >= blocks[k] + size || blocks[k] >= blocks[i] + size);
     }
     OK(cu.cuModuleUnload(first));
-    OK(kernel_launch(kernel_of(second, "check"), 3, THREADS / 3, check));
+    OK(kernel_launch(function_of(second, "check"), 3, THREADS / 3, check));
     OK(cu.cuMemcpyDtoH_v2(&wrong, bad, sizeof wrong));
     assert_int_equal(wrong, 0);
     /* It is no memory of the application's. */
@@ -98,22 +98,20 @@ CHILD(aligns) {
     CUmodule module = kernel_module(NULL, aligned_text), second = kernel_module(NULL, other);
     CUdeviceptr out, bad;
     uint64_t size = 40, alignment, blocks[32];
-    unsigned wrong = 99;
     OK(cu.cuMemAlloc_v2(&out, sizeof blocks));
     OK(cu.cuMemAlloc_v2(&bad, 4));
     OK(cu.cuMemsetD32_v2(bad, 0, 1));
     void *params[] = {&out, &size, &alignment}, *check[] = {&out, &bad, &size};
     for (alignment = 1; alignment <= 8192; alignment *= 2) {
-        OK(kernel_launch(kernel_of(module, "align"), 1, 32, params));
+        OK(kernel_launch(function_of(module, "align"), 1, 32, params));
         OK(cu.cuMemcpyDtoH_v2(blocks, out, sizeof blocks));
         for (int i = 0; i < 32; i++)
             assert_true(blocks[i] != 0 && blocks[i] % alignment == 0);
-        OK(kernel_launch(kernel_of(second, "check"), 1, 32, check)); /* frees them, too */
-        OK(cu.cuMemcpyDtoH_v2(&wrong, bad, sizeof wrong));
-        assert_int_equal(wrong, 0);
+        OK(kernel_launch(function_of(second, "check"), 1, 32, check)); /* frees them, too */
+        assert_int_equal(word_at(bad), 0);
     }
     alignment = 16, size = (uint64_t)1 << 40;
-    OK(kernel_launch(kernel_of(module, "align"), 1, 1, params));
+    OK(kernel_launch(function_of(module, "align"), 1, 1, params));
     OK(cu.cuMemcpyDtoH_v2(blocks, out, sizeof blocks));
     assert_int_equal(blocks[0], 0);
     return 0;
@@ -129,17 +127,17 @@ CHILD(ends) {
     OK(cu.cuMemAlloc_v2(&out, 4));
     void *params[] = {&out, &size};
     for (int i = 0; i < 2; i++) {
-        OK(kernel_launch(kernel_of(module, "exhaust"), 1, 1, params));
+        OK(kernel_launch(function_of(module, "exhaust"), 1, 1, params));
         OK(cu.cuMemcpyDtoH_v2(&count[i], out, sizeof count[i]));
     }
     assert_in_range(count[0], 1, 8);
     assert_int_equal(count[0], count[1]);
     size = 0; /* a block, too */
-    OK(kernel_launch(kernel_of(module, "give_one"), 1, 1, params));
+    OK(kernel_launch(function_of(module, "give_one"), 1, 1, params));
     OK(cu.cuMemcpyDtoH_v2(&count[0], out, sizeof count[0]));
     assert_int_equal(count[0], 1);
     size = (uint64_t)1 << 40;
-    OK(kernel_launch(kernel_of(module, "exhaust"), 1, 1, params));
+    OK(kernel_launch(function_of(module, "exhaust"), 1, 1, params));
     OK(cu.cuMemcpyDtoH_v2(&count[0], out, sizeof count[0]));
     assert_int_equal(count[0], 0);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (size_t)16 << 20));
@@ -154,20 +152,20 @@ CHILD(frees) {
     OK(cu.cuMemAlloc_v2(&out, 8));
     void *none[] = {&nothing}, *take[] = {&out, &size}, *bad[] = {&middle}, *own[] = {&out};
     void *once[] = {&block};
-    OK(kernel_launch(kernel_of(module, "release"), 1, 1, none));
-    OK(kernel_launch(kernel_of(module, "take"), 1, 1, take));
+    OK(kernel_launch(function_of(module, "release"), 1, 1, none));
+    OK(kernel_launch(function_of(module, "take"), 1, 1, take));
     OK(cu.cuMemcpyDtoH_v2(&block, out, sizeof block));
     middle = block + 16;
-    OK(kernel_launch(kernel_of(module, "release"), 1, 1, bad));
-    OK(kernel_launch(kernel_of(module, "release"), 1, 1, own));
+    OK(kernel_launch(function_of(module, "release"), 1, 1, bad));
+    OK(kernel_launch(function_of(module, "release"), 1, 1, own));
     OK(cu.cuCtxSynchronize());
     /* Nothing was freed: the block is not given out again, and memory of the application stays. */
-    OK(kernel_launch(kernel_of(module, "take"), 1, 1, take));
+    OK(kernel_launch(function_of(module, "take"), 1, 1, take));
     OK(cu.cuMemcpyDtoH_v2(&other, out, sizeof other));
     assert_true(other != 0 && (other >= block + size || block >= other + size));
-    OK(kernel_launch(kernel_of(module, "release"), 1, 1, once));
+    OK(kernel_launch(function_of(module, "release"), 1, 1, once));
     OK(cu.cuCtxSynchronize());
-    OK(kernel_launch(kernel_of(module, "release"), 1, 1, once));
+    OK(kernel_launch(function_of(module, "release"), 1, 1, once));
     FAILS(CUDA_ERROR_LAUNCH_FAILED, cu.cuCtxSynchronize());
     FAILS(CUDA_ERROR_LAUNCH_FAILED, cu.cuMemFree_v2(out)); /* it stays */
     return 0;

@@ -7,18 +7,13 @@
 
 /* The kernel "small" of an image: *p = 42 + n. */
 static CUresult small(const void *image, int n, int *got) {
-    CUmodule module;
-    CUfunction function;
-    CUdeviceptr p;
-    OK(cu.cuModuleLoadData(&module, image));
-    OK(cu.cuModuleGetFunction(&function, module, "small"));
-    OK(cu.cuMemAlloc_v2(&p, sizeof *got));
+    CUmodule module = new_module(image);
+    CUfunction function = function_of(module, "small");
+    CUdeviceptr p = new_memory(sizeof *got);
     OK(cu.cuMemcpyHtoD_v2(p, got, sizeof *got));
     void *params[] = {&p, &n};
     CUresult result = kernel_launch(function, 1, 1, params);
     OK(cu.cuMemcpyDtoH_v2(got, p, sizeof *got));
-    OK(cu.cuMemFree_v2(p));
-    OK(cu.cuModuleUnload(module));
     return result;
 }
 

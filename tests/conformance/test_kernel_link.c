@@ -1,8 +1,6 @@
 /* Kernels that were linked of several texts: whom a name stands for, in each of them. */
 #include "harness.h"
 
-#include <string.h>
-
 #define HEAD ".version 7.0\n.target sm_70\n.address_size 64\n"
 
 #define STRONG                                                                                     \
@@ -74,13 +72,12 @@ static CUmodule link_images(const unsigned *order, unsigned count) {
 }
 
 static void check(const unsigned *order) {
-    CUfunction function;
     CUdeviceptr out, sum;
     size_t size;
-    unsigned got[32], total = 0, expected = 0;
+    unsigned got[32], expected = 0;
     CUmodule module = link_images(order, 3);
     OK(cu.cuMemAlloc_v2(&out, sizeof got));
-    OK(cu.cuModuleGetFunction(&function, module, "k"));
+    CUfunction function = function_of(module, "k");
     void *params[] = {&out};
     CUresult result =
         cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, sizeof got, NULL, params, NULL);
@@ -96,8 +93,7 @@ static void check(const unsigned *order) {
         expected += wanted(i);
     }
     OK(cu.cuModuleGetGlobal_v2(&sum, &size, module, "common_sum"));
-    OK(cu.cuMemcpyDtoH_v2(&total, sum, sizeof total));
-    assert_int_equal(total, expected);
+    assert_int_equal(word_at(sum), expected);
     OK(cu.cuMemFree_v2(out));
     OK(cu.cuModuleUnload(module));
 }

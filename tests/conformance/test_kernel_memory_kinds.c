@@ -4,9 +4,6 @@
  */
 #include "kernels.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { WORDS = 70000, THREADS = 256 };
 #define BYTES ((size_t)4 * WORDS)
 #define PAGE  ((size_t)2 << 20)
@@ -62,7 +59,6 @@ TEST(kernels_reach_plain_and_pool_memory) {
     memory_has(p, 8);
     OK(cu.cuMemFreeAsync(p, NULL));
     OK(cu.cuCtxSynchronize());
-    kernels_close();
 }
 
 TEST(kernels_reach_managed_memory) {
@@ -79,7 +75,6 @@ TEST(kernels_reach_managed_memory) {
     assert_int_equal(words[9], 2 * 9 + 1 + 100);
     assert_int_equal(words[WORDS - 1], 2 * (WORDS - 1) + 1);
     OK(cu.cuMemFree_v2(p));
-    kernels_close();
 }
 
 TEST(kernels_reach_pinned_and_registered_memory) {
@@ -102,7 +97,6 @@ TEST(kernels_reach_pinned_and_registered_memory) {
     assert_int_equal(own[4095], 0);
     OK(cu.cuMemHostUnregister(own));
     free(own);
-    kernels_close();
 }
 
 /* ---- mapped by hand -------------------------------------------------------------------------- */
@@ -110,16 +104,14 @@ TEST(kernels_reach_pinned_and_registered_memory) {
 static CUmemGenericAllocationHandle memory_on(int device) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemGenericAllocationHandle handle;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = device;
+    prop.location = device_location(device);
     OK(cu.cuMemCreate(&handle, PAGE, &prop, 0));
     return handle;
 }
 
 static void give(CUdeviceptr p, size_t size, int device, CUmemAccess_flags rights) {
     CUmemAccessDesc access = {.flags = rights};
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = device;
+    access.location = device_location(device);
     OK(cu.cuMemSetAccess(p, size, &access, 1));
 }
 
@@ -146,14 +138,11 @@ TEST(a_warp_access_may_cross_two_mappings) {
     OK(cu.cuMemsetD8_v2(p, 0, 2 * PAGE));
     add(at, 9);
     memory_has(at, 9);
-    unsigned word;
-    OK(cu.cuMemcpyDtoH_v2(&word, again, 4));
-    assert_int_equal(word, WORDS / 2 + 5 + 9);
+    assert_int_equal(word_at(again), WORDS / 2 + 5 + 9);
     unmap(p, 2);
     unmap(again, 1);
     for (int i = 0; i < 2; i++)
         OK(cu.cuMemRelease(two[i]));
-    kernels_close();
 }
 
 /* ---- another device's ------------------------------------------------------------------------ */
@@ -177,7 +166,6 @@ TEST(kernels_reach_peer_memory) {
     OK(cu.cuMemFree_v2(p));
     OK(cu.cuCtxPopCurrent_v2(NULL));
     OK(cu.cuDevicePrimaryCtxRelease_v2(1));
-    kernels_close();
 }
 
 /* Kernels reach the members' own addresses; those of the object are for multimem alone. */
@@ -206,7 +194,6 @@ TEST(kernels_write_through_a_multicast_object) {
     unmap(own, 1);
     OK(cu.cuMemRelease(object));
     OK(cu.cuMemRelease(memory));
-    kernels_close();
 }
 
 /* ---- what is a fault ------------------------------------------------------------------------- */
@@ -267,7 +254,7 @@ CHILD(no_peer) {
 /* Access that ends while a kernel that has used it runs. */
 CHILD(peer_ends) {
     CUcontext other;
-    CUdeviceptr p, begun;
+    CUdeviceptr p;
     unsigned *flag;
     open_child();
     OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
@@ -279,7 +266,7 @@ CHILD(peer_ends) {
     OK(cu.cuCtxEnablePeerAccess(other, 0));
     OK(cu.cuMemHostAlloc((void **)&flag, 4, 0));
     *flag = 0;
-    OK(cu.cuMemHostGetDevicePointer_v2(&begun, flag, 0));
+    CUdeviceptr begun = device_address(flag);
     void *params[] = {&p, &begun};
     OK(cu.cuLaunchKernel(kernel("look"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE))
@@ -290,7 +277,6 @@ CHILD(peer_ends) {
 
 TEST(accessing_revoked_or_unmapped_memory_is_a_fault) {
     kernels_open(text); /* skips without kernels */
-    kernels_close();
     assert_int_equal(run_child("taken_back", "none", NULL), 0);
     assert_int_equal(run_child("taken_back", "write", NULL), 0);
     assert_int_equal(run_child("unmapped", NULL), 0);
@@ -300,14 +286,12 @@ TEST(loading_from_a_multicast_address_is_a_fault) {
     NEEDS_SOFTGPU("multicast is not tried on hardware");
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     kernels_open(text);
-    kernels_close();
     assert_int_equal(run_child("object_itself", NULL), 0);
 }
 
 TEST(a_peers_memory_without_access_is_a_fault) {
     NEEDS_PEERS();
     kernels_open(text);
-    kernels_close();
     assert_int_equal(run_child("no_peer", NULL), 0);
 }
 
@@ -315,6 +299,5 @@ TEST(disabling_peer_access_during_a_kernel_is_a_fault) {
     NEEDS_SOFTGPU("hardware may wait for the kernel, which waits for ever");
     NEEDS_PEERS();
     kernels_open(text);
-    kernels_close();
     assert_int_equal(run_child("peer_ends", NULL), 0);
 }

@@ -71,7 +71,7 @@ CHILD(values) {
     int results[3];
     OK(cu.cuMemAlloc_v2(&out, sizeof results));
     void *params[] = {&out};
-    OK(kernel_launch(kernel_of(module, "say"), 1, 3, params));
+    OK(kernel_launch(function_of(module, "say"), 1, 3, params));
     OK(cu.cuCtxSynchronize());
     expect("block 0 thread 0: device   2.72 -5000000000|\n"
            "block 0 thread 1: device   2.72 -5000000000|\n"
@@ -79,7 +79,7 @@ CHILD(values) {
     OK(cu.cuMemcpyDtoH_v2(results, out, sizeof results));
     for (int i = 0; i < 3; i++)
         assert_int_equal(results[i], 5);
-    OK(kernel_launch(kernel_of(module, "plain"), 1, 1, params));
+    OK(kernel_launch(function_of(module, "plain"), 1, 1, params));
     OK(cu.cuMemcpyDtoH_v2(results, out, sizeof results));
     assert_int_equal(results[0], 0);
     assert_int_equal(results[1], -1);
@@ -88,7 +88,7 @@ CHILD(values) {
 
 CHILD(vectors) {
     CUmodule module = begin();
-    OK(kernel_launch(kernel_of(module, "vectors"), 1, 1, NULL));
+    OK(kernel_launch(function_of(module, "vectors"), 1, 1, NULL));
     OK(cu.cuCtxSynchronize());
     expect("3408821395392853075558400.000000,0.000000,0.000000,0.0000000,0\n");
     return 0;
@@ -98,7 +98,7 @@ CHILD(vectors) {
 static void print_one(CUmodule module) {
     unsigned one = 1;
     void *params[] = {&one};
-    OK(kernel_launch(kernel_of(module, "count"), 1, 1, params));
+    OK(kernel_launch(function_of(module, "count"), 1, 1, params));
     while (cu.cuStreamQuery(NULL) == CUDA_ERROR_NOT_READY)
         ;
 }
@@ -133,7 +133,7 @@ CHILD(moments) {
     OK(cu.cuEventSynchronize(event));
     expect("0\n0\n0\n");
     print_one(module);
-    OK(kernel_launch(kernel_of(module, "nothing"), 1, 1, NULL));
+    OK(kernel_launch(function_of(module, "nothing"), 1, 1, NULL));
     expect("0\n0\n0\n"); /* nor does a launch */
     print_one(module);
     OK(cu.cuModuleUnload(other));
@@ -155,7 +155,7 @@ CHILD(blocking) {
     CUmodule module = begin();
     unsigned two = 2;
     void *params[] = {&two};
-    OK(kernel_launch(kernel_of(module, "count"), 1, 1, params));
+    OK(kernel_launch(function_of(module, "count"), 1, 1, params));
     expect("0\n1\n");
     return 0;
 }
@@ -204,7 +204,7 @@ CHILD(overflow) {
     OK(cu.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, (size_t)512 << 10));
     CUmodule module = kernel_module(strings, text);
     file = output_begin(STDOUT_FILENO);
-    OK(kernel_launch(kernel_of(module, "count"), 1, 1, params));
+    OK(kernel_launch(function_of(module, "count"), 1, 1, params));
     OK(cu.cuCtxSynchronize());
     unsigned breaks = read_lines(&first, &count);
     assert_true(count > 0 && count < LINES);

@@ -36,21 +36,13 @@ static void ok_runs(void) {
     OK(run("ok", params));
     OK(cu.cuCtxSynchronize());
     assert_int_equal(words.host[0], 7);
-    words_free(&words);
 }
 
 static void graphs_refuse(const char *name) {
-    CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec = NULL;
-    CUDA_KERNEL_NODE_PARAMS params = {.func = kernel(name),
-                                      .gridDimX = 1,
-                                      .gridDimY = 1,
-                                      .gridDimZ = 1,
-                                      .blockDimX = 128,
-                                      .blockDimY = 1,
-                                      .blockDimZ = 1};
-    OK(cu.cuGraphCreate(&graph, 0));
+    CUDA_KERNEL_NODE_PARAMS params = kernel_node(kernel(name), 1, 128, NULL);
+    CUgraph graph = new_graph();
     CUresult result = cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params);
     if (result == CUDA_SUCCESS)
         result = cu.cuGraphInstantiateWithFlags(&exec, graph, 0);
@@ -59,7 +51,6 @@ static void graphs_refuse(const char *name) {
     FAILS(CUDA_ERROR_NOT_SUPPORTED, result);
     if (exec)
         OK(cu.cuGraphExecDestroy(exec));
-    OK(cu.cuGraphDestroy(graph));
 }
 
 static size_t lines_of(const char *said) {
@@ -103,7 +94,6 @@ TEST(unsupported_instructions_are_refused_at_launch) {
         OK(run("registers", NULL));
         OK(cu.cuCtxSynchronize());
     }
-    kernels_close();
 }
 
 TEST(a_kernel_launch_from_a_kernel_is_refused_by_name) {
@@ -111,5 +101,4 @@ TEST(a_kernel_launch_from_a_kernel_is_refused_by_name) {
     kernels_open(launching);
     ok_runs();
     is_refused("child", (const char *[]){"cudaLaunchDeviceV2", "device runtime"});
-    kernels_close();
 }

@@ -5,7 +5,6 @@
 #include "kernels.h"
 
 #include <fenv.h>
-#include <stdio.h>
 
 /* Results that any mode but rounding to nearest changes, with subnormal numbers among them; and
  * what traps, where an application has asked for that. */
@@ -37,14 +36,13 @@ static struct shared_words words;
 /* From the text to the results, all in this thread. */
 static void compute(unsigned results[WORDS]) {
     CUmodule module;
-    CUfunction f;
     float one = 1;
     unsigned small = 0x00012345; /* bits of a subnormal number */
     void *params[] = {&words.device, &one, &small};
     for (int i = 0; i < WORDS; i++)
         words.host[i] = 0;
     OK(cu.cuModuleLoadData(&module, text));
-    OK(cu.cuModuleGetFunction(&f, module, "compute"));
+    CUfunction f = function_of(module, "compute");
     OK(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     OK(cu.cuCtxSynchronize());
     OK(cu.cuModuleUnload(module));
@@ -70,11 +68,6 @@ static void begin(unsigned expected[WORDS]) {
     assert_int_equal(expected[18], 0x7fffffff);
 }
 
-static void end(void) {
-    words_free(&words);
-    kernels_close();
-}
-
 TEST(kernels_ignore_the_threads_rounding_mode) {
     static const struct {
         const char *name;
@@ -90,7 +83,6 @@ TEST(kernels_ignore_the_threads_rounding_mode) {
         assert_int_equal(mode, modes[i].mode);
         same(results, expected, modes[i].name);
     }
-    end();
 }
 
 TEST(kernels_ignore_the_threads_flush_and_trap_modes) {
@@ -112,7 +104,6 @@ TEST(kernels_ignore_the_threads_flush_and_trap_modes) {
         assert_int_equal(mode & ~0x3fu, modes[i]); /* flags of what happened aside */
         same(results, expected, name);
     }
-    end();
 #else
     SKIP("the modes of this processor are not known here");
 #endif

@@ -49,27 +49,17 @@ static const char ptx[] =
 static CUmodule module;
 
 static CUfunction kernel(const char *name) {
-    CUfunction function;
-    OK(cu.cuModuleGetFunction(&function, module, name));
-    return function;
+    return function_of(module, name);
 }
 
 /* Skips where the driver runs no kernels. */
 static void open_module(void) {
-    CUfunction function;
-    OK(cu.cuModuleLoadData(&module, ptx));
-    OK(cu.cuModuleGetFunction(&function, module, "count"));
-    CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+    module = new_module(ptx);
+    CUresult result = cu.cuLaunchKernel(kernel("count"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
     OK(cu.cuCtxSynchronize());
-    if (no_kernels(result)) {
-        OK(cu.cuModuleUnload(module));
+    if (no_kernels(result))
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
-    }
     assert_int_equal(result, CUDA_SUCCESS);
-}
-
-static void close_module(void) {
-    OK(cu.cuModuleUnload(module));
 }
 
 TEST(saxpy_computes_each_element) {
@@ -94,61 +84,46 @@ TEST(saxpy_computes_each_element) {
             fail_msg("element %u is %g", i, (double)got[i]);
     OK(cu.cuMemFree_v2(px));
     OK(cu.cuMemFree_v2(py));
-    close_module();
 }
 
 TEST(blocks_add_up_through_shared_memory) {
     static unsigned x[COUNT_OF];
     open_module();
-    CUdeviceptr px, sum;
     unsigned n = COUNT_OF, want = 0, got = 0;
     for (unsigned i = 0; i < n; i++)
         want += x[i] = i * 2654435761u;
-    OK(cu.cuMemAlloc_v2(&px, sizeof x));
-    OK(cu.cuMemAlloc_v2(&sum, sizeof want));
+    CUdeviceptr px = new_memory(sizeof x), sum = new_memory(sizeof want);
     OK(cu.cuMemcpyHtoD_v2(px, x, sizeof x));
     OK(cu.cuMemsetD32_v2(sum, 0, 1));
     void *params[] = {&sum, &px, &n};
     OK(cu.cuLaunchKernel(kernel("total"), (n + 255) / 256, 1, 1, 256, 1, 1, 0, NULL, params, NULL));
     OK(cu.cuMemcpyDtoH_v2(&got, sum, sizeof got));
     assert_int_equal(got, want);
-    OK(cu.cuMemFree_v2(px));
-    OK(cu.cuMemFree_v2(sum));
-    close_module();
 }
 
 TEST(launches_in_a_stream_run_in_order) {
     open_module();
     CUdeviceptr counter;
-    CUstream stream;
     size_t size;
-    unsigned got;
     OK(cu.cuModuleGetGlobal_v2(&counter, &size, module, "counter"));
     OK(cu.cuMemsetD32_v2(counter, 0, 1));
     OK(cu.cuCtxSynchronize());
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     for (unsigned i = 1; i <= 50; i++)
         OK(cu.cuLaunchKernel(kernel("count"), i, 1, 1, 32, 1, 1, 0, stream, NULL, NULL));
     OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuMemcpyDtoH_v2(&got, counter, sizeof got));
-    assert_int_equal(got, 50 * 51 / 2 * 32);
-    OK(cu.cuStreamDestroy_v2(stream));
-    close_module();
+    assert_int_equal(word_at(counter), 50 * 51 / 2 * 32);
 }
 
 /* One kernel waits for what the other writes, and the other way round for the host. */
 TEST(a_waiting_kernel_lets_other_kernels_run) {
     open_module();
-    CUstream first, second;
     unsigned *flag;
-    void *host;
-    CUdeviceptr p;
-    OK(cu.cuMemHostAlloc(&host, sizeof *flag, CU_MEMHOSTALLOC_DEVICEMAP));
-    OK(cu.cuMemHostGetDevicePointer_v2(&p, host, 0));
+    void *host = new_pinned(sizeof *flag, CU_MEMHOSTALLOC_DEVICEMAP);
+    CUdeviceptr p = device_address(host);
     flag = host;
     *flag = 0;
-    OK(cu.cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+    CUstream first = new_stream(), second = new_stream();
     void *params[] = {&p};
     OK(cu.cuLaunchKernel(kernel("wait_for"), 1, 1, 1, 1, 1, 1, 0, first, params, NULL));
     OK(cu.cuLaunchKernel(kernel("count"), 1, 1, 1, 1, 1, 1, 0, second, NULL, NULL));
@@ -157,10 +132,6 @@ TEST(a_waiting_kernel_lets_other_kernels_run) {
     __atomic_store_n(flag, 41, __ATOMIC_RELEASE);
     OK(cu.cuStreamSynchronize(first));
     assert_int_equal(*flag, 42);
-    OK(cu.cuStreamDestroy_v2(first));
-    OK(cu.cuStreamDestroy_v2(second));
-    OK(cu.cuMemFreeHost(host));
-    close_module();
 }
 
 /* In a process of its own: the fault stays with the device. */
@@ -184,6 +155,5 @@ CHILD(fault) {
 
 TEST(an_illegal_address_poisons_the_context) {
     open_module();
-    close_module();
     assert_int_equal(run_child("fault", NULL), 0);
 }

@@ -4,9 +4,6 @@
  */
 #include "harness.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define MOST_ROWS 4
 
 struct row {
@@ -202,14 +199,13 @@ static CUdeviceptr memory;
 
 static CUfunction load(CUmodule *module, const char *body) {
     static char text[8192], log[2048];
-    CUfunction function;
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)sizeof log};
     snprintf(text, sizeof text, "%s%s%s", head, body, tail);
     log[0] = '\0';
     if (cu.cuModuleLoadDataEx(module, text, 2, options, values) != CUDA_SUCCESS)
         fail_msg("%s: %s", body, log);
-    OK(cu.cuModuleGetFunction(&function, *module, "k"));
+    CUfunction function = function_of(*module, "k");
     return function;
 }
 
@@ -293,16 +289,14 @@ static const char many[] =
     "mov.b32 j, 0x3c003c00; red.global.add.noftz.v2.f16x2 [p+32], {j, j}; ret; }\n";
 
 TEST(vector_and_128_bit_atomics_are_atomic) {
-    CUmodule module;
-    CUfunction pair, sums;
     uint64_t words[2] = {0, 0};
     unsigned char bytes[48] = {0};
     begin();
     OK(cu.cuMemFree_v2(memory));
     OK(cu.cuMemAlloc_v2(&memory, sizeof bytes));
-    OK(cu.cuModuleLoadData(&module, many));
-    OK(cu.cuModuleGetFunction(&pair, module, "pair"));
-    OK(cu.cuModuleGetFunction(&sums, module, "sums"));
+    CUmodule module = new_module(many);
+    CUfunction pair = function_of(module, "pair");
+    CUfunction sums = function_of(module, "sums");
     void *params[] = {&memory};
     OK(cu.cuMemsetD8_v2(memory, 0, sizeof bytes));
     OK(cu.cuLaunchKernel(pair, 8, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
@@ -322,6 +316,5 @@ TEST(vector_and_128_bit_atomics_are_atomic) {
         assert_int_equal(halves[i], i % 2 ? 0 : 0x53e0); /* 63 */
     for (int i = 8; i < 12; i++)
         assert_int_equal(halves[i], 0x5c00); /* 256 */
-    OK(cu.cuModuleUnload(module));
     OK(cu.cuMemFree_v2(memory));
 }

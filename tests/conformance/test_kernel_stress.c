@@ -6,7 +6,6 @@
 #include "kernels.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <time.h>
 
 #define THREADS 4
@@ -68,7 +67,7 @@ static void step(CUmodule module, CUstream stream, CUdeviceptr p, unsigned n, bo
     GOOD(cu.cuLaunchKernelEx(&config, f, params, NULL));
 }
 
-static CUfunction function_of(CUmodule module, const char *name) {
+static CUfunction find(CUmodule module, const char *name) {
     CUfunction f;
     GOOD(cu.cuModuleGetFunction(&f, module, name));
     return f;
@@ -131,14 +130,7 @@ static void in_a_graph(struct actor *actor) {
     for (unsigned l = 0; l < launches; l++) {
         unsigned n = draw(actor, 100);
         void *params[] = {&p, &n};
-        CUDA_KERNEL_NODE_PARAMS changed = {.func = function_of(kernels_module, "step"),
-                                           .gridDimX = 1,
-                                           .gridDimY = 1,
-                                           .gridDimZ = 1,
-                                           .blockDimX = 1,
-                                           .blockDimY = 1,
-                                           .blockDimZ = 1,
-                                           .kernelParams = params};
+        CUDA_KERNEL_NODE_PARAMS changed = kernel_node(find(kernels_module, "step"), 1, 1, params);
         GOOD(cu.cuGraphExecKernelNodeSetParams_v2(exec, first, &changed));
         GOOD(cu.cuGraphLaunch(exec, stream));
         for (unsigned i = 0; i < steps; i++)
@@ -156,7 +148,7 @@ static void many_blocks(struct actor *actor) {
     void *params[] = {&p};
     unsigned blocks = 1 + draw(actor, 200), threads = 1 + draw(actor, 256);
     actor->words.host[0] = 0;
-    GOOD(cu.cuLaunchKernel(function_of(kernels_module, "count"), blocks, 1, 1, threads, 1, 1, 0,
+    GOOD(cu.cuLaunchKernel(find(kernels_module, "count"), blocks, 1, 1, threads, 1, 1, 0,
                            actor->streams[0], params, NULL));
     GOOD(cu.cuStreamSynchronize(actor->streams[0]));
     check(actor->words.host[0], blocks * threads, "blocks");
@@ -164,7 +156,7 @@ static void many_blocks(struct actor *actor) {
 
 static void slow(CUmodule module, CUstream stream, CUdeviceptr p, unsigned rounds) {
     void *params[] = {&p, &rounds};
-    GOOD(cu.cuLaunchKernel(function_of(module, "slow"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+    GOOD(cu.cuLaunchKernel(find(module, "slow"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
 }
 
 /* The module goes while its kernel runs, and is waited for. */
@@ -200,8 +192,8 @@ static void to_and_fro(struct actor *actor) {
     void *params[] = {&actor->words.device};
     CUstream stream = actor->streams[0];
     actor->words.host[0] = actor->words.host[1] = 0;
-    GOOD(cu.cuLaunchKernel(function_of(kernels_module, "wait_for"), 1, 1, 1, 1, 1, 1, 0, stream,
-                           params, NULL));
+    GOOD(cu.cuLaunchKernel(find(kernels_module, "wait_for"), 1, 1, 1, 1, 1, 1, 0, stream, params,
+                           NULL));
     check((unsigned)cu.cuStreamQuery(stream), CUDA_ERROR_NOT_READY, "a kernel that waits");
     __atomic_store_n(&actor->words.host[0], 1, __ATOMIC_RELEASE);
     while (!__atomic_load_n(&actor->words.host[1], __ATOMIC_ACQUIRE))
@@ -227,8 +219,8 @@ static void end_context(struct actor *actor) {
     if (soft && draw(actor, 8) == 0) {
         void *params[] = {&p};
         p += 32;
-        GOOD(cu.cuLaunchKernel(function_of(module, "wait_for"), 1, 1, 1, 1, 1, 1, 0, stream, params,
-                               NULL));
+        GOOD(
+            cu.cuLaunchKernel(find(module, "wait_for"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
     }
     GOOD(cu.cuCtxDestroy_v2(context));
     GOOD(cu.cuCtxSetCurrent(ctx));
@@ -274,7 +266,5 @@ TEST(threads_launch_kernels_while_objects_are_destroyed) {
     for (unsigned i = 0; i < THREADS; i++) {
         for (int s = 0; s < 2; s++)
             OK(cu.cuStreamDestroy_v2(actors[i].streams[s]));
-        words_free(&actors[i].words);
     }
-    kernels_close();
 }

@@ -33,7 +33,7 @@ static void launch(CUmodule module, const char *name, void **params, CUdeviceptr
                    unsigned (*answer)(unsigned thread)) {
     unsigned got[THREADS];
     OK(cu.cuMemsetD8_v2(out, 0xee, sizeof got));
-    OK(kernel_launch(kernel_of(module, name), 1, THREADS, params));
+    OK(kernel_launch(function_of(module, name), 1, THREADS, params));
     OK(cu.cuMemcpyDtoH_v2(got, out, sizeof got));
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(got[i], answer(i));
@@ -56,11 +56,10 @@ TEST(kernels_call_through_function_tables) {
                         ".visible .entry k(.param .u64 out)" BEGIN "mov.u64 %d4, table;\n" ENTRY
                         "ld.global.u64 %d3, [%d4];" CALL ".visible .entry c(.param .u64 out)" BEGIN
                         "mov.u64 %d4, fixed;\n" ENTRY "ld.const.u64 %d3, [%d4];" CALL);
-    OK(cu.cuMemAlloc_v2(&out, THREADS * sizeof(unsigned)));
+    out = new_memory(THREADS * sizeof(unsigned));
     void *params[] = {&out};
     launch(module, "k", params, out, by_turns);
     launch(module, "c", params, out, backwards);
-    OK(cu.cuMemFree_v2(out));
     OK(cu.cuModuleUnload(module));
 }
 
@@ -75,10 +74,9 @@ TEST(a_function_table_may_be_a_kernel_argument) {
                         "ld.param.u64 %d4, [table];\n" ENTRY "ld.global.u64 %d3, [%d4];" CALL);
     OK(cu.cuModuleGetGlobal_v2(&table, &size, module, "table"));
     assert_int_equal(size, 3 * sizeof(uint64_t));
-    OK(cu.cuMemAlloc_v2(&out, THREADS * sizeof(unsigned)));
+    out = new_memory(THREADS * sizeof(unsigned));
     void *params[] = {&out, &table};
     launch(module, "k", params, out, by_turns);
-    OK(cu.cuMemFree_v2(out));
     OK(cu.cuModuleUnload(module));
 }
 
@@ -95,13 +93,11 @@ TEST(one_kernel_calls_virtual_functions_of_anothers_object) {
         "st.global.u64 [%d1], %d2; ret; }\n"
         ".visible .entry use(.param .u64 out, .param .u64 object)" BEGIN
         "ld.param.u64 %d4, [object]; ld.global.u64 %d4, [%d4];\n" ENTRY "ld.u64 %d3, [%d4];" CALL);
-    OK(cu.cuMemAlloc_v2(&out, THREADS * sizeof(unsigned)));
-    OK(cu.cuMemAlloc_v2(&object, sizeof(uint64_t)));
+    out = new_memory(THREADS * sizeof(unsigned));
+    object = new_memory(sizeof(uint64_t));
     void *one[] = {&object}, *two[] = {&out, &object};
-    OK(kernel_launch(kernel_of(module, "make"), 1, 1, one));
+    OK(kernel_launch(function_of(module, "make"), 1, 1, one));
     launch(module, "use", two, out, by_turns);
-    OK(cu.cuMemFree_v2(object));
-    OK(cu.cuMemFree_v2(out));
     OK(cu.cuModuleUnload(module));
 }
 
@@ -117,15 +113,14 @@ TEST(code_and_initializers_have_the_same_function_address) {
                         ".visible .entry k(.param .u64 out) { .reg .b64 %d<4>;\n"
                         "ld.param.u64 %d1, [out]; mov.u64 %d2, square; mov.u64 %d3, beyond;\n"
                         "st.global.v2.u64 [%d1], {%d2, %d3}; ret; }\n");
-    OK(cu.cuMemAlloc_v2(&out, sizeof code));
+    out = new_memory(sizeof code);
     void *params[] = {&out};
-    OK(kernel_launch(kernel_of(module, "k"), 1, 1, params));
+    OK(kernel_launch(function_of(module, "k"), 1, 1, params));
     OK(cu.cuMemcpyDtoH_v2(code, out, sizeof code));
     OK(cu.cuModuleGetGlobal_v2(&table, &size, module, "table"));
     OK(cu.cuMemcpyDtoH_v2(held, table, sizeof held));
     assert_memory_equal(code, held, sizeof held);
     assert_true(held[0] != 0 && held[1] != 0 && held[0] != held[1]);
-    OK(cu.cuMemFree_v2(out));
     OK(cu.cuModuleUnload(module));
 }
 
@@ -152,8 +147,6 @@ TEST(function_tables_of_linked_texts_refer_to_their_own_text) {
                                         ".visible " FUNCTION("shared", "add.u32 %a, %a, 500;")};
     NEEDS_KERNELS();
     CUlinkState link;
-    CUmodule module;
-    CUdeviceptr out;
     void *image;
     size_t size;
     OK(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
@@ -161,12 +154,10 @@ TEST(function_tables_of_linked_texts_refer_to_their_own_text) {
         OK(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)texts[i],
                                strlen(texts[i]) + 1, "text", 0, NULL, NULL));
     OK(cu.cuLinkComplete(link, &image, &size));
-    OK(cu.cuModuleLoadData(&module, image));
+    CUmodule module = new_module(image);
     OK(cu.cuLinkDestroy(link));
-    OK(cu.cuMemAlloc_v2(&out, THREADS * sizeof(unsigned)));
+    CUdeviceptr out = new_memory(THREADS * sizeof(unsigned));
     void *params[] = {&out};
     launch(module, "k1", params, out, of_one);
     launch(module, "k2", params, out, of_two);
-    OK(cu.cuMemFree_v2(out));
-    OK(cu.cuModuleUnload(module));
 }

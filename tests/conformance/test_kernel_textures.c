@@ -7,8 +7,6 @@
 #include "texture_texts.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define MOST 256
 
@@ -34,11 +32,10 @@ static struct got got[MOST];
 
 /* Skips where the driver runs no kernels. */
 static void open_module(void) {
-    CUfunction function;
-    OK(cu.cuModuleLoadData(&module, texture_text()));
-    OK(cu.cuModuleGetFunction(&function, module, "t_1d"));
-    OK(cu.cuMemAlloc_v2(&input, sizeof given));
-    OK(cu.cuMemAlloc_v2(&output, sizeof got));
+    module = new_module(texture_text());
+    CUfunction function = function_of(module, "t_1d");
+    input = new_memory(sizeof given);
+    output = new_memory(sizeof got);
     unsigned none = 0;
     CUtexObject nothing = 0;
     void *params[] = {&output, &input, &nothing, &none};
@@ -47,45 +44,45 @@ static void open_module(void) {
     memset(given, 0, sizeof given);
     if (result == CUDA_SUCCESS)
         return;
-    OK(cu.cuMemFree_v2(input));
-    OK(cu.cuMemFree_v2(output));
-    OK(cu.cuModuleUnload(module));
     if (!no_kernels(result))
         fail_msg("the launch fails with %d", (int)result);
     SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
 }
 
-static void close_module(void) {
-    OK(cu.cuMemFree_v2(input));
-    OK(cu.cuMemFree_v2(output));
-    OK(cu.cuModuleUnload(module));
-}
-
 /* Runs a kernel on given[0 .. count - 1], into got. */
 static void run(const char *name, unsigned long long handle, unsigned count) {
-    CUfunction function;
     void *params[] = {&output, &input, &handle, &count};
     assert_true(count <= MOST);
-    OK(cu.cuModuleGetFunction(&function, module, name));
+    CUfunction function = function_of(module, name);
     OK(cu.cuMemcpyHtoD_v2(input, given, sizeof given));
     OK(cu.cuMemsetD8_v2(output, 0xcc, sizeof got));
     OK(cu.cuLaunchKernel(function, (count + 63) / 64, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
     OK(cu.cuMemcpyDtoH_v2(got, output, sizeof got));
 }
 
+static void destroy_texture(void *object) {
+    OK(cu.cuTexObjectDestroy((CUtexObject)(uintptr_t)object));
+}
+
+static void destroy_surface(void *object) {
+    OK(cu.cuSurfObjectDestroy((CUsurfObject)(uintptr_t)object));
+}
+
+static void destroy_mipmap(void *mipmap) {
+    OK(cu.cuMipmappedArrayDestroy(mipmap));
+}
+
 /* ---- resources ------------------------------------------------------------------------------- */
 
 static CUarray array_of(CUarray_format format, unsigned channels, unsigned width, unsigned height,
                         unsigned depth, unsigned flags) {
-    CUarray array;
     CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = width,
                                     .Height = height,
                                     .Depth = depth,
                                     .Format = format,
                                     .NumChannels = channels,
                                     .Flags = flags};
-    OK(cu.cuArray3DCreate_v2(&array, &desc));
-    return array;
+    return new_array_3d(&desc);
 }
 
 static void fill(CUarray array, const void *from, size_t row, unsigned rows, unsigned slices) {
@@ -134,6 +131,7 @@ static CUtexObject texture_of(const CUDA_RESOURCE_DESC *resource, CUaddress_mode
     for (int c = 0; c < 4; c++)
         texture.borderColor[c] = 9;
     OK(cu.cuTexObjectCreate(&object, resource, &texture, NULL));
+    at_end(destroy_texture, (void *)(uintptr_t)object);
     return object;
 }
 
@@ -273,11 +271,8 @@ TEST(every_address_mode_and_filter_matches_the_guide) {
                 &resource, x, y, what >> 5 ? CU_TR_FILTER_MODE_LINEAR : CU_TR_FILTER_MODE_POINT,
                 normalized ? CU_TRSF_NORMALIZED_COORDINATES : 0);
             compare(&guide, object, axes, normalized);
-            OK(cu.cuTexObjectDestroy(object));
         }
-        OK(cu.cuArrayDestroy(array));
     }
-    close_module();
 }
 
 /* ---- what registers receive ------------------------------------------------------------------ */
@@ -291,8 +286,6 @@ static void read_format(CUarray_format format, unsigned channels, unsigned flags
                                     CU_TR_FILTER_MODE_POINT, flags);
     given[0].f[0] = 0.5f;
     run(kernel, object, 1);
-    OK(cu.cuTexObjectDestroy(object));
-    OK(cu.cuArrayDestroy(array));
 }
 
 static bool near(float a, double b) {
@@ -311,7 +304,6 @@ TEST(integer_texels_are_normalized_to_one) {
     assert_true(got[0].f[0] == 1 && near(got[0].f[1], 12345 / 65535.0));
     read_format(CU_AD_FORMAT_SIGNED_INT16, 2, 0, (int16_t[]){-32768, 1000}, 4, "t_1d");
     assert_true(got[0].f[0] == -1 && near(got[0].f[1], 1000 / 32767.0));
-    close_module();
 }
 
 TEST(elements_can_be_read_unchanged) {
@@ -335,18 +327,16 @@ TEST(elements_can_be_read_unchanged) {
     assert_true(got[0].f[0] == 1.25f && got[0].f[1] == -1e30f);
     read_format(CU_AD_FORMAT_FLOAT, 4, 0, (float[]){1.5f, -2, 0.25f, 1024}, 16, "t_f16");
     assert_true(got[0].u[0] == 0xc0003e00 && got[0].u[1] == 0x64003400);
-    close_module();
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 TEST(textures_read_linear_and_pitched_memory) {
     uint32_t words[512];
-    CUdeviceptr memory;
     open_module();
     for (uint32_t i = 0; i < 512; i++)
         words[i] = i * 3;
-    OK(cu.cuMemAlloc_v2(&memory, sizeof words));
+    CUdeviceptr memory = new_memory(sizeof words);
     OK(cu.cuMemcpyHtoD_v2(memory, words, sizeof words));
     CUDA_RESOURCE_DESC resource;
     memset(&resource, 0, sizeof resource);
@@ -362,7 +352,6 @@ TEST(textures_read_linear_and_pitched_memory) {
     run("t_fetch", object, MOST);
     for (unsigned i = 0; i < MOST; i++)
         assert_true(got[i].u[0] == (255 - i) * 6 && got[i].u[1] == (255 - i) * 6 + 3);
-    OK(cu.cuTexObjectDestroy(object));
     memset(&resource, 0, sizeof resource);
     resource.resType = CU_RESOURCE_TYPE_PITCH2D;
     resource.res.pitch2D.devPtr = memory;
@@ -382,9 +371,6 @@ TEST(textures_read_linear_and_pitched_memory) {
     run("t_2d", object, 4);
     for (int i = 0; i < 4; i++)
         assert_int_equal(got[i].u[0], want[i]);
-    OK(cu.cuTexObjectDestroy(object));
-    OK(cu.cuMemFree_v2(memory));
-    close_module();
 }
 
 /* ---- layers, cubes, levels ------------------------------------------------------------------- */
@@ -407,8 +393,6 @@ TEST(layers_are_sampled_separately) {
     run("t_a2d", object, 3);
     for (int i = 0; i < 3; i++)
         assert_true(got[i].f[0] == (float)(16 * i) + 5.5f);
-    OK(cu.cuTexObjectDestroy(object));
-    OK(cu.cuArrayDestroy(array));
     array = array_of(CU_AD_FORMAT_FLOAT, 1, 8, 0, 3, CUDA_ARRAY3D_LAYERED);
     fill(array, texels, 32, 1, 3);
     resource = of_array(array);
@@ -417,9 +401,6 @@ TEST(layers_are_sampled_separately) {
     run("t_a1d", object, 3);
     for (int i = 0; i < 3; i++)
         assert_true(got[i].f[0] == (float)(8 * i + 2));
-    OK(cu.cuTexObjectDestroy(object));
-    OK(cu.cuArrayDestroy(array));
-    close_module();
 }
 
 /* The table of faces: a direction whose place on its face is column 2, row 1 of 4. */
@@ -449,11 +430,8 @@ TEST(cube_directions_select_the_face) {
             run(cubes > 1 ? "t_acube" : "t_cube", object, 6);
             for (unsigned i = 0; i < 6; i++)
                 assert_true(got[i].f[0] == (float)((6 * (cubes - 1) + i) * 16 + 4 + 2));
-            OK(cu.cuTexObjectDestroy(object));
         }
-        OK(cu.cuArrayDestroy(array));
     }
-    close_module();
 }
 
 static CUmipmappedArray make_levels(void) {
@@ -461,6 +439,7 @@ static CUmipmappedArray make_levels(void) {
     CUDA_ARRAY3D_DESCRIPTOR desc = {
         .Width = 8, .Height = 8, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     OK(cu.cuMipmappedArrayCreate(&mipmap, &desc, 4));
+    at_end(destroy_mipmap, mipmap);
     for (unsigned l = 0; l < 4; l++) {
         CUarray level;
         float texels[64];
@@ -500,6 +479,7 @@ TEST(mipmap_levels_are_selected_by_number_and_gradient) {
         texture.minMipmapLevelClamp = rows[i].least;
         texture.maxMipmapLevelClamp = rows[i].most;
         OK(cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
+        at_end(destroy_texture, (void *)(uintptr_t)object);
         given[0].f[0] = given[0].f[1] = 0.5f;
         given[0].f[2] = rows[i].asked;
         run("t_level", object, 1);
@@ -513,10 +493,7 @@ TEST(mipmap_levels_are_selected_by_number_and_gradient) {
             run("t_grad", object, 1);
             assert_true(got[0].f[0] == 200);
         }
-        OK(cu.cuTexObjectDestroy(object));
     }
-    OK(cu.cuMipmappedArrayDestroy(mipmap));
-    close_module();
 }
 
 TEST(gathers_and_offsets_select_texels) {
@@ -542,9 +519,6 @@ TEST(gathers_and_offsets_select_texels) {
     given[0].f[1] = 5.5f;
     run("t_offset", object, 1); /* {1, -2} */
     assert_true(got[0].f[0] == 3 * 8 + 4 && got[0].f[1] == 1000 + 3 * 8 + 4);
-    OK(cu.cuTexObjectDestroy(object));
-    OK(cu.cuArrayDestroy(array));
-    close_module();
 }
 
 /* ---- views ----------------------------------------------------------------------------------- */
@@ -558,6 +532,7 @@ static CUtexObject view_of(const CUDA_RESOURCE_DESC *resource, unsigned flags,
     texture.flags = flags;
     texture.maxMipmapLevelClamp = 9;
     OK(cu.cuTexObjectCreate(&object, resource, &texture, view));
+    at_end(destroy_texture, (void *)(uintptr_t)object);
     return object;
 }
 
@@ -578,18 +553,13 @@ TEST(a_resource_view_may_change_the_format) {
     for (uint32_t c = 0; c < 4; c++)
         assert_int_equal(got[0].u[c], 5 + c);
     assert_true(got[1].u[0] == 0 && got[1].u[1] == 0x7f && got[1].u[3] == 0xff);
-    OK(cu.cuTexObjectDestroy(object));
     object = view_of(&resource, 0, &view);
     run("t_1d", object, 2);
     assert_true(got[1].f[0] == 0 && got[1].f[3] == 1);
-    OK(cu.cuTexObjectDestroy(object));
     view.format = CU_RES_VIEW_FORMAT_SINT_2X16;
     object = view_of(&resource, CU_TRSF_READ_AS_INTEGER, &view);
     run("t_1d_u32", object, 2);
     assert_true(got[0].i[0] == 0x0605 && got[1].i[0] == 0x7f00 && got[1].i[1] == -128);
-    OK(cu.cuTexObjectDestroy(object));
-    OK(cu.cuArrayDestroy(array));
-    close_module();
 }
 
 TEST(a_resource_view_may_restrict_levels_and_layers) {
@@ -614,8 +584,6 @@ TEST(a_resource_view_may_restrict_levels_and_layers) {
     run("t_level", object, 4);
     assert_true(got[0].f[0] == 100 && got[1].f[0] == 200);
     assert_true(got[2].f[0] == 200 && got[3].f[0] == 200);
-    OK(cu.cuTexObjectDestroy(object));
-    OK(cu.cuMipmappedArrayDestroy(mipmap));
     for (int i = 0; i < 48; i++)
         texels[i] = (float)i;
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 4, 4, 3, CUDA_ARRAY3D_LAYERED);
@@ -634,9 +602,6 @@ TEST(a_resource_view_may_restrict_levels_and_layers) {
     }
     run("t_a2d", object, 2);
     assert_true(got[0].f[0] == 16 && got[1].f[0] == 32);
-    OK(cu.cuTexObjectDestroy(object));
-    OK(cu.cuArrayDestroy(array));
-    close_module();
 }
 
 /* Of a sparse array only one tile has memory. */
@@ -649,8 +614,7 @@ TEST(sampling_a_sparse_array_reports_residency) {
     CUmemAllocationProp prop;
     memset(&prop, 0, sizeof prop);
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = dev;
+    prop.location = device_location(dev);
     prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
     OK(cu.cuMemCreate(&pool, (size_t)2 << 20, &prop, 0));
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, SIDE, SIDE, 0, CUDA_ARRAY3D_SPARSE);
@@ -691,10 +655,7 @@ TEST(sampling_a_sparse_array_reports_residency) {
     assert_true(got[0].f[0] == 3 * 128 + 2 + 1 && got[0].u[3] == 1);
     assert_true(got[1].f[0] == 0 && got[1].u[3] == 0);
     assert_true(got[2].f[0] == 0 && got[2].u[3] == 0);
-    OK(cu.cuTexObjectDestroy(object));
-    OK(cu.cuArrayDestroy(array));
     OK(cu.cuMemRelease(pool));
-    close_module();
 }
 
 /* ---- surfaces -------------------------------------------------------------------------------- */
@@ -703,6 +664,7 @@ static CUsurfObject surface_of(CUarray array) {
     CUsurfObject object;
     CUDA_RESOURCE_DESC resource = of_array(array);
     OK(cu.cuSurfObjectCreate(&object, &resource));
+    at_end(destroy_surface, (void *)(uintptr_t)object);
     return object;
 }
 
@@ -749,9 +711,6 @@ TEST(surfaces_are_read_and_written) {
     run("s_vector", object, 1);
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(got[0].u[i], 1004 + i);
-    OK(cu.cuSurfObjectDestroy(object));
-    OK(cu.cuArrayDestroy(array));
-    close_module();
 }
 
 /* Width, height and depth of a surface can be asked. A driver refuses the other queries: an H200's
@@ -777,9 +736,6 @@ TEST(surface_size_queries_return_the_dimensions) {
         }
         assert_int_equal(result, CUDA_ERROR_NOT_SUPPORTED);
     }
-    OK(cu.cuSurfObjectDestroy(object));
-    OK(cu.cuArrayDestroy(array));
-    close_module();
 }
 
 TEST(surface_coordinates_select_layers_and_slices) {
@@ -800,10 +756,7 @@ TEST(surface_coordinates_select_layers_and_slices) {
         run(layered ? "s_layer" : "s_slice", object, 4);
         for (uint32_t i = 0; i < 4; i++)
             assert_int_equal(got[i].u[0], 8 * i + 6);
-        OK(cu.cuSurfObjectDestroy(object));
-        OK(cu.cuArrayDestroy(array));
     }
-    close_module();
 }
 
 /* What a kernel stores, the next one samples. */
@@ -829,10 +782,6 @@ TEST(a_texture_samples_what_a_surface_stored) {
     run("t_2d", texture, 56);
     for (int i = 0; i < 56; i++)
         assert_true(got[i].f[0] == (float)(i * i % 16 + (i + 8) * (i + 8) % 16) / 2);
-    OK(cu.cuSurfObjectDestroy(surface));
-    OK(cu.cuTexObjectDestroy(texture));
-    OK(cu.cuArrayDestroy(array));
-    close_module();
 }
 
 /* ---- references ------------------------------------------------------------------------------ */
@@ -867,18 +816,15 @@ TEST(a_module_samples_its_texture_references) {
     given[0].i[1] = 2;
     run("s_named", 0, 1);
     assert_true(got[0].f[0] == 2 * 8 + 3);
-    OK(cu.cuArrayDestroy(array));
-    close_module();
 }
 
 TEST(texture_references_sample_linear_and_pitched_memory) {
     float texels[256];
     CUtexref texture;
-    CUdeviceptr memory;
     open_module();
     for (int i = 0; i < 256; i++)
         texels[i] = (float)i;
-    OK(cu.cuMemAlloc_v2(&memory, sizeof texels));
+    CUdeviceptr memory = new_memory(sizeof texels);
     OK(cu.cuMemcpyHtoD_v2(memory, texels, sizeof texels));
     OK(cu.cuModuleGetTexRef(&texture, module, "TX"));
     CUDA_ARRAY_DESCRIPTOR rows = {
@@ -892,6 +838,4 @@ TEST(texture_references_sample_linear_and_pitched_memory) {
     given[1].f[1] = 30;
     run("t_named", 0, 2);
     assert_true(got[0].f[0] == 2 * 32 + 2.5f && got[1].f[0] == 7 * 32 + 19);
-    OK(cu.cuMemFree_v2(memory));
-    close_module();
 }

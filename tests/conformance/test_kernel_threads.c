@@ -8,7 +8,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #define THREADS 16
 
@@ -55,12 +54,9 @@ static void on_any_stream(struct worker *worker) {
 }
 
 static void in_a_module_that_is_unloaded(struct worker *worker) {
-    CUmodule module;
-    CUfunction function;
-    OK(cu.cuModuleLoadData(&module, text));
-    OK(cu.cuModuleGetFunction(&function, module, "count"));
+    CUmodule module = new_module(text);
+    CUfunction function = function_of(module, "count");
     launch(worker, function, worker->stream);
-    OK(cu.cuModuleUnload(module));
 }
 
 static void on_a_stream_that_is_destroyed(struct worker *worker) {
@@ -75,12 +71,11 @@ static void on_a_stream_that_is_destroyed(struct worker *worker) {
 static void in_a_context_that_is_destroyed(struct worker *worker) {
     CUcontext context, popped;
     CUmodule module;
-    CUfunction function;
     CUdeviceptr memory;
     OK(cu.cuCtxCreate_v2(&context, 0, dev));
     OK(cu.cuMemAlloc_v2(&memory, 4));
     OK(cu.cuModuleLoadData(&module, text));
-    OK(cu.cuModuleGetFunction(&function, module, "count"));
+    CUfunction function = function_of(module, "count");
     void *params[] = {&memory};
     for (unsigned i = below(worker, 4); i > 0; i--)
         OK(cu.cuLaunchKernel(function, 4, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
@@ -91,14 +86,12 @@ static void in_a_context_that_is_destroyed(struct worker *worker) {
 
 static void in_a_graph(struct worker *worker) {
     CUgraph graph;
-    CUgraphExec exec;
     OK(cu.cuStreamBeginCapture_v2(worker->stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     launch(worker, count_, worker->stream);
     launch(worker, count_, worker->stream);
     OK(cu.cuStreamEndCapture(worker->stream, &graph));
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     OK(cu.cuGraphLaunch(exec, worker->stream));
-    OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
 }
 
@@ -140,7 +133,7 @@ TEST(every_accepted_launch_of_many_threads_runs) {
     kernels_open(text);
     count_ = kernel("count");
     answer_ = kernel("answer");
-    OK(cu.cuStreamCreate(&shared, CU_STREAM_NON_BLOCKING));
+    shared = new_stream();
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.number = i, .random = 88 * i, .turns = words_make(2)};
         OK(cu.cuMemAlloc_v2(&workers[i].counter, 4));
@@ -160,11 +153,8 @@ TEST(every_accepted_launch_of_many_threads_runs) {
         total += counted;
         OK(cu.cuMemFree_v2(workers[i].counter));
         OK(cu.cuStreamDestroy_v2(workers[i].stream));
-        words_free(&workers[i].turns);
     }
     OK(cu.cuModuleGetGlobal_v2(&variable, &size, kernels_module, "own"));
     OK(cu.cuMemcpyDtoH_v2(&own, variable, 4));
     assert_true(own <= total); /* less what counted in modules of its own */
-    OK(cu.cuStreamDestroy_v2(shared));
-    kernels_close();
 }

@@ -32,11 +32,6 @@ static void begin(void) {
     words = words_make(16);
 }
 
-static void end(void) {
-    words_free(&words);
-    kernels_close();
-}
-
 static CUstream stream_with(int priority) {
     CUstream stream;
     OK(cu.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, priority));
@@ -69,7 +64,6 @@ TEST(two_kernels_may_spin_for_each_other) {
         OK(cu.cuStreamDestroy_v2(first));
         OK(cu.cuStreamDestroy_v2(second));
     }
-    end();
 }
 
 /* Nobody waits: the driver itself runs both, while the host only looks. */
@@ -84,7 +78,6 @@ TEST(kernels_run_while_the_host_only_polls) {
     OK(cu.cuCtxSynchronize());
     OK(cu.cuStreamDestroy_v2(first));
     OK(cu.cuStreamDestroy_v2(second));
-    end();
 }
 
 static void *answer(void *argument) {
@@ -108,17 +101,15 @@ TEST(host_and_kernel_may_wait_for_each_other) {
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(words.host[0], 201);
     OK(cu.cuStreamDestroy_v2(stream));
-    end();
 }
 
 /* What a kernel waits for may be written by anything that comes later, in any other stream. */
 TEST(work_in_another_stream_ends_a_kernels_wait) {
     begin();
     CUstream waits = stream_with(0), writes = stream_with(0);
-    CUdeviceptr source;
     unsigned value = 9;
     void *wait[] = {&words.device}, *store[] = {&words.device, &value};
-    OK(cu.cuMemAlloc_v2(&source, 4));
+    CUdeviceptr source = new_memory(4);
     OK(cu.cuMemsetD32_v2(source, 9, 1));
     OK(cu.cuCtxSynchronize());
     for (int way = 0; way < 4; way++) {
@@ -136,10 +127,8 @@ TEST(work_in_another_stream_ends_a_kernels_wait) {
         assert_int_equal(words.host[1], 10);
         OK(cu.cuStreamSynchronize(writes));
     }
-    OK(cu.cuMemFree_v2(source));
     OK(cu.cuStreamDestroy_v2(waits));
     OK(cu.cuStreamDestroy_v2(writes));
-    end();
 }
 
 static void write_it(void *user) {
@@ -157,16 +146,14 @@ TEST(a_host_function_ends_a_kernels_wait) {
     OK(cu.cuStreamSynchronize(calls));
     OK(cu.cuStreamDestroy_v2(waits));
     OK(cu.cuStreamDestroy_v2(calls));
-    end();
 }
 
 /* It waits for an event, while another stream's kernel spins for the host. */
 TEST(a_thread_waiting_for_one_stream_does_not_wait_for_another) {
     begin();
     CUstream spins = stream_with(0), stream = stream_with(0);
-    CUevent event;
     void *params[] = {&words.device};
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     OK(cu.cuLaunchKernel(kernel("wait_for"), 1, 1, 1, 1, 1, 1, 0, spins, params, NULL));
     OK(cu.cuLaunchKernel(kernel("probe"), 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
     OK(cu.cuEventRecord(event, stream));
@@ -175,10 +162,8 @@ TEST(a_thread_waiting_for_one_stream_does_not_wait_for_another) {
     __atomic_store_n(&words.host[0], 1, __ATOMIC_RELEASE);
     OK(cu.cuStreamSynchronize(spins));
     assert_int_equal(words.host[1], 2);
-    OK(cu.cuEventDestroy_v2(event));
     OK(cu.cuStreamDestroy_v2(spins));
     OK(cu.cuStreamDestroy_v2(stream));
-    end();
 }
 
 struct waiter {
@@ -213,5 +198,4 @@ TEST(kernels_waiting_in_a_ring_complete) {
         OK(cu.cuStreamDestroy_v2(waiters[i].stream));
     }
     assert_int_equal(words.host[0], ROUNDS + 1);
-    end();
 }

@@ -2,14 +2,11 @@
 #include "harness.h"
 #include "images.h"
 
-#include <string.h>
-
 static CUmodule module;
 
 static CUfunction function(const char *name) {
-    CUfunction found = NULL;
-    OK(cu.cuModuleLoadData(&module, image_kernels_cubin));
-    OK(cu.cuModuleGetFunction(&found, module, name));
+    module = new_module(image_kernels_cubin);
+    CUfunction found = function_of(module, name);
     return found;
 }
 
@@ -19,11 +16,11 @@ static CUresult launch(CUfunction f, unsigned grid, unsigned block, unsigned sha
 }
 
 TEST(invalid_shapes_and_parameters_are_refused) {
-    CUfunction f = function("bounded"), heavy, pair;
+    CUfunction f = function("bounded");
     CUdeviceptr p = 0;
     void *params[] = {&p, &p}, *missing[] = {NULL, NULL}, *end[] = {CU_LAUNCH_PARAM_END};
-    OK(cu.cuModuleGetFunction(&heavy, module, "heavy"));
-    OK(cu.cuModuleGetFunction(&pair, module, "clustered"));
+    CUfunction heavy = function_of(module, "heavy");
+    CUfunction pair = function_of(module, "clustered");
     FAILS(CUDA_ERROR_INVALID_HANDLE, launch(NULL, 1, 1, 0, NULL, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 0, 1, 0, params, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 0, 0, params, NULL));
@@ -34,62 +31,24 @@ TEST(invalid_shapes_and_parameters_are_refused) {
     FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 1, 0, NULL, end));
     FAILS(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, launch(heavy, 1, 1024, 0, params, NULL));
     FAILS(CUDA_ERROR_INVALID_CLUSTER_SIZE, launch(pair, 3, 1, 0, params, NULL));
-    OK(cu.cuModuleUnload(module));
-}
-
-TEST(invalid_launch_attributes_are_refused) {
-    CUfunction f = function("empty");
-    CUlaunchAttribute attribute = {.id = (CUlaunchAttributeID)99};
-    CUlaunchConfig config = {3, 1, 1, 32, 1, 1, 0, NULL, &attribute, 1};
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernelEx(&config, f, NULL, NULL));
-    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-    attribute.value.clusterDim.x = 2;
-    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
-    FAILS(CUDA_ERROR_INVALID_CLUSTER_SIZE, cu.cuLaunchKernelEx(&config, f, NULL, NULL));
-    memset(&attribute, 0, sizeof attribute);
-    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuLaunchKernelEx(&config, f, NULL, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernelEx(NULL, f, NULL, NULL));
-    OK(cu.cuModuleUnload(module));
-}
-
-TEST(cooperative_launches_that_do_not_fit_are_refused) {
-    CUfunction f = function("empty"), heavy;
-    CUDA_LAUNCH_PARAMS one = {f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL};
-    CUdeviceptr p = 0;
-    void *params[] = {&p, &p};
-    FAILS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
-          cu.cuLaunchCooperativeKernel(f, 100000, 1, 1, 1024, 1, 1, 0, NULL, NULL));
-    /* Its registers are too few for a single block. */
-    OK(cu.cuModuleGetFunction(&heavy, module, "heavy"));
-    FAILS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
-          cu.cuLaunchCooperativeKernel(heavy, 1, 1, 1, 1024, 1, 1, 0, NULL, params));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuLaunchCooperativeKernelMultiDevice(&one, 1, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchCooperativeKernelMultiDevice(&one, 0, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchCooperativeKernelMultiDevice(&one, 1, 4));
-    OK(cu.cuModuleUnload(module));
 }
 
 TEST(launching_a_function_of_another_context_is_refused) {
     CUfunction f = function("empty");
-    CUcontext other;
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    new_context(dev);
     FAILS(CUDA_ERROR_INVALID_HANDLE, launch(f, 1, 1, 0, NULL, NULL));
-    OK(cu.cuCtxDestroy_v2(other));
-    OK(cu.cuModuleUnload(module));
 }
 
 TEST(captured_launches_become_nodes) {
     CUfunction f = function("bounded");
     CUdeviceptr p = 0x1234;
     void *params[] = {&p};
-    CUstream stream;
     CUgraph graph = NULL;
     CUgraphNode nodes[3];
     size_t count = 3;
     CUDA_KERNEL_NODE_PARAMS got = {0};
     CUlaunchConfig config = {5, 1, 1, 32, 1, 1, 0, NULL, NULL, 0};
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     config.hStream = stream;
     OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK(cu.cuLaunchKernel(f, 2, 3, 1, 64, 1, 1, 128, stream, params, NULL));
@@ -109,50 +68,42 @@ TEST(captured_launches_become_nodes) {
     OK(cu.cuGraphKernelNodeGetParams_v2(nodes[1], &got));
     assert_int_equal(got.gridDimX, 5);
     OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuModuleUnload(module));
 }
 
 /* Missing arguments are noticed before the stream is looked at: the capture goes on. */
 TEST(missing_arguments_do_not_invalidate_a_capture) {
     CUfunction f = function("bounded");
-    CUstream stream;
     CUgraph graph = NULL;
     size_t count = 1;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
     OK(cu.cuStreamEndCapture(stream, &graph));
     OK(cu.cuGraphGetNodes(graph, NULL, &count));
     assert_int_equal(count, 0);
     OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuModuleUnload(module));
 }
 
 /* A launch that is refused ends the capture. */
 TEST(a_refused_launch_invalidates_its_capture) {
     CUfunction f = function("empty");
-    CUstream stream;
     CUgraph graph = NULL;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
     FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
           cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
     FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(stream, &graph));
     assert_null(graph);
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuModuleUnload(module));
 }
 
 TEST(launching_machine_code_is_refused) {
     NEEDS_SOFTGPU("hardware runs it");
-    CUfunction f = function("empty"), bounded;
+    CUfunction f = function("empty");
     CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, NULL, NULL, 0};
     CUdeviceptr p = 0;
     void *params[] = {&p, &p}, *end[] = {CU_LAUNCH_PARAM_END};
-    OK(cu.cuModuleGetFunction(&bounded, module, "bounded"));
+    CUfunction bounded = function_of(module, "bounded");
     FAILS(CUDA_ERROR_NOT_SUPPORTED, launch(f, 1, 1, 0, NULL, NULL));
     FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuLaunchKernelEx(&config, f, NULL, NULL));
     FAILS(CUDA_ERROR_NOT_SUPPORTED,
@@ -160,5 +111,4 @@ TEST(launching_machine_code_is_refused) {
     /* An empty list beside the arguments: hardware takes the arguments. */
     FAILS(CUDA_ERROR_NOT_SUPPORTED, launch(bounded, 1, 1, 0, params, end));
     FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuLaunch(f));
-    OK(cu.cuModuleUnload(module));
 }

@@ -25,15 +25,8 @@ static CUevent event;
 static void begin(void) {
     kernels_open(text);
     words = words_make(2);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-}
-
-static void end(void) {
-    OK(cu.cuEventDestroy_v2(event));
-    OK(cu.cuStreamDestroy_v2(stream));
-    words_free(&words);
-    kernels_close();
+    stream = new_stream();
+    event = new_event();
 }
 
 static CUlaunchAttribute attribute(int id) {
@@ -154,7 +147,6 @@ TEST(launches_accept_or_refuse_each_attribute) {
                         id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ? 2 : 1);
         OK(cu.cuEventSynchronize(event)); /* recorded by two of them */
     }
-    end();
 }
 
 TEST(launches_refuse_invalid_attribute_values) {
@@ -181,7 +173,6 @@ TEST(launches_refuse_invalid_attribute_values) {
                 CUDA_ERROR_NOT_SUPPORTED, 0);
     launch_with(attribute(-1), CUDA_ERROR_INVALID_VALUE, 0);
     launch_with(attribute(99), CUDA_ERROR_INVALID_VALUE, 0);
-    end();
 }
 
 /* The nearest priority that there is is taken. */
@@ -192,7 +183,6 @@ TEST(out_of_range_launch_priorities_are_clamped) {
         a.value.priority = priority;
         launch_with(a, CUDA_SUCCESS, 1);
     }
-    end();
 }
 
 /* Blocks may be grouped by either; a multiple of the other is asked for. */
@@ -210,7 +200,6 @@ TEST(preferred_clusters_are_a_hint) {
     both[1].value.preferredClusterDim.x = 0;
     assert_int_not_equal(launch(both, 2), CUDA_SUCCESS);
     ran(0, 0, "launch with attribute", CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION);
-    end();
 }
 
 /* ---- Kernel nodes ---------------------------------------------------------------------------- */
@@ -218,14 +207,7 @@ TEST(preferred_clusters_are_a_hint) {
 static CUgraphNode add_node(CUgraph graph) {
     CUgraphNode node;
     void *params[] = {&words.device};
-    CUDA_KERNEL_NODE_PARAMS given = {.func = kernel("tell"),
-                                     .gridDimX = BLOCKS,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = 1,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1,
-                                     .kernelParams = params};
+    CUDA_KERNEL_NODE_PARAMS given = kernel_node(kernel("tell"), BLOCKS, 1, params);
     OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &given));
     return node;
 }
@@ -272,12 +254,10 @@ static void node_has(CUgraphNode node, int id, const CUkernelNodeAttrValue *want
 }
 
 static void launch_graph(CUgraph graph, unsigned blocks, unsigned cluster, int id) {
-    CUgraphExec exec;
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     expect(cu.cuGraphUpload(exec, stream), CUDA_SUCCESS, "upload", id);
     expect(cu.cuGraphLaunch(exec, stream), CUDA_SUCCESS, "a graph", id);
     ran(blocks, cluster, "a graph with attribute", id);
-    OK(cu.cuGraphExecDestroy(exec));
 }
 
 /* One by one: set, read, copied to another node, and the graph runs with both. */
@@ -301,7 +281,6 @@ TEST(kernel_nodes_accept_or_refuse_each_attribute) {
                      id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ? 2 : 1, id);
         OK(cu.cuGraphDestroy(graph));
     }
-    end();
 }
 
 /* A capture gives the node what the launch was given, where nodes have it. */
@@ -327,7 +306,6 @@ TEST(captured_launches_pass_attributes_to_their_node) {
         launch_graph(graph, BLOCKS, id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ? 2 : 1, id);
         OK(cu.cuGraphDestroy(graph));
     }
-    end();
 }
 
 /* ---- Streams --------------------------------------------------------------------------------- */
@@ -372,5 +350,4 @@ TEST(streams_accept_or_refuse_each_attribute) {
         OK(cu.cuStreamDestroy_v2(own));
         OK(cu.cuStreamDestroy_v2(other));
     }
-    end();
 }

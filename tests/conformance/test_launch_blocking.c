@@ -4,9 +4,6 @@
  */
 #include "kernels.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* slow: counts for a while, then p[0] += 1 for each block. */
 static const char text[] = KERNELS_HEAD
     ".visible .entry probe() { ret; }\n"
@@ -87,7 +84,6 @@ CHILD(launches) {
 TEST(with_launch_blocking_each_call_waits_for_its_kernel) {
     bool good = true;
     kernels_open(text);
-    kernels_close();
     bool several = device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH) == 1;
     assert_int_equal(setenv("CUDA_LAUNCH_BLOCKING", "1", 1), 0);
     for (size_t i = 0; i < COUNT(ways); i++) {

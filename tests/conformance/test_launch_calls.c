@@ -1,9 +1,6 @@
 /* Every call that launches a kernel, every way to pass its arguments, and the bounds of both. */
 #include "kernels.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 static const char text[] = KERNELS_HEAD
     ".visible .entry probe() { ret; }\n"
     /* sums[0] += a + b * threads of the grid */
@@ -54,11 +51,6 @@ static void begin(void) {
     words = words_make(16);
 }
 
-static void end(void) {
-    words_free(&words);
-    kernels_close();
-}
-
 static unsigned take_sum(void) {
     OK(cu.cuCtxSynchronize());
     unsigned sum = words.host[0];
@@ -72,8 +64,7 @@ TEST(every_launch_function_launches) {
     unsigned a = 3;
     uint64_t b = 4;
     void *params[] = {&words.device, &a, &b};
-    CUstream stream;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     OK(cu.cuLaunchKernel(f, 2, 1, 1, 5, 1, 1, 0, NULL, params, NULL));
     assert_int_equal(take_sum(), 70);
     OK(cu.cuLaunchKernel_ptsz(f, 1, 2, 1, 1, 5, 1, 0, NULL, params, NULL));
@@ -87,8 +78,6 @@ TEST(every_launch_function_launches) {
     assert_int_equal(take_sum(), 70);
     OK(cu.cuLaunchCooperativeKernel_ptsz(f, 2, 1, 1, 5, 1, 1, 0, NULL, params));
     assert_int_equal(take_sum(), 70);
-    OK(cu.cuStreamDestroy_v2(stream));
-    end();
 }
 
 TEST(the_first_launch_api_launches) {
@@ -120,7 +109,6 @@ TEST(the_first_launch_api_launches) {
     static const unsigned expected[] = {2, 3, 4, 5, 6, 1};
     for (int i = 0; i < 6; i++)
         assert_int_equal(words.host[i], expected[i]);
-    end();
 }
 
 TEST(arguments_may_be_packed_in_one_buffer) {
@@ -136,7 +124,6 @@ TEST(arguments_may_be_packed_in_one_buffer) {
     OK(cu.cuLaunchKernel(kernel("add"), 1, 1, 1, 2, 1, 1, 0, NULL, NULL, extra));
     packed.a = 1;
     assert_int_equal(take_sum(), 640);
-    end();
 }
 
 /* The greatest that there is: 32,764 bytes. Its first and last words come back. */
@@ -160,7 +147,6 @@ TEST(parameters_may_have_32764_bytes) {
     OK(cu.cuCtxSynchronize());
     assert_int_equal(words.host[0], 0x11111111);
     assert_int_equal(words.host[1], 0x22222222);
-    end();
 }
 
 TEST(shared_memory_above_48_kib_needs_the_attribute) {
@@ -178,7 +164,6 @@ TEST(shared_memory_above_48_kib_needs_the_attribute) {
     assert_int_equal(take_sum(), 42);
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, bytes + 1, NULL, params, NULL));
-    end();
 }
 
 TEST(a_block_must_fit_the_shape_its_function_requires) {
@@ -202,7 +187,6 @@ TEST(a_block_must_fit_the_shape_its_function_requires) {
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuLaunchKernel(bounded, 1, 1, 1, 65, 1, 1, 0, NULL, NULL, NULL));
     OK(cu.cuCtxSynchronize());
-    end();
 }
 
 /* One by one, and each with a value that is taken. */
@@ -225,8 +209,7 @@ TEST(a_kernel_runs_with_each_launch_attribute) {
         {.id = CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
          .value = {.sharedMemCarveout = 50}},
     };
-    CUstream stream;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     for (size_t i = 0; i < COUNT(list); i++) {
         CUlaunchConfig config = {3, 1, 1, 7, 1, 1, 0, stream, &list[i], 1};
         CUresult result = cu.cuLaunchKernelEx(&config, kernel("add"), params, NULL);
@@ -242,8 +225,6 @@ TEST(a_kernel_runs_with_each_launch_attribute) {
                                 .value = {.syncPolicy = CU_SYNC_POLICY_YIELD}};
     CUlaunchConfig config = {3, 1, 1, 7, 1, 1, 0, stream, &policy, 1};
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernelEx(&config, kernel("add"), params, NULL));
-    OK(cu.cuStreamDestroy_v2(stream));
-    end();
 }
 
 /* What a kernel declares is known beforehand: the limit does not bound it. */
@@ -259,7 +240,6 @@ TEST(local_memory_may_exceed_the_stack_limit) {
     assert_true(bytes >= 65536);
     OK(cu.cuLaunchKernel(kernel("locals"), 2, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
     assert_int_equal(take_sum(), 63 * 64); /* of the numbers of each block's threads, twice */
-    end();
 }
 
 /* Frames of calls take of the stack limit, which may be raised at any time. */
@@ -273,26 +253,22 @@ TEST(calls_use_the_configured_stack_size) {
     OK(cu.cuLaunchKernel(kernel("calls"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     assert_int_equal(take_sum(), 210);
     OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, before));
-    end();
 }
 
 TEST(a_multi_device_launch_may_have_one_device) {
     if (!device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH))
         SKIP("the device has no cooperative launches on several devices");
     begin();
-    CUstream stream;
     unsigned a = 2;
     uint64_t b = 3;
     void *params[] = {&words.device, &a, &b};
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     CUDA_LAUNCH_PARAMS one = {kernel("add"), 2, 1, 1, 4, 1, 1, 0, stream, params};
     for (unsigned flags = 0; flags < 4; flags++) {
         OK(cu.cuLaunchCooperativeKernelMultiDevice(&one, 1, flags));
         OK(cu.cuStreamSynchronize(stream));
         assert_int_equal(take_sum(), 40);
     }
-    OK(cu.cuStreamDestroy_v2(stream));
-    end();
 }
 
 static struct part {
@@ -355,7 +331,6 @@ TEST(a_multi_device_launch_runs_on_every_device) {
     OK(cu.cuCtxSetCurrent(ctx));
     assert_int_equal(first, 2 * 15 * 7);
     assert_int_equal(second, 2 * 15 * 7);
-    kernels_close();
 }
 
 /* The buffer of printf: not for other limits, and not in other contexts. */
@@ -377,7 +352,6 @@ TEST(the_printf_buffer_size_is_fixed_at_its_first_use) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, bytes));
     OK(cu.cuCtxGetLimit(&bytes, CU_LIMIT_STACK_SIZE));
     OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, bytes));
-    kernels_close();
 }
 
 TEST(the_device_attributes_report_launch_support) {
@@ -390,5 +364,4 @@ TEST(the_device_attributes_report_launch_support) {
                                            "cuLaunchCooperativeKernelMultiDevice"};
     for (size_t i = 0; soft && i < COUNT(launches); i++)
         assert_int_not_equal(soft->function_state(launches[i], NULL), SOFTGPU_FUNCTION_REFUSED);
-    kernels_close();
 }

@@ -4,9 +4,6 @@
  */
 #include "kernels.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 enum { MOST = 32764, BYTES = MOST - 8, WORDS = BYTES / 4, MIDDLE = WORDS / 2 };
 
 /* As `extra` and cuParamSetv take them. */
@@ -33,13 +30,7 @@ static void begin(void) {
     kernels_open(text);
     words = words_make(3);
     large = kernel("large");
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-}
-
-static void end(void) {
-    OK(cu.cuStreamDestroy_v2(stream));
-    words_free(&words);
-    kernels_close();
+    stream = new_stream();
 }
 
 /* No two words of any two calls are equal. */
@@ -95,7 +86,6 @@ TEST(launches_accept_32764_bytes_of_parameters) {
     OK(cu.cuLaunchKernelEx(&config, large, NULL, packed()));
     scribble();
     arrived(4, "cuLaunchKernelEx, a buffer");
-    end();
 }
 
 TEST(cooperative_launches_accept_32764_bytes_of_parameters) {
@@ -111,7 +101,6 @@ TEST(cooperative_launches_accept_32764_bytes_of_parameters) {
         scribble();
         arrived(6, "cuLaunchCooperativeKernelMultiDevice");
     }
-    end();
 }
 
 TEST(the_first_launch_api_accepts_32764_bytes_of_parameters) {
@@ -131,7 +120,6 @@ TEST(the_first_launch_api_accepts_32764_bytes_of_parameters) {
     OK(cu.cuLaunchGridAsync(large, 1, 1, stream));
     arrived(8, "cuParamSeti");
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuParamSetSize(large, 40000)); /* as an H200 does */
-    end();
 }
 
 static CUDA_KERNEL_NODE_PARAMS node_params(void **list, void **extra) {
@@ -146,18 +134,11 @@ static CUDA_KERNEL_NODE_PARAMS node_params(void **list, void **extra) {
                                      .extra = extra};
 }
 
-static CUgraphExec instantiate(CUgraph graph) {
-    CUgraphExec exec = NULL;
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
-    return exec;
-}
-
 TEST(kernel_nodes_accept_32764_bytes_of_parameters) {
     begin();
-    CUgraph graph;
     CUgraphNode node;
     CUDA_KERNEL_NODE_PARAMS params = node_params(listed(), NULL);
-    OK(cu.cuGraphCreate(&graph, 0));
+    CUgraph graph = new_graph();
     fill(10);
     OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
     scribble();
@@ -182,9 +163,6 @@ TEST(kernel_nodes_accept_32764_bytes_of_parameters) {
     OK(cu.cuGraphExecUpdate_v2(exec, graph, &info));
     OK(cu.cuGraphLaunch(exec, stream));
     arrived(13, "an update");
-    OK(cu.cuGraphExecDestroy(exec));
-    OK(cu.cuGraphDestroy(graph));
-    end();
 }
 
 TEST(captured_launches_accept_32764_bytes_of_parameters) {
@@ -201,7 +179,6 @@ TEST(captured_launches_accept_32764_bytes_of_parameters) {
         OK(cu.cuGraphDestroy(graph));
         OK(cu.cuGraphLaunch(exec, stream));
         arrived(20 + way, way ? "a captured buffer" : "a captured list");
-        OK(cu.cuGraphExecDestroy(exec));
+        destroy_exec(exec);
     }
-    end();
 }

@@ -3,9 +3,6 @@
 #include "images.h"
 #include "temporary.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 static CUlibrary load(const void *image) {
     CUlibrary library = NULL;
     OK(cu.cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0));
@@ -107,17 +104,6 @@ TEST(a_library_is_loaded_from_a_file) {
           cu.cuLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0));
 }
 
-/* What is wrong with an image comes out when something of it is asked for. */
-TEST(an_invalid_image_is_reported_at_the_first_lookup) {
-    CUlibrary library = load("this is no program");
-    CUkernel found;
-    FAILS(CUDA_ERROR_INVALID_IMAGE, cu.cuLibraryGetKernel(&found, library, "a"));
-    OK(cu.cuLibraryUnload(library));
-    library = load(image_other_cubin);
-    FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cu.cuLibraryGetKernel(&found, library, "small"));
-    OK(cu.cuLibraryUnload(library));
-}
-
 TEST(each_context_has_its_own_module_of_a_library) {
     CUlibrary library = load(image_kernels_cubin);
     CUkernel empty = kernel(library, "empty");
@@ -187,7 +173,6 @@ TEST(a_function_attribute_overrides_the_kernel_attribute) {
 TEST(managed_variables_are_found_with_their_initial_values) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUlibrary library = load(MANAGED);
-    CUcontext other;
     CUdeviceptr p = 0, q = 0;
     size_t size = 0;
     OK(cu.cuLibraryGetManaged(&p, &size, library, "shared_one"));
@@ -195,16 +180,16 @@ TEST(managed_variables_are_found_with_their_initial_values) {
     assert_int_equal(*(uint32_t *)(uintptr_t)p, 9);
     FAILS(CUDA_ERROR_NOT_FOUND, cu.cuLibraryGetManaged(&q, NULL, library, "plain_one"));
     *(uint32_t *)(uintptr_t)p = 10;
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    new_context(dev);
     OK(cu.cuLibraryGetManaged(&q, NULL, library, "shared_one"));
     assert_int_equal(p, q);
     assert_int_equal(*(uint32_t *)(uintptr_t)q, 10);
-    OK(cu.cuCtxDestroy_v2(other));
     OK(cu.cuLibraryUnload(library));
 }
 
 /* Managed variables belong to the library alone: they are there before any context. */
-CHILD(asks_without_a_context) {
+CHILD_TEST_WHERE(managed_variables_need_no_context,
+                 NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)) {
     CUdeviceptr p = 0, q = 0;
     size_t size = 0, of_both = 0;
     CUcontext primary, context = (CUcontext)&p;
@@ -221,22 +206,14 @@ CHILD(asks_without_a_context) {
     OK(cu.cuDeviceGet(&dev, 0));
     OK(cu.cuDevicePrimaryCtxRetain(&primary, dev));
     OK(cu.cuCtxSetCurrent(primary));
-    uint32_t value = 0;
-    OK(cu.cuMemcpyDtoH_v2(&value, p, sizeof value));
-    assert_int_equal(value, 9);
+    assert_int_equal(word_at(p), 9);
     OK(cu.cuMemsetD32_v2(p, 10, 1));
     OK(cu.cuLibraryGetManaged(&q, NULL, library, "shared_one"));
     assert_int_equal(p, q);
-    OK(cu.cuMemcpyDtoH_v2(&value, q, sizeof value));
-    assert_int_equal(value, 10);
+    assert_int_equal(word_at(q), 10);
     OK(cu.cuLibraryUnload(library));
     OK(cu.cuDevicePrimaryCtxRelease_v2(dev));
     return 0;
-}
-
-TEST(managed_variables_need_no_context) {
-    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
-    assert_int_equal(run_child("asks_without_a_context", NULL), 0);
 }
 
 /* The first context comes when the variables are there, and goes before them. */
@@ -245,7 +222,6 @@ TEST(managed_variables_outlive_contexts) {
     CUlibrary library = load(MANAGED);
     CUcontext other;
     CUdeviceptr p = 0, q = 0;
-    uint32_t value = 0;
     OK(cu.cuCtxSetCurrent(NULL));
     OK(cu.cuLibraryGetManaged(&p, NULL, library, "shared_one"));
     OK(cu.cuCtxCreate_v2(&other, 0, dev));
@@ -256,8 +232,7 @@ TEST(managed_variables_outlive_contexts) {
     OK(cu.cuLibraryGetManaged(&q, NULL, library, "shared_one"));
     OK(cu.cuCtxSetCurrent(ctx));
     assert_int_equal(p, q);
-    OK(cu.cuMemcpyDtoH_v2(&value, p, sizeof value));
-    assert_int_equal(value, 11);
+    assert_int_equal(word_at(p), 11);
     OK(cu.cuLibraryUnload(library));
 }
 
@@ -296,7 +271,7 @@ TEST(unified_functions_are_not_found) {
     OK(cu.cuLibraryUnload(library));
 }
 
-CHILD(without_context) {
+CHILD_TEST(a_library_needs_no_context) {
     CUlibrary library = NULL;
     CUfunction f;
     CUmodule m;
@@ -309,8 +284,4 @@ CHILD(without_context) {
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuLibraryGetModule(&m, library));
     OK(cu.cuLibraryUnload(library));
     return 0;
-}
-
-TEST(a_library_needs_no_context) {
-    assert_int_equal(run_child("without_context", NULL), 0);
 }

@@ -2,8 +2,6 @@
  * library, on any driver, by their bytes. */
 #include "library.h"
 
-#include <string.h>
-
 static CUstream stream;
 
 static void begin(void) {
@@ -14,7 +12,6 @@ static void begin(void) {
 static void end(void) {
     DONE(gpumem_device_trim(device, 1));
     DONE(gpumem_stream_destroy(device, stream));
-    close_library();
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {

@@ -115,7 +115,6 @@ TEST(library_calls_leave_captures_undisturbed) {
         OK(cu.cuStreamDestroy_v2(stream));
     }
     assert_int_equal(device_stats().quarantined, 0);
-    close_library();
 }
 
 /* The thread's own mode is what it was. */
@@ -130,7 +129,6 @@ TEST(library_calls_preserve_the_capture_mode_of_the_thread) {
     }
     CUstreamCaptureMode usual = CU_STREAM_CAPTURE_MODE_GLOBAL;
     OK(cu.cuThreadExchangeStreamCaptureMode(&usual));
-    close_library();
 }
 
 struct freeing {
@@ -181,7 +179,6 @@ TEST(frees_on_the_default_stream_do_not_invalidate_captures) {
     }
     OK(cu.cuCtxSynchronize());
     assert_int_equal(pool_used(), used);
-    close_library();
 }
 
 /* The driver would refuse, and spoil the capture. */
@@ -196,7 +193,6 @@ TEST(a_refused_allocation_on_the_default_stream_leaves_the_capture_valid) {
     OK(cu.cuGraphDestroy(end_capture(captured)));
     OK(cu.cuStreamDestroy_v2(captured));
     DONE(gpumem_resource_destroy(pool));
-    close_library();
 }
 
 #define ROUNDS 300
@@ -247,7 +243,6 @@ TEST(a_capture_that_begins_during_a_free_stays_valid) {
     for (size_t i = 0; i < COUNT(resources); i++)
         DONE(gpumem_resource_destroy(resources[i]));
     OK(cu.cuStreamDestroy_v2(captured));
-    close_library();
 }
 
 struct exchange {
@@ -320,7 +315,6 @@ TEST(frees_in_other_threads_do_not_invalidate_captures) {
         DONE(gpumem_resource_destroy(exchanges[i].resource));
     OK(cu.cuCtxSynchronize());
     OK(cu.cuStreamDestroy_v2(stream));
-    close_library();
 }
 
 static void *allocate_and_end(void *exchange) {
@@ -349,7 +343,6 @@ TEST(waiting_for_the_context_does_not_invalidate_captures) {
     }
     DONE(gpumem_resource_destroy(exchange.resource));
     OK(cu.cuStreamDestroy_v2(captured));
-    close_library();
 }
 
 /* ---- Memory of a capture --------------------------------------------------------------------- */
@@ -367,11 +360,9 @@ static size_t count_nodes(CUgraph graph, CUgraphNodeType type) {
 }
 
 static void launch_and_end(CUgraph graph, CUstream stream) {
-    CUgraphExec exec;
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
 }
 
@@ -397,7 +388,6 @@ TEST(memory_allocated_and_freed_in_a_capture_becomes_nodes) {
     assert_int_equal(stats.quarantined, 0);
     DONE(gpumem_resource_destroy(pool));
     OK(cu.cuDeviceGraphMemTrim(dev));
-    close_library();
 }
 
 /* A second stream of the capture: the free comes after what it did. */
@@ -406,8 +396,7 @@ TEST(a_free_in_a_capture_joins_the_other_streams) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
     CUstream fork = make_stream(CU_STREAM_NON_BLOCKING);
-    CUevent event;
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     gpumem_buffer *buffer = allocate(pool, stream);
     OK(cu.cuEventRecord(event, stream));
@@ -420,10 +409,8 @@ TEST(a_free_in_a_capture_joins_the_other_streams) {
     assert_int_equal(device_stats().quarantined, 0);
     DONE(gpumem_resource_destroy(pool));
     OK(cu.cuDeviceGraphMemTrim(dev));
-    OK(cu.cuEventDestroy_v2(event));
     OK(cu.cuStreamDestroy_v2(fork));
     OK(cu.cuStreamDestroy_v2(stream));
-    close_library();
 }
 
 static void free_from_outside(gpumem_resource *resource, CUstreamCaptureMode mode) {
@@ -458,7 +445,6 @@ TEST(a_free_in_a_capture_of_older_memory_is_deferred) {
     assert_int_equal(pool_used(), used);
     DONE(gpumem_resource_destroy(pool));
     DONE(gpumem_resource_destroy(big));
-    close_library();
 }
 
 /* Its owner may end the stream once the capture is over. */
@@ -478,7 +464,6 @@ TEST(a_stream_may_be_destroyed_before_a_deferred_free) {
     OK(cu.cuCtxSynchronize());
     assert_int_equal(pool_used(), used);
     DONE(gpumem_resource_destroy(pool));
-    close_library();
 }
 
 /* A wrapper has let go; the pool that it wraps has not. */
@@ -502,7 +487,6 @@ TEST(a_free_in_a_capture_through_a_wrapper_is_deferred) {
     assert_int_equal(stats.quarantined, 0);
     assert_int_equal(stats.committed_bytes, 0);
     OK(cu.cuStreamDestroy_v2(stream));
-    close_library();
 }
 
 /* The capture comes to nothing; the memory does not. */
@@ -528,7 +512,6 @@ TEST(an_invalidated_capture_leaks_no_memory) {
     assert_int_equal(pool_used(), used);
     DONE(gpumem_resource_destroy(pool));
     OK(cu.cuStreamDestroy_v2(stream));
-    close_library();
 }
 
 /* As the driver has it: before the launch there is no memory to free, after it there is. */
@@ -561,5 +544,4 @@ TEST(a_buffer_allocated_in_a_capture_is_freed_outside) {
     assert_int_equal(graph_memory_used(), used);
     DONE(gpumem_resource_destroy(pool));
     OK(cu.cuStreamDestroy_v2(stream));
-    close_library();
 }

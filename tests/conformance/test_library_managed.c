@@ -2,8 +2,6 @@
  * is kept for graphs. */
 #include "library.h"
 
-#include <string.h>
-
 /* Checked as a condition, so that skipping comes before anything is opened. */
 #define NEEDS_MANAGED() NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
 
@@ -27,7 +25,6 @@ static void end(void) {
     DONE(gpumem_device_trim(device, 1));
     DONE(gpumem_resource_destroy(resource));
     DONE(gpumem_stream_destroy(device, stream));
-    close_library();
 }
 
 static gpumem_managed_range range_of(size_t offset, size_t bytes) {
@@ -177,7 +174,6 @@ TEST(peers_of_a_pool_access_existing_and_new_buffers) {
     DONE(gpumem_buffer_free(early, NULL));
     DONE(gpumem_buffer_free(late, NULL));
     DONE(gpumem_resource_destroy(pool));
-    close_library();
 }
 
 static uint64_t number(gpumem_graph_memory_attribute attribute) {
@@ -215,5 +211,4 @@ TEST(graph_memory_is_counted_and_trimmed) {
     DONE(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 0));
     DONE(gpumem_resource_destroy(resource));
     DONE(gpumem_stream_destroy(device, stream));
-    close_library();
 }

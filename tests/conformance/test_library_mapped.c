@@ -6,9 +6,6 @@
 #include "kept_driver.h"
 #include "library.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const gpumem_mapped_method methods[] = {
     GPUMEM_MAPPED_COHERENT,      GPUMEM_MAPPED_VULKAN_IMPORT, GPUMEM_MAPPED_DMA_BUF,
     GPUMEM_MAPPED_VULKAN_EXPORT, GPUMEM_MAPPED_DESCRIPTOR,    GPUMEM_MAPPED_HOST};
@@ -139,15 +136,13 @@ static void through_rings(gpumem_resource *resource) {
 }
 
 static void producers_are_held_back(gpumem_resource *resource) {
-    struct gate gate;
     CUstream stream;
     gpumem_ring *ring;
     gpumem_ring_chunk chunk = {.size = sizeof chunk};
-    gate_make(&gate);
     DONE(gpumem_stream_create(device, NULL, &stream));
     DONE(gpumem_ring_create(resource, GPUMEM_RING_OPTIONS(.chunk_bytes = 4096, .chunk_count = 2),
                             &ring));
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     for (int i = 0; i < 2; i++) {
         DONE(gpumem_ring_acquire(ring, 0, 0, &chunk));
         DONE(gpumem_ring_commit(ring, chunk.sequence, 1));
@@ -161,7 +156,6 @@ static void producers_are_held_back(gpumem_resource *resource) {
     DONE(gpumem_ring_destroy(ring));
     DONE(gpumem_stream_synchronize(device, stream));
     DONE(gpumem_stream_destroy(device, stream));
-    gate_free(&gate);
 }
 
 /* ---- Small buffers --------------------------------------------------------------------------- */
@@ -198,18 +192,16 @@ static void small_buffers(gpumem_resource *resource) {
 
 /* A copy of one that was freed behind it gets the bytes that it was queued with. */
 static void small_buffers_rest(gpumem_resource *resource) {
-    struct gate gate;
     CUstream stream;
     gpumem_resource *plain; /* what is copied between host memory is copied at once */
     gpumem_buffer *copy, *buffer, *others[100];
-    gate_make(&gate);
     DONE(gpumem_virtual_resource_create(device, NULL, &plain));
     DONE(gpumem_stream_create(device, NULL, &stream));
     DONE(gpumem_buffer_allocate(plain, MIB, NULL, &copy));
     DONE(gpumem_buffer_allocate(resource, 500, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
     store(gpumem_buffer_host_pointer(buffer), 5, 500);
     DONE(gpumem_mapped_flush(buffer, 0, 500));
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     DONE(gpumem_copy(device, gpumem_buffer_pointer(copy), gpumem_buffer_pointer(buffer), 500,
                      stream));
     DONE(gpumem_buffer_free(buffer, stream));
@@ -227,7 +219,6 @@ static void small_buffers_rest(gpumem_resource *resource) {
     DONE(gpumem_buffer_free(copy, NULL));
     DONE(gpumem_resource_destroy(plain));
     DONE(gpumem_stream_destroy(device, stream));
-    gate_free(&gate);
 }
 
 static void a_maximum_bounds_all(gpumem_mapped_method method) {
@@ -293,7 +284,6 @@ TEST(every_available_method_supports_all_operations) {
         a_maximum_bounds_all(methods[i]);
         assert_int_equal(device_stats().quarantined, 0);
     }
-    close_library();
 }
 
 TEST(the_best_method_is_chosen_and_refusals_are_explained) {
@@ -307,7 +297,6 @@ TEST(the_best_method_is_chosen_and_refusals_are_explained) {
     print_message("# refused: %s\n", info.refusals);
     assert_true(info.method == GPUMEM_MAPPED_COHERENT || strlen(info.refusals) > 0);
     DONE(gpumem_resource_destroy(resource));
-    close_library();
 }
 
 TEST(forced_non_coherent_writes_reach_the_device) {
@@ -319,7 +308,6 @@ TEST(forced_non_coherent_writes_reach_the_device) {
                   gpumem_mapped_method_name(info.method), info.coherent, info.atom);
     everything_of(resource);
     DONE(gpumem_resource_destroy(resource));
-    close_library();
 }
 
 /* ---- Views ----------------------------------------------------------------------------------- */

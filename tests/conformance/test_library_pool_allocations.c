@@ -22,7 +22,6 @@ static void finish(void) {
     assert_int_equal(stats.quarantined, 0);
     DONE(gpumem_stream_destroy(device, stream));
     DONE(gpumem_resource_destroy(pool));
-    close_library();
 }
 
 static void pairs(CUstream on) {

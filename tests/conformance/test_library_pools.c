@@ -5,11 +5,7 @@
 #include "library_processes.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 EACH_TEST(NULL, NULL);
 
@@ -77,7 +73,6 @@ static void use_choices(bool host) {
 TEST(every_choice_of_device_pool_allocates) {
     open_library();
     use_choices(false);
-    close_library();
 }
 
 TEST(every_choice_of_host_pool_allocates) {
@@ -114,7 +109,6 @@ TEST(all_eight_pool_attributes_are_read) {
     WORKS(gpumem_pool_get_attribute(pool, GPUMEM_POOL_USED_HIGH, &value));
     assert_true(value < SIZE);
     WORKS(gpumem_resource_destroy(pool));
-    close_library();
 }
 
 /* ---- Between processes ----------------------------------------------------------------------- */

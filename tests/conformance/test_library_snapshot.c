@@ -60,7 +60,6 @@ TEST(a_snapshot_lists_the_mappings_of_a_virtual_buffer) {
     assert_int_equal(json_count(json_find(text, "devices.0.virtual_memory.mappings")), 0);
     assert_int_equal(json_count(json_find(text, "devices.0.resources")), 0);
     free(text);
-    close_library();
 }
 
 static CUresult is_mapped_at(CUdeviceptr address) {
@@ -91,7 +90,6 @@ TEST(decommitted_ranges_are_not_listed_in_a_snapshot) {
     free(text);
     DONE(gpumem_buffer_free(buffer, NULL));
     DONE(gpumem_resource_destroy(resource));
-    close_library();
 }
 
 TEST(cached_ranges_stay_mapped_and_listed) {
@@ -115,7 +113,6 @@ TEST(cached_ranges_stay_mapped_and_listed) {
     assert_int_equal(json_count(json_find(text, "devices.0.virtual_memory.mappings")), 0);
     free(text);
     DONE(gpumem_resource_destroy(resource));
-    close_library();
 }
 
 TEST(a_snapshot_names_the_resource_of_each_buffer) {
@@ -140,7 +137,6 @@ TEST(a_snapshot_names_the_resource_of_each_buffer) {
     DONE(gpumem_buffer_free(buffer, NULL));
     DONE(gpumem_resource_destroy(tracking));
     DONE(gpumem_resource_destroy(pinned));
-    close_library();
 }
 
 TEST(a_snapshot_describes_the_device) {
@@ -153,5 +149,4 @@ TEST(a_snapshot_describes_the_device) {
     assert_int_equal(json_unsigned(json_find(text, "devices.0.memory_bytes")), total);
     assert_true(json_unsigned(json_find(text, "devices.0.free_bytes")) <= total);
     free(text);
-    close_library();
 }

@@ -31,14 +31,12 @@ static void free_elsewhere(gpumem_buffer *buffer) {
 
 /* Work of this thread's stream is held, and the stream of the thread that frees is idle. */
 TEST(a_free_in_another_thread_waits_for_the_per_thread_stream) {
-    struct gate gate;
     open_library();
     gpumem_resource *resource;
     DONE(gpumem_virtual_resource_create(device, NULL, &resource));
-    gate_make(&gate);
     gpumem_buffer *buffer = allocate(resource, CU_STREAM_PER_THREAD);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
-    gate_hold(&gate, CU_STREAM_PER_THREAD);
+    struct gate gate = hold(CU_STREAM_PER_THREAD);
     DONE(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, CU_STREAM_PER_THREAD));
     free_elsewhere(buffer);
     assert_true(is_mapped(address));
@@ -48,8 +46,6 @@ TEST(a_free_in_another_thread_waits_for_the_per_thread_stream) {
     DONE(gpumem_device_trim(device, 1));
     assert_false(is_mapped(address));
     DONE(gpumem_resource_destroy(resource));
-    gate_free(&gate);
-    close_library();
 }
 
 #define TRIES 1024 /* with two GPUs, NVIDIA's driver once took more than 64 */

@@ -28,7 +28,7 @@ static unsigned long long rights(CUdeviceptr address, CUdevice of) {
     return cu.cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS ? flags : 0;
 }
 
-static unsigned char byte_at(gpumem_buffer *buffer, size_t offset, CUstream stream) {
+static unsigned char byte_of(gpumem_buffer *buffer, size_t offset, CUstream stream) {
     unsigned char byte = 0;
     DONE(gpumem_buffer_read(buffer, offset, &byte, 1, stream));
     OK(cu.cuStreamSynchronize(stream));
@@ -36,17 +36,12 @@ static unsigned char byte_at(gpumem_buffer *buffer, size_t offset, CUstream stre
 }
 
 TEST(the_same_stream_reuses_a_freed_range_immediately) {
-    struct gate gate;
-    CUstream other;
     open_library();
-    gate_make(&gate);
-    CUstream stream;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream(), other = new_stream();
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = 256 * MIB));
     gpumem_buffer *buffer = allocate(resource, 64 * MIB, 0, stream);
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     DONE(gpumem_buffer_fill(buffer, 0, 64 * MIB, 0x11, stream));
     CUdeviceptr address = free_it(buffer);
     gpumem_buffer *elsewhere = allocate(resource, 64 * MIB, 0, other);
@@ -55,7 +50,7 @@ TEST(the_same_stream_reuses_a_freed_range_immediately) {
     assert_true(gpumem_buffer_pointer(buffer) == address);
     DONE(gpumem_buffer_fill(buffer, 0, 64 * MIB, 0x22, stream));
     gate_release(&gate);
-    assert_int_equal(byte_at(buffer, 64 * MIB - 1, stream), 0x22);
+    assert_int_equal(byte_of(buffer, 64 * MIB - 1, stream), 0x22);
     free_it(elsewhere);
     free_it(buffer);
     buffer = allocate(resource, 64 * MIB, 0, other);
@@ -64,10 +59,6 @@ TEST(the_same_stream_reuses_a_freed_range_immediately) {
     DONE(gpumem_resource_trim(resource, 0));
     assert_int_equal(rights(address, dev), 0);
     DONE(gpumem_resource_destroy(resource));
-    OK(cu.cuStreamDestroy_v2(other));
-    OK(cu.cuStreamDestroy_v2(stream));
-    gate_free(&gate);
-    close_library();
 }
 
 /* Few, since with two H200s making 64 streams behind a gate waited for it. */
@@ -103,8 +94,7 @@ TEST(a_new_stream_with_a_reused_handle_is_a_different_stream) {
         assert_true(gpumem_buffer_pointer(buffer) != address);
         free_it(buffer);
     }
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(made[0]));
+    gate_drain(&gate, made[0]);
     DONE(gpumem_resource_destroy(resource));
     while (count--)
         OK(cu.cuStreamDestroy_v2(made[count]));
@@ -116,9 +106,8 @@ TEST(a_new_stream_with_a_reused_handle_is_a_different_stream) {
 }
 
 TEST(access_to_parts_of_a_buffer_is_removed_and_restored) {
-    CUstream stream;
     open_library();
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 16 * MIB, stream);
@@ -128,17 +117,15 @@ TEST(access_to_parts_of_a_buffer_is_removed_and_restored) {
     DONE(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ)); /* no fault */
     assert_int_equal(rights(address, dev), CU_MEM_ACCESS_FLAGS_PROT_READ);
     assert_int_equal(rights(address + 4 * MIB, dev), CU_MEM_ACCESS_FLAGS_PROT_READ);
-    assert_int_equal(byte_at(buffer, 8 * MIB - 1, stream), 0x11);
+    assert_int_equal(byte_of(buffer, 8 * MIB - 1, stream), 0x11);
     DONE(gpumem_buffer_set_access(buffer, 4 * MIB, 4 * MIB, 0, GPUMEM_ACCESS_NONE, NULL));
     assert_int_equal(rights(address + 4 * MIB, dev), 0);
     DONE(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
     DONE(gpumem_buffer_grow(buffer, 16 * MIB, NULL));
     DONE(gpumem_buffer_fill(buffer, 0, 16 * MIB, 0x22, stream));
-    assert_int_equal(byte_at(buffer, 4 * MIB, stream), 0x22);
+    assert_int_equal(byte_of(buffer, 4 * MIB, stream), 0x22);
     free_it(buffer);
     DONE(gpumem_resource_destroy(resource));
-    OK(cu.cuStreamDestroy_v2(stream));
-    close_library();
 }
 
 TEST(peer_access_to_a_buffer_is_granted_and_revoked) {
@@ -166,11 +153,8 @@ TEST(peer_access_to_a_buffer_is_granted_and_revoked) {
 }
 
 TEST(decommitting_and_moving_keep_the_other_bytes) {
-    struct gate gate;
-    CUstream stream;
     open_library();
-    gate_make(&gate);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
     gpumem_buffer *buffer = allocate(resource, 12 * MIB, 0, stream);
@@ -178,25 +162,22 @@ TEST(decommitting_and_moving_keep_the_other_bytes) {
     size_t released = 0;
     DONE(gpumem_buffer_decommit(buffer, 4 * MIB, 4 * MIB, NULL, &released));
     assert_int_equal(released, 4 * MIB);
-    assert_int_equal(byte_at(buffer, 0, stream), 0x11);
-    assert_int_equal(byte_at(buffer, 12 * MIB - 1, stream), 0x11);
+    assert_int_equal(byte_of(buffer, 0, stream), 0x11);
+    assert_int_equal(byte_of(buffer, 12 * MIB - 1, stream), 0x11);
     DONE(gpumem_buffer_recommit(buffer, 4 * MIB, 4 * MIB));
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     DONE(gpumem_buffer_fill(buffer, 4 * MIB, 4 * MIB, 0x22, stream));
     CUdeviceptr before = gpumem_buffer_pointer(buffer), now = 0;
     DONE(gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &now));
     assert_true(now != before);
     DONE(gpumem_buffer_grow(buffer, 64 * MIB, NULL));
     gate_release(&gate); /* what was queued for the old address runs: no fault */
-    assert_int_equal(byte_at(buffer, 8 * MIB - 1, stream), 0x22);
-    assert_int_equal(byte_at(buffer, 12 * MIB - 1, stream), 0x11);
+    assert_int_equal(byte_of(buffer, 8 * MIB - 1, stream), 0x22);
+    assert_int_equal(byte_of(buffer, 12 * MIB - 1, stream), 0x11);
     DONE(gpumem_device_trim(device, 1));
     assert_int_equal(rights(before, dev), 0);
     free_it(buffer);
     DONE(gpumem_resource_destroy(resource));
-    OK(cu.cuStreamDestroy_v2(stream));
-    gate_free(&gate);
-    close_library();
 }
 
 TEST(each_doubling_creates_one_handle) {
@@ -212,8 +193,7 @@ TEST(each_doubling_creates_one_handle) {
     }
     assert_true(gpumem_buffer_pointer(buffer) == address);
     DONE(gpumem_buffer_fill(buffer, 1024 * MIB - 1, 2, 0x33, NULL));
-    assert_int_equal(byte_at(buffer, 1024 * MIB, NULL), 0x33);
+    assert_int_equal(byte_of(buffer, 1024 * MIB, NULL), 0x33);
     free_it(buffer);
     DONE(gpumem_resource_destroy(resource));
-    close_library();
 }

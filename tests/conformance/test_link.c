@@ -3,10 +3,6 @@
 #include "images.h"
 #include "temporary.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #define HEAD ".version 7.8\n.target sm_70\n.address_size 64\n"
 #define CALLER                                                                                     \
     HEAD ".extern .global .align 4 .u32 shared_value;\n"                                           \
@@ -33,20 +29,15 @@ static CUresult add(CUlinkState link, const char *text) {
 static void check(CUlinkState link) {
     void *image = NULL;
     size_t size = 0;
-    CUmodule module;
-    CUfunction function;
     CUdeviceptr p;
-    uint32_t value = 0;
     OK(cu.cuLinkComplete(link, &image, &size));
     assert_non_null(image);
     assert_true(size > 0);
-    OK(cu.cuModuleLoadData(&module, image));
+    CUmodule module = new_module(image);
     OK(cu.cuLinkDestroy(link));
-    OK(cu.cuModuleGetFunction(&function, module, "caller"));
+    function_of(module, "caller");
     OK(cu.cuModuleGetGlobal_v2(&p, NULL, module, "shared_value"));
-    OK(cu.cuMemcpyDtoH_v2(&value, p, 4));
-    assert_int_equal(value, 21);
-    OK(cu.cuModuleUnload(module));
+    assert_int_equal(word_at(p), 21);
 }
 
 TEST(two_ptx_texts_are_linked) {
@@ -152,14 +143,13 @@ TEST(linker_errors_name_no_input) {
 TEST(a_template_in_two_units_is_linked_once) {
     NEEDS_SOFTGPU("the linker of an H200's driver died of two weak entries");
     unsigned count = 0;
-    CUfunction kernel;
     CUlinkState link = create();
     OK(add(link, TEMPLATE("5") ".visible .entry a()\n{\nret;\n}\n"));
     OK(add(link, TEMPLATE("6") ".visible .entry b()\n{\nret;\n}\n"));
     CUmodule module = load(link);
     OK(cu.cuModuleGetFunctionCount(&count, module));
     assert_int_equal(count, 3);
-    OK(cu.cuModuleGetFunction(&kernel, module, "kernel"));
+    function_of(module, "kernel");
     assert_int_equal(value_at(global(module, "held")), 5);
     OK(cu.cuModuleUnload(module));
 }
@@ -420,7 +410,6 @@ TEST(a_link_completes_once) {
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuLinkComplete(link, &again, &size));
     FAILS(CUDA_ERROR_INVALID_VALUE, add(link, CALLER));
     OK(cu.cuLinkDestroy(link));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuLinkDestroy(NULL));
 }
 
 /* What one linker refused changes what later ones of the process answer. */

@@ -3,11 +3,6 @@
 #include "images.h"
 #include "temporary.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 static CUlinkState create(void) {
     CUlinkState link = NULL;
     OK(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
@@ -44,8 +39,7 @@ static CUmodule finish(CUlinkState link) {
 }
 
 static void has_function(CUmodule module, const char *name) {
-    CUfunction function = NULL;
-    OK(cu.cuModuleGetFunction(&function, module, name));
+    function_of(module, name);
 }
 
 static int value_of(CUmodule module, const char *name) {

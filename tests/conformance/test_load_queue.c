@@ -3,9 +3,6 @@
 #include "harness.h"
 
 #include <malloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define STREAMS    1000
 #define PER_STREAM 20
@@ -32,15 +29,14 @@ static size_t heap(void) {
 TEST(a_thousand_streams_run_concurrently) {
     CUstream *streams = calloc(STREAMS, sizeof *streams);
     CUevent *events = calloc(STREAMS, sizeof *events);
-    CUdeviceptr memory;
     unsigned char bytes[STREAMS];
     assert_true(streams && events);
-    OK(cu.cuMemAlloc_v2(&memory, STREAMS));
+    CUdeviceptr memory = new_memory(STREAMS);
     OK(cu.cuMemsetD8_v2(memory, 0, STREAMS));
     OK(cu.cuCtxSynchronize());
     for (unsigned i = 0; i < STREAMS; i++) {
         OK(cu.cuStreamCreate(&streams[i], i % 2 ? CU_STREAM_NON_BLOCKING : 0));
-        OK(cu.cuEventCreate(&events[i], CU_EVENT_DISABLE_TIMING));
+        events[i] = new_event();
     }
     /* Each stream sets its byte, and copies on what the stream before it has. */
     for (unsigned i = 0; i < STREAMS; i++) {
@@ -56,11 +52,8 @@ TEST(a_thousand_streams_run_concurrently) {
     OK(cu.cuMemcpyDtoH_v2(bytes, memory, STREAMS));
     for (unsigned i = 0; i < STREAMS; i++)
         assert_int_equal(bytes[i], (unsigned char)(i / 10 * 10 + PER_STREAM - 1));
-    for (unsigned i = 0; i < STREAMS; i++) {
+    for (unsigned i = 0; i < STREAMS; i++)
         OK(cu.cuStreamDestroy_v2(streams[i]));
-        OK(cu.cuEventDestroy_v2(events[i]));
-    }
-    OK(cu.cuMemFree_v2(memory));
     free(streams);
     free(events);
 }
@@ -79,8 +72,7 @@ static size_t resident(void) {
 
 /* Hardware has queues of some thousand entries, and blocks when they are full. */
 static void queue_and_drain(CUstream *streams, unsigned count, CUdeviceptr memory) {
-    struct gate gate;
-    gate_make(&gate);
+    struct gate gate = new_gate();
     size_t before = heap(), pages = resident();
     for (unsigned i = 0; i < count; i++)
         gate_hold(&gate, streams[i]);
@@ -103,7 +95,6 @@ static void queue_and_drain(CUstream *streams, unsigned count, CUdeviceptr memor
         assert_in_range(after, 0, before + 65536);
         assert_in_range(resident(), 0, pages + 4096);
     }
-    gate_free(&gate);
 }
 
 static void see_bytes(CUdeviceptr memory) {
@@ -117,27 +108,21 @@ static void see_bytes(CUdeviceptr memory) {
 
 TEST(a_million_operations_run_in_one_stream) {
     NEEDS_SOFTGPU("hardware's queues are shorter");
-    CUstream stream;
-    CUdeviceptr memory;
-    OK(cu.cuMemAlloc_v2(&memory, 4096));
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUdeviceptr memory = new_memory(4096);
+    CUstream stream = new_stream();
     queue_and_drain(&stream, 1, memory);
     see_bytes(memory);
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuMemFree_v2(memory));
 }
 
 TEST(a_million_operations_run_in_a_thousand_streams) {
     NEEDS_SOFTGPU("hardware's queues are shorter");
     CUstream *streams = calloc(STREAMS, sizeof *streams);
-    CUdeviceptr memory;
     assert_non_null(streams);
-    OK(cu.cuMemAlloc_v2(&memory, 4096));
+    CUdeviceptr memory = new_memory(4096);
     for (unsigned i = 0; i < STREAMS; i++)
         OK(cu.cuStreamCreate(&streams[i], i % 2 ? CU_STREAM_NON_BLOCKING : 0));
     queue_and_drain(streams, STREAMS, memory);
     for (unsigned i = 0; i < STREAMS; i++)
         OK(cu.cuStreamDestroy_v2(streams[i]));
-    OK(cu.cuMemFree_v2(memory));
     free(streams);
 }

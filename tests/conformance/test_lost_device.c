@@ -4,8 +4,6 @@
  */
 #include "harness.h"
 
-#include <stdlib.h>
-
 struct scene {
     struct gate gate;
     CUstream stream, other;

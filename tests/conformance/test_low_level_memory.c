@@ -3,9 +3,6 @@
 #include "harness.h"
 
 #include <gpumem/gpumem.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #define MEMORY(...) GPUMEM_OPTIONS(gpumem_physical_options, __VA_ARGS__)
 
@@ -80,7 +77,7 @@ static void fill(CUdeviceptr address, size_t bytes, unsigned char value) {
     DONE(gpumem_stream_synchronize(device, NULL));
 }
 
-static unsigned char byte_at(CUdeviceptr address) {
+static unsigned char read_byte(CUdeviceptr address) {
     unsigned char byte = 0;
     DONE(gpumem_copy(device, (CUdeviceptr)(uintptr_t)&byte, address, 1, NULL));
     DONE(gpumem_stream_synchronize(device, NULL));
@@ -109,7 +106,7 @@ TEST(range_calls_apply_to_whole_mappings_only) {
     REFUSED(INVALID_ARGUMENT,
             gpumem_reservation_set_access(range, 0, 8 * page, 0, GPUMEM_ACCESS_READ));
     SAYS("nothing is mapped");
-    assert_int_equal(byte_at(base + 3 * page - 1), 0x61);
+    assert_int_equal(read_byte(base + 3 * page - 1), 0x61);
 
     DONE(gpumem_reservation_unmap(range, 0, 8 * page)); /* with a hole before the third */
     assert_int_equal(gpumem_mapping_get_state(first), GPUMEM_MAPPING_UNMAPPED);
@@ -118,13 +115,13 @@ TEST(range_calls_apply_to_whole_mappings_only) {
     gpumem_mapping *moved = map(4, two), *over = map(0, last);
     assert_int_equal(access_of(moved, 0), GPUMEM_ACCESS_NONE);
     DONE(gpumem_mapping_set_access(moved, 0, GPUMEM_ACCESS_READ_WRITE));
-    assert_int_equal(byte_at(base + 6 * page - 1), 0x61);
+    assert_int_equal(read_byte(base + 6 * page - 1), 0x61);
     DONE(gpumem_mapping_destroy(first)); /* and not what is there now */
     DONE(gpumem_mapping_destroy(second));
     DONE(gpumem_mapping_destroy(third));
     DONE(gpumem_mapping_set_access(over, 0, GPUMEM_ACCESS_READ_WRITE));
     fill(base, page, 0x62);
-    assert_int_equal(byte_at(base + page - 1), 0x62);
+    assert_int_equal(read_byte(base + page - 1), 0x62);
     DONE(gpumem_mapping_destroy(over));
     DONE(gpumem_mapping_destroy(moved));
     DONE(gpumem_physical_destroy(one));
@@ -198,7 +195,7 @@ TEST(the_physical_memory_of_an_address_is_found) {
     DONE(gpumem_resource_destroy(resource));
     gpumem_mapping *mapping = map(2, found);
     DONE(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
-    assert_int_equal(byte_at(base + 4 * page - 1), 0x71);
+    assert_int_equal(read_byte(base + 4 * page - 1), 0x71);
     DONE(gpumem_mapping_destroy(mapping));
     DONE(gpumem_physical_destroy(found));
     REFUSED(INVALID_ARGUMENT, gpumem_physical_from_address(device, base, 0, &found));
@@ -234,7 +231,7 @@ static void check_both_sides(gpumem_physical *memory) {
     CUdeviceptr address = gpumem_mapping_address(mapping);
     volatile unsigned char *bytes = (volatile unsigned char *)(uintptr_t)address;
     bytes[page - 1] = 0x5a;
-    assert_int_equal(byte_at(address + page - 1), 0x5a);
+    assert_int_equal(read_byte(address + page - 1), 0x5a);
     fill(address, page, 0x33);
     assert_int_equal(bytes[page / 2], 0x33);
     gpumem_physical_properties properties = {.size = sizeof properties};

@@ -1,8 +1,6 @@
 /* Pools of managed memory. */
 #include "harness.h"
 
-#include <string.h>
-
 #define SIZE ((size_t)100000)
 
 #define NEEDS_POOLS()                                                                              \
@@ -22,14 +20,13 @@ static CUmemPoolProps props_of(CUmemLocationType type, int id) {
 TEST(the_cpu_reads_and_writes_memory_of_a_managed_pool) {
     NEEDS_POOLS();
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, dev);
-    CUmemoryPool pool, told = NULL;
+    CUmemoryPool told = NULL;
     CUdeviceptr p;
-    CUstream s;
     unsigned managed = 0;
     unsigned char plain[8];
     int where = 77;
-    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuMemPoolCreate(&pool, &props));
+    CUstream s = new_stream();
+    CUmemoryPool pool = new_pool(&props);
     OK(cu.cuMemAllocFromPoolAsync(&p, SIZE, pool, s));
     OK(cu.cuStreamSynchronize(s));
     OK(cu.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, p));
@@ -53,8 +50,6 @@ TEST(the_cpu_reads_and_writes_memory_of_a_managed_pool) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAttachMemAsync(s, p, 0, CU_MEM_ATTACH_SINGLE));
     OK(cu.cuMemFreeAsync(p, s));
     OK(cu.cuStreamSynchronize(s));
-    OK(cu.cuMemPoolDestroy(pool));
-    OK(cu.cuStreamDestroy_v2(s));
 }
 
 TEST(each_allocation_type_has_its_own_current_pool) {
@@ -62,9 +57,9 @@ TEST(each_allocation_type_has_its_own_current_pool) {
     const CUmemAllocationType kind = CU_MEM_ALLOCATION_TYPE_MANAGED;
     CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, dev);
-    CUmemoryPool pool, usual, got, pinned, after;
+    CUmemoryPool usual, got, pinned, after;
     here.id = dev;
-    OK(cu.cuMemPoolCreate(&pool, &props));
+    CUmemoryPool pool = new_pool(&props);
     OK(cu.cuMemGetDefaultMemPool(&usual, &here, kind));
     OK(cu.cuMemGetMemPool(&pinned, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
     assert_ptr_not_equal(usual, pinned);
@@ -76,7 +71,6 @@ TEST(each_allocation_type_has_its_own_current_pool) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetMemPool(&here, CU_MEM_ALLOCATION_TYPE_PINNED, pool));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetMemPool(&here, kind, pinned));
     OK(cu.cuMemSetMemPool(&here, kind, usual));
-    OK(cu.cuMemPoolDestroy(pool));
 }
 
 TEST(invalid_managed_pools_are_refused) {
@@ -106,12 +100,10 @@ TEST(access_to_a_managed_pool_is_reported_as_advice) {
     NEEDS_POOLS();
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_HOST, 0);
     CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUmemoryPool pool;
     CUdeviceptr p;
     int list[2] = {77, 77};
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = 99;
-    OK(cu.cuMemPoolCreate(&pool, &props));
+    access.location = device_location(99);
+    CUmemoryPool pool = new_pool(&props);
     OK(cu.cuMemAllocFromPoolAsync(&p, SIZE, pool, NULL));
     FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMemPoolSetAccess(pool, &access, 1));
     access.location.id = dev;
@@ -125,5 +117,4 @@ TEST(access_to_a_managed_pool_is_reported_as_advice) {
     assert_int_equal(list[0], CU_DEVICE_INVALID);
     OK(cu.cuMemFreeAsync(p, NULL));
     OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemPoolDestroy(pool));
 }

@@ -6,9 +6,6 @@
 #include "kept_driver.h"
 #include "library.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define ROOM (8 * MIB)
 #define EDGE ((size_t)64) /* host addresses of every alignment */
 
@@ -30,10 +27,9 @@ static size_t drawn(size_t below) {
 
 static void begin(void) {
     open_library();
-    model = calloc(1, ROOM);
-    seen = malloc(ROOM);
-    pageable = calloc(1, ROOM + EDGE);
-    assert_true(model && seen && pageable);
+    model = new_bytes(ROOM);
+    seen = new_bytes(ROOM);
+    pageable = new_bytes(ROOM + EDGE);
     DONE(gpumem_pinned_resource_create(
         device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_ALLOCATED), &pinning));
     DONE(gpumem_buffer_allocate(pinning, ROOM + EDGE, NULL, &pinned_buffer));
@@ -43,10 +39,6 @@ static void begin(void) {
 static void end(void) {
     DONE(gpumem_buffer_free(pinned_buffer, NULL));
     DONE(gpumem_resource_destroy(pinning));
-    free(pageable);
-    free(seen);
-    free(model);
-    close_library();
 }
 
 /* NULL, and why, where the machine has no such method. */
@@ -141,42 +133,34 @@ static void there_and_back(gpumem_buffer *buffer, unsigned char *host, unsigned 
 
 /* cuMemcpyHtoD would wait for the stream, which is a blocking one. */
 TEST(a_blocked_stream_does_not_block_copies) {
-    struct gate gate;
-    CUstream stream;
     gpumem_buffer *buffer;
     begin();
     gpumem_resource *resource = make(GPUMEM_MAPPED_ANY);
     assert_non_null(resource);
     DONE(gpumem_buffer_allocate(resource, ROOM, NULL, &buffer));
-    gate_make(&gate);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
-    gate_hold(&gate, stream);
+    CUstream stream = new_blocking_stream();
+    struct gate gate = hold(stream);
     there_and_back(buffer, pinned, 3);
     there_and_back(buffer, pageable, 4);
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuStreamDestroy_v2(stream));
-    gate_free(&gate);
+    gate_drain(&gate, stream);
     DONE(gpumem_buffer_free(buffer, NULL));
     DONE(gpumem_resource_destroy(resource));
     end();
 }
 
 TEST(copies_do_not_invalidate_captures) {
-    CUstream stream;
     CUgraph graph = NULL;
     gpumem_buffer *buffer;
     begin();
     gpumem_resource *resource = make(GPUMEM_MAPPED_ANY);
     assert_non_null(resource);
     DONE(gpumem_buffer_allocate(resource, ROOM, NULL, &buffer));
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    CUstream stream = new_blocking_stream();
     OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     there_and_back(buffer, pinned, 5);
     there_and_back(buffer, pageable, 6);
     OK(cu.cuStreamEndCapture(stream, &graph));
     OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuStreamDestroy_v2(stream));
     DONE(gpumem_buffer_free(buffer, NULL));
     DONE(gpumem_resource_destroy(resource));
     end();

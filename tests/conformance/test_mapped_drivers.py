@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Mapped memory and vkgdr on each Vulkan driver that needs no GPU: the conformance programs run on softgpu
 with the test driver, with lavapipe, with none, and with dma-bufs; and the methods that must work there do."""
-import itertools
 import os
 import re
 import subprocess
@@ -14,6 +13,7 @@ sys.path.insert(0, str(SOURCE / "tests/clients"))
 sys.path.insert(0, str(SOURCE / "tests/harness"))
 import c_test  # noqa: E402
 import lavapipe  # noqa: E402
+from tap_report import Report  # noqa: E402
 
 TEST_DRIVER = str(BUILD / "tests/vulkan_icd/libvulkan_icd.so")
 MAPPED, VKGDR = "test_library_mapped", "test_vkgdr"
@@ -102,26 +102,15 @@ def loader():
 
 
 def main():
-    numbers = itertools.count(1)
-    failed = 0
-
-    def report(title, check):
-        nonlocal failed
-        wrong = check()
-        failed += wrong is not None
-        print(f"{'not ok' if wrong else 'ok'} {next(numbers)} - {title}")
-        for line in (wrong or "").splitlines():
-            print(f"# {line}")
-
+    report = Report()
     for title, check in cases():
-        report(title, check)
+        report.run(title, check)
     try:
         for title, check in lavapipe_cases():
-            report(title, check)
+            report.run(title, check)
     except lavapipe.Unavailable as why:
-        print(f"ok {next(numbers)} - lavapipe # SKIP no software Vulkan: {why}")
-    print(f"1..{next(numbers) - 1}")
-    return 1 if failed else 0
+        report.skip("lavapipe", f"no software Vulkan: {why}")
+    return report.end()
 
 
 if __name__ == "__main__":

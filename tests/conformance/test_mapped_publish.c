@@ -9,8 +9,6 @@
 #include "polling_kernel.h"
 
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #define ROUNDS 1000000u
@@ -354,9 +352,8 @@ static void check_words(CUdeviceptr from, uint32_t sequence, uint32_t count) {
 
 static void wait_rounds(const struct source *source, const struct round_case *c, CUdeviceptr out) {
     const struct polling_layout layout = layout_of(c);
-    CUstream stream;
     clear(source);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     for (uint32_t first = 1; first <= QUEUED_ROUNDS; first += SLOTS) {
         for (uint32_t i = 0; i < SLOTS; i++)
             queue_round(stream, source, &layout, first + i, out + i * STRIDE);
@@ -366,12 +363,10 @@ static void wait_rounds(const struct source *source, const struct round_case *c,
         for (uint32_t i = 0; i < SLOTS; i++)
             check_words(out + i * STRIDE, first + i, layout.words);
     }
-    OK(cu.cuStreamDestroy_v2(stream));
 }
 
 static void wait_all_sizes(struct source *source, void *user) {
-    CUdeviceptr out = 0;
-    OK(cu.cuMemAlloc_v2(&out, SLOTS * STRIDE));
+    CUdeviceptr out = new_memory(SLOTS * STRIDE);
     for (size_t i = 0; i < COUNT(cases); i++)
         wait_rounds(source, &cases[i], out);
     if (source->coherent) {
@@ -379,13 +374,11 @@ static void wait_all_sizes(struct source *source, void *user) {
         for (size_t i = 0; i < COUNT(cases); i++)
             wait_rounds(source, &cases[i], out);
     }
-    OK(cu.cuMemFree_v2(out));
 }
 
 TEST(queued_work_after_the_flag_sees_complete_payloads_by_each_method) {
     open_library();
     for_methods(wait_all_sizes, NULL, false);
-    close_library();
 }
 
 TEST(queued_work_after_the_flag_sees_complete_payloads_through_a_view) {

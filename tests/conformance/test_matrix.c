@@ -10,9 +10,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
 #define TEXT ((size_t)2 << 20)
@@ -26,40 +23,35 @@ static const char probe[] = HEAD ".visible .entry nothing() { ret; }\n";
 
 /* Skips where the driver runs no kernels, or none of sm_90. */
 static void begin(void) {
-    CUfunction function;
     if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) < 9)
         SKIP("the device is older than sm_90");
     OK(cu.cuModuleLoadData(&module, probe));
-    OK(cu.cuModuleGetFunction(&function, module, "nothing"));
+    CUfunction function = function_of(module, "nothing");
     CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
     OK(cu.cuCtxSynchronize());
     OK(cu.cuModuleUnload(module));
     if (no_kernels(result))
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
     assert_int_equal(result, CUDA_SUCCESS);
-    OK(cu.cuMemAlloc_v2(&input, 3 * WIDE_PART));
-    OK(cu.cuMemAlloc_v2(&output, WIDE_PART));
+    input = new_memory(3 * WIDE_PART);
+    output = new_memory(WIDE_PART);
     text = malloc(TEXT);
     assert_non_null(text);
     length = (size_t)snprintf(text, TEXT, "%s", HEAD);
 }
 
 static void end(void) {
-    OK(cu.cuModuleUnload(module));
-    OK(cu.cuMemFree_v2(input));
-    OK(cu.cuMemFree_v2(output));
     free(text);
 }
 
 static void load(void) {
     assert_true(length + 1 < TEXT);
-    OK(cu.cuModuleLoadData(&module, text));
+    module = new_module(text);
 }
 
 static void launch(const char *name, const void *in, size_t in_bytes, void *out, size_t out_bytes) {
-    CUfunction function;
     void *parameters[] = {&input, &output};
-    OK(cu.cuModuleGetFunction(&function, module, name));
+    CUfunction function = function_of(module, name);
     OK(cu.cuMemcpyHtoD_v2(input, in, in_bytes));
     OK(cu.cuMemsetD32_v2(output, 0xcccccccc, out_bytes / 4));
     OK(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL));

@@ -1,9 +1,6 @@
 /* Synchronous copies of one row: every direction, sizes and ends, and what is refused. */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define SIZE ((size_t)5 << 20) /* more than two pages of device memory, and no multiple of one */
 
 struct places {
@@ -17,29 +14,17 @@ static CUdeviceptr unified(void *host) {
 
 static struct places make(void) {
     struct places at;
-    void *pinned;
-    OK(cu.cuMemAlloc_v2(&at.a, SIZE));
-    OK(cu.cuMemAlloc_v2(&at.b, SIZE));
+    at.a = new_memory(SIZE);
+    at.b = new_memory(SIZE);
     /* Fresh memory may hold what an earlier test copied there. */
     OK(cu.cuMemsetD8_v2(at.a, 0, SIZE));
     OK(cu.cuMemsetD8_v2(at.b, 0, SIZE));
-    OK(cu.cuMemHostAlloc(&pinned, SIZE, CU_MEMHOSTALLOC_PORTABLE));
-    at.pinned = pinned;
-    at.in = malloc(SIZE);
-    at.out = malloc(SIZE);
-    assert_true(at.in && at.out);
+    at.pinned = new_pinned(SIZE, CU_MEMHOSTALLOC_PORTABLE);
+    at.in = new_bytes(SIZE);
+    at.out = new_bytes(SIZE);
     fill_pattern(at.in, SIZE, 3);
-    memset(at.out, 0, SIZE);
     memset(at.pinned, 0, SIZE);
     return at;
-}
-
-static void end(struct places *at) {
-    OK(cu.cuMemFree_v2(at->a));
-    OK(cu.cuMemFree_v2(at->b));
-    OK(cu.cuMemFreeHost(at->pinned));
-    free(at->in);
-    free(at->out);
 }
 
 TEST(bytes_are_copied_to_the_device_and_back) {
@@ -48,7 +33,6 @@ TEST(bytes_are_copied_to_the_device_and_back) {
     OK(cu.cuMemcpyDtoD_v2(at.b, at.a, SIZE));
     OK(cu.cuMemcpyDtoH_v2(at.out, at.b, SIZE));
     assert_true(has_pattern(at.out, SIZE, 3));
-    end(&at);
 }
 
 TEST(bytes_are_copied_through_pinned_memory) {
@@ -58,7 +42,6 @@ TEST(bytes_are_copied_through_pinned_memory) {
     memset(at.pinned, 0, SIZE);
     OK(cu.cuMemcpyDtoH_v2(at.pinned, at.a, SIZE));
     assert_true(has_pattern(at.pinned, SIZE, 9));
-    end(&at);
 }
 
 TEST(the_generic_copy_infers_the_direction) {
@@ -69,7 +52,6 @@ TEST(the_generic_copy_infers_the_direction) {
     assert_true(has_pattern(at.pinned, SIZE, 3));
     OK(cu.cuMemcpy(unified(at.out), unified(at.pinned), SIZE));
     assert_true(has_pattern(at.out, SIZE, 3));
-    end(&at);
 }
 
 TEST(a_copy_changes_only_the_requested_bytes) {
@@ -81,7 +63,6 @@ TEST(a_copy_changes_only_the_requested_bytes) {
     assert_int_equal(at.out[begin - 1], 0xee);
     assert_memory_equal(at.out + begin, at.in, size);
     assert_int_equal(at.out[begin + size], 0xee);
-    end(&at);
 }
 
 TEST(peer_copies_work_within_one_context) {
@@ -96,7 +77,6 @@ TEST(peer_copies_work_within_one_context) {
     memset(at.out, 0, SIZE);
     OK(cu.cuMemcpyDtoH_v2(at.out, at.b, SIZE));
     assert_true(has_pattern(at.out, SIZE, 3));
-    end(&at);
 }
 
 TEST(peer_copies_reach_another_device) {
@@ -119,7 +99,6 @@ TEST(peer_copies_reach_another_device) {
     OK(cu.cuMemFree_v2(there));
     OK(cu.cuCtxPopCurrent_v2(&other));
     OK(cu.cuDevicePrimaryCtxRelease_v2(second));
-    end(&at);
 }
 
 TEST(empty_copies_ignore_their_addresses) {
@@ -143,5 +122,4 @@ TEST(invalid_addresses_are_refused) {
     OK(cu.cuMemcpyDtoH_v2(at.out, at.a, SIZE));
     assert_int_equal(at.out[0], 7);
     assert_int_equal(at.out[SIZE - 1], 7);
-    end(&at);
 }

@@ -1,9 +1,6 @@
 /* Copies of planes: pitches, offsets, memory types, and what is refused. */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define SIZE ((size_t)64 << 10)
 
 struct scene {
@@ -14,27 +11,15 @@ struct scene {
 
 static struct scene make(void) {
     struct scene scene;
-    void *memory;
-    OK(cu.cuMemAlloc_v2(&scene.device, SIZE));
-    OK(cu.cuMemHostAlloc(&memory, SIZE, CU_MEMHOSTALLOC_PORTABLE));
-    scene.pinned = memory;
-    scene.in = malloc(SIZE);
-    scene.out = malloc(SIZE);
-    assert_true(scene.in && scene.out);
+    scene.device = new_memory(SIZE);
+    scene.pinned = new_pinned(SIZE, CU_MEMHOSTALLOC_PORTABLE);
+    scene.in = new_bytes(SIZE);
+    scene.out = new_bytes(SIZE);
     fill_pattern(scene.in, SIZE, 2);
     OK(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
-    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_DEFAULT));
+    scene.stream = new_blocking_stream();
     OK(cu.cuCtxSynchronize());
     return scene;
-}
-
-static void end(struct scene *scene) {
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuStreamDestroy_v2(scene->stream));
-    OK(cu.cuMemFree_v2(scene->device));
-    OK(cu.cuMemFreeHost(scene->pinned));
-    free(scene->in);
-    free(scene->out);
 }
 
 /* 40 bytes of 16 rows from (5, 2) of a 100-byte pitch to (7, 3) of a 256-byte pitch. */
@@ -72,7 +57,6 @@ TEST(a_2d_copy_honours_pitches_and_offsets) {
     CUDA_MEMCPY2D copy = to_device(&scene);
     OK(cu.cuMemcpy2D_v2(&copy));
     check_device(&scene);
-    end(&scene);
 }
 
 TEST(an_unaligned_2d_copy_honours_pitches_and_offsets) {
@@ -80,28 +64,20 @@ TEST(an_unaligned_2d_copy_honours_pitches_and_offsets) {
     CUDA_MEMCPY2D copy = to_device(&scene);
     OK(cu.cuMemcpy2DUnaligned_v2(&copy));
     check_device(&scene);
-    end(&scene);
 }
 
 TEST(an_asynchronous_2d_copy_runs_in_stream_order) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
-    struct gate gate;
-    unsigned char untouched = 0;
-    gate_make(&gate);
-    gate_hold(&gate, scene.stream);
+    struct gate gate = hold(scene.stream);
     OK(cu.cuMemcpy2DAsync_v2(&copy, scene.stream));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
     unsigned char first = scene.in[205];
     scene.in[205] = (unsigned char)~first; /* read at the call */
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(scene.stream));
-    OK(cu.cuMemcpyDtoH_v2(&untouched, scene.device, 1));
-    assert_int_equal(untouched, 0xcc);
+    gate_drain(&gate, scene.stream);
+    assert_int_equal(byte_at(scene.device), 0xcc);
     scene.in[205] = first;
     check_device(&scene);
-    gate_free(&gate);
-    end(&scene);
 }
 
 TEST(a_2d_copy_to_host_memory_honours_pitches_and_offsets) {
@@ -123,7 +99,6 @@ TEST(a_2d_copy_to_host_memory_honours_pitches_and_offsets) {
     for (size_t row = 0; row < 16; row++)
         assert_memory_equal(scene.pinned + row * 40, scene.in + (row + 2) * 100 + 5, 40);
     assert_int_equal(scene.pinned[16 * 40], 0);
-    end(&scene);
 }
 
 TEST(a_2d_copy_within_the_device_honours_pitches_and_offsets) {
@@ -136,7 +111,6 @@ TEST(a_2d_copy_within_the_device_honours_pitches_and_offsets) {
     OK(cu.cuMemcpyDtoH_v2(scene.out, scene.device, SIZE));
     for (size_t row = 0; row < 16; row++)
         assert_memory_equal(scene.out + (row + 3) * 256 + 7, scene.in + (row + 2) * 100 + 5, 40);
-    end(&scene);
 }
 
 TEST(an_empty_2d_copy_succeeds) {
@@ -147,7 +121,6 @@ TEST(an_empty_2d_copy_succeeds) {
     copy = to_device(&scene);
     copy.Height = 0;
     OK(cu.cuMemcpy2D_v2(&copy));
-    end(&scene);
 }
 
 static void refuse(struct scene *scene, CUDA_MEMCPY2D *copy) {
@@ -175,5 +148,4 @@ TEST(invalid_descriptors_are_refused) {
     refuse(&scene, &copy);
     copy.Height = SIZE / 256 - 2; /* one row behind the end */
     refuse(&scene, &copy);
-    end(&scene);
 }

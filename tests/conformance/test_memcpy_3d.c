@@ -1,9 +1,6 @@
 /* Copies of boxes, between contexts too, and batches of them. */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define SIZE   ((size_t)64 << 10)
 #define WIDTH  24u
 #define HEIGHT 5u
@@ -17,23 +14,14 @@ struct scene {
 
 static struct scene make(void) {
     struct scene scene;
-    OK(cu.cuMemAlloc_v2(&scene.device, SIZE));
-    scene.in = malloc(SIZE);
-    scene.out = malloc(SIZE);
-    assert_true(scene.in && scene.out);
+    scene.device = new_memory(SIZE);
+    scene.in = new_bytes(SIZE);
+    scene.out = new_bytes(SIZE);
     fill_pattern(scene.in, SIZE, 5);
     OK(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
-    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_DEFAULT));
+    scene.stream = new_blocking_stream();
     OK(cu.cuCtxSynchronize());
     return scene;
-}
-
-static void end(struct scene *scene) {
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuStreamDestroy_v2(scene->stream));
-    OK(cu.cuMemFree_v2(scene->device));
-    free(scene->in);
-    free(scene->out);
 }
 
 /* Source: rows of 50 bytes, layers of 7 rows, from (3, 1, 2). */
@@ -86,7 +74,6 @@ TEST(a_3d_copy_honours_pitches_and_offsets) {
     CUDA_MEMCPY3D copy = to_device(&scene);
     OK(cu.cuMemcpy3D_v2(&copy));
     check_device(&scene);
-    end(&scene);
 }
 
 TEST(an_asynchronous_3d_copy_honours_pitches_and_offsets) {
@@ -95,7 +82,6 @@ TEST(an_asynchronous_3d_copy_honours_pitches_and_offsets) {
     OK(cu.cuMemcpy3DAsync_v2(&copy, scene.stream));
     OK(cu.cuStreamSynchronize(scene.stream));
     check_device(&scene);
-    end(&scene);
 }
 
 static CUDA_MEMCPY3D_PEER between_contexts(const struct scene *scene) {
@@ -134,7 +120,6 @@ TEST(peer_3d_copies_honour_pitches_and_offsets) {
     OK(cu.cuMemcpy3DPeerAsync(&copy, scene.stream));
     OK(cu.cuStreamSynchronize(scene.stream));
     check_device(&scene);
-    end(&scene);
 }
 
 TEST(a_3d_copy_to_host_memory_can_be_packed) {
@@ -159,7 +144,6 @@ TEST(a_3d_copy_to_host_memory_can_be_packed) {
         for (size_t y = 0; y < HEIGHT; y++)
             assert_memory_equal(scene.out + (z * HEIGHT + y) * WIDTH, scene.in + source(0, y, z),
                                 WIDTH);
-    end(&scene);
 }
 
 static void refuse(struct scene *scene, CUDA_MEMCPY3D *copy) {
@@ -184,7 +168,6 @@ TEST(invalid_descriptors_are_refused) {
         copy.dstZ = SIZE_MAX;
         refuse(&scene, &copy);
     }
-    end(&scene);
 }
 
 static CUDA_MEMCPY3D_BATCH_OP batch_entry(CUdeviceptr to, CUdeviceptr from) {
@@ -231,5 +214,4 @@ TEST(a_batch_runs_all_its_3d_copies) {
     assert_int_equal(failed, 0);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3DBatchAsync(0, entries, &failed, 0, scene.stream));
     assert_true(failed == SIZE_MAX);
-    end(&scene);
 }

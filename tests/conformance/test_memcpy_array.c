@@ -1,9 +1,6 @@
 /* Copies to, from and between arrays of one, two and three dimensions. */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define LENGTH 512u
 #define WIDTH  64u /* bytes: 16 elements of 4 */
 #define HEIGHT 24u
@@ -18,7 +15,6 @@ struct scene {
 };
 
 static CUarray make_array(size_t width, size_t height, size_t depth, unsigned channels) {
-    CUarray array;
     CUDA_ARRAY3D_DESCRIPTOR d;
     memset(&d, 0, sizeof d);
     d.Width = width;
@@ -26,37 +22,23 @@ static CUarray make_array(size_t width, size_t height, size_t depth, unsigned ch
     d.Depth = depth;
     d.Format = CU_AD_FORMAT_UNSIGNED_INT8;
     d.NumChannels = channels;
-    OK(cu.cuArray3DCreate_v2(&array, &d));
-    return array;
+    return new_array_3d(&d);
 }
 
 static struct scene make(void) {
     struct scene scene;
-    scene.in = calloc(1, SIZE);
-    scene.out = calloc(1, SIZE);
-    assert_true(scene.in && scene.out);
+    scene.in = new_bytes(SIZE);
+    scene.out = new_bytes(SIZE);
     fill_pattern(scene.in, SIZE, 3);
     scene.line = make_array(LENGTH, 0, 0, 1);
     scene.other_line = make_array(LENGTH, 0, 0, 1);
     scene.plane = make_array(WIDTH / 4, HEIGHT, 0, 4);
     scene.solid = make_array(WIDTH / 4, HEIGHT, DEPTH, 4);
-    OK(cu.cuMemAlloc_v2(&scene.device, SIZE));
+    scene.device = new_memory(SIZE);
     OK(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
-    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_DEFAULT));
+    scene.stream = new_blocking_stream();
     OK(cu.cuCtxSynchronize());
     return scene;
-}
-
-static void end(struct scene *scene) {
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuStreamDestroy_v2(scene->stream));
-    OK(cu.cuArrayDestroy(scene->line));
-    OK(cu.cuArrayDestroy(scene->other_line));
-    OK(cu.cuArrayDestroy(scene->plane));
-    OK(cu.cuArrayDestroy(scene->solid));
-    OK(cu.cuMemFree_v2(scene->device));
-    free(scene->in);
-    free(scene->out);
 }
 
 /* ---- One row --------------------------------------------------------------------------------- */
@@ -71,7 +53,6 @@ TEST(bytes_are_copied_to_a_1d_array_and_back) {
     assert_memory_equal(s.out, s.in + 90, 10);
     assert_memory_equal(s.out + 10, s.in + 7, 50);
     assert_memory_equal(s.out + 60, s.in + 150, 10);
-    end(&s);
 }
 
 TEST(copies_of_1d_arrays_may_be_asynchronous) {
@@ -80,7 +61,6 @@ TEST(copies_of_1d_arrays_may_be_asynchronous) {
     OK(cu.cuMemcpyAtoHAsync_v2(s.out, s.line, 0, LENGTH, s.stream));
     OK(cu.cuStreamSynchronize(s.stream));
     assert_memory_equal(s.out, s.in, LENGTH);
-    end(&s);
 }
 
 TEST(copies_of_1d_arrays_go_to_arrays_and_device_memory) {
@@ -95,7 +75,6 @@ TEST(copies_of_1d_arrays_go_to_arrays_and_device_memory) {
     OK(cu.cuMemcpyDtoH_v2(s.out, s.device, 104));
     assert_memory_equal(s.out + 4, s.in + 4, 100);
     assert_int_equal(s.out[0], 0);
-    end(&s);
 }
 
 TEST(copies_past_the_end_of_a_1d_array_are_refused) {
@@ -104,7 +83,6 @@ TEST(copies_past_the_end_of_a_1d_array_are_refused) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyAtoH_v2(s.out, s.line, LENGTH - 4, 5));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyAtoD_v2(s.device, s.line, 1, LENGTH));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyAtoA_v2(s.other_line, 1, s.line, 0, LENGTH));
-    end(&s);
 }
 
 /* ---- Rows and boxes -------------------------------------------------------------------------- */
@@ -157,7 +135,6 @@ TEST(a_2d_array_takes_rows_and_rectangles) {
             size_t from = inside ? (y - 4) * WIDTH + x - 4 : y * WIDTH + x;
             assert_int_equal(s.out[y * WIDTH + x], s.in[from]);
         }
-    end(&s);
 }
 
 TEST(copies_past_the_edges_of_a_2d_array_are_refused) {
@@ -174,7 +151,6 @@ TEST(copies_past_the_edges_of_a_2d_array_are_refused) {
     REFUSED(copy.dstXInBytes = 4);
     REFUSED(copy.dstArray = NULL);
 #undef REFUSED
-    end(&s);
 }
 
 static CUDA_MEMCPY3D solid_in(const struct scene *s) {
@@ -220,7 +196,6 @@ TEST(a_3d_array_takes_boxes) {
     copy = solid_in(&s);
     copy.dstZ = 1;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3D_v2(&copy));
-    end(&s);
 }
 
 TEST(peer_copies_transfer_3d_arrays) {
@@ -246,7 +221,6 @@ TEST(peer_copies_transfer_3d_arrays) {
     OK(cu.cuStreamSynchronize(s.stream));
     read_plane(&s);
     assert_memory_equal(s.out, s.in + 2 * WIDTH * HEIGHT, WIDTH * HEIGHT);
-    end(&s);
 }
 
 /* Extents and offsets in batches are counted in elements when arrays take part. */
@@ -277,7 +251,6 @@ TEST(batches_count_array_extents_in_elements) {
     assert_memory_equal(s.out + WIDTH + 24, s.in + WIDTH + 24, WIDTH - 16);
     op.extent.width = 15;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3DBatchAsync(1, &op, &failed, 0, s.stream));
-    end(&s);
 }
 
 TEST(a_level_of_detail_of_an_array_must_be_zero) {
@@ -288,7 +261,6 @@ TEST(a_level_of_detail_of_an_array_must_be_zero) {
     copy.dstLOD = 0;
     copy.srcLOD = 1; /* of memory, it means nothing */
     OK(cu.cuMemcpy3D_v2(&copy));
-    end(&s);
 }
 
 /* Bytes inside elements may be copied. */
@@ -304,21 +276,18 @@ TEST(copies_may_begin_and_end_within_an_element) {
     assert_memory_equal(s.out, s.in, 3);
     assert_memory_equal(s.out + 3, s.in, 6);
     assert_memory_equal(s.out + 9, s.in + 9, WIDTH - 9);
-    end(&s);
 }
 
 /* Captured copies run at each launch, on the bytes of that moment. */
 TEST(captured_array_copies_become_nodes) {
     struct scene s = make();
     CUgraph graph = NULL;
-    CUgraphExec exec = NULL;
-    unsigned char *pinned;
-    OK(cu.cuMemHostAlloc((void **)&pinned, 2 * LENGTH, 0));
+    unsigned char *pinned = new_pinned(2 * LENGTH, 0);
     OK(cu.cuStreamBeginCapture_v2(s.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK(cu.cuMemcpyHtoAAsync_v2(s.line, 0, pinned, LENGTH, s.stream));
     OK(cu.cuMemcpyAtoHAsync_v2(pinned + LENGTH, s.line, 0, LENGTH, s.stream));
     OK(cu.cuStreamEndCapture(s.stream, &graph));
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     for (unsigned i = 0; i < 2; i++) {
         fill_pattern(pinned, LENGTH, i);
         memset(pinned + LENGTH, 0, LENGTH);
@@ -326,10 +295,7 @@ TEST(captured_array_copies_become_nodes) {
         OK(cu.cuStreamSynchronize(s.stream));
         assert_true(has_pattern(pinned + LENGTH, LENGTH, i));
     }
-    OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuMemFreeHost(pinned));
-    end(&s);
 }
 
 /* A batch is refused and the capture goes on; a copy between contexts ends it. */
@@ -350,16 +316,14 @@ TEST(batches_and_peer_copies_cannot_be_captured) {
     FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
           cu.cuMemcpyPeerAsync(to, ctx, from, ctx, size, s.stream));
     FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(s.stream, &graph));
-    end(&s);
 }
 
 TEST(arrays_are_copied_between_two_devices) {
     NEEDS_DEVICES(2);
     struct scene s = make();
-    CUcontext other;
     CUDA_MEMCPY3D_PEER peer;
     OK(cu.cuMemcpyHtoA_v2(s.line, 0, s.in, LENGTH));
-    OK(cu.cuCtxCreate_v2(&other, 0, 1));
+    CUcontext other = new_context(1);
     CUarray far = make_array(LENGTH, 0, 0, 1);
     memset(&peer, 0, sizeof peer);
     peer.srcMemoryType = peer.dstMemoryType = CU_MEMORYTYPE_ARRAY;
@@ -372,8 +336,4 @@ TEST(arrays_are_copied_between_two_devices) {
     OK(cu.cuMemcpy3DPeer(&peer));
     OK(cu.cuMemcpyAtoH_v2(s.out, far, 0, LENGTH));
     assert_memory_equal(s.out, s.in, LENGTH);
-    OK(cu.cuArrayDestroy(far));
-    OK(cu.cuCtxDestroy_v2(other));
-    OK(cu.cuCtxSetCurrent(ctx));
-    end(&s);
 }

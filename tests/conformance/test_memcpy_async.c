@@ -1,9 +1,6 @@
 /* Asynchronous copies: what is ordered, when the host may reuse its memory, batches. */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define SIZE  ((size_t)3 << 20)
 #define SMALL ((size_t)4096)
 
@@ -16,30 +13,16 @@ struct scene {
 
 static struct scene make(void) {
     struct scene scene;
-    void *memory;
-    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_NON_BLOCKING));
-    gate_make(&scene.gate);
-    OK(cu.cuMemAlloc_v2(&scene.a, SIZE));
-    OK(cu.cuMemAlloc_v2(&scene.b, SIZE));
+    scene.stream = new_stream();
+    scene.gate = new_gate();
+    scene.a = new_memory(SIZE);
+    scene.b = new_memory(SIZE);
     OK(cu.cuMemsetD8_v2(scene.a, 0, SIZE));
     OK(cu.cuMemsetD8_v2(scene.b, 0, SIZE));
-    OK(cu.cuMemHostAlloc(&memory, SIZE, CU_MEMHOSTALLOC_PORTABLE));
-    scene.pinned = memory;
-    scene.plain = malloc(SIZE);
-    assert_non_null(scene.plain);
+    scene.pinned = new_pinned(SIZE, CU_MEMHOSTALLOC_PORTABLE);
+    scene.plain = new_bytes(SIZE);
     OK(cu.cuCtxSynchronize());
     return scene;
-}
-
-static void end(struct scene *scene) {
-    gate_release(&scene->gate);
-    OK(cu.cuStreamSynchronize(scene->stream));
-    gate_free(&scene->gate);
-    OK(cu.cuMemFree_v2(scene->a));
-    OK(cu.cuMemFree_v2(scene->b));
-    OK(cu.cuMemFreeHost(scene->pinned));
-    free(scene->plain);
-    OK(cu.cuStreamDestroy_v2(scene->stream));
 }
 
 static CUdeviceptr unified(void *host) {
@@ -54,45 +37,35 @@ TEST(copies_of_a_stream_run_in_order) {
     OK(cu.cuMemcpyDtoDAsync_v2(scene.b, scene.a, SIZE, scene.stream));
     OK(cu.cuMemsetD8Async(scene.a, 0, SIZE, scene.stream));
     OK(cu.cuMemcpyAsync(scene.a, scene.b, SIZE / 2, scene.stream));
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(scene.stream));
+    gate_drain(&scene.gate, scene.stream);
     OK(cu.cuMemcpyDtoHAsync_v2(scene.pinned, scene.b, SIZE, scene.stream));
     OK(cu.cuStreamSynchronize(scene.stream));
     assert_true(has_pattern(scene.pinned, SIZE, 4));
     OK(cu.cuMemcpyDtoHAsync_v2(scene.plain, scene.a, SIZE, scene.stream));
     assert_true(has_pattern(scene.plain, SIZE / 2, 4));
     assert_int_equal(scene.plain[SIZE / 2], 0);
-    end(&scene);
 }
 
 /* Pinned memory is read when the copy runs, pageable memory at the call. */
 TEST(a_pending_copy_reads_pinned_memory_when_it_runs) {
     struct scene scene = make();
-    unsigned char out = 0;
     memset(scene.pinned, 1, SMALL);
     gate_hold(&scene.gate, scene.stream);
     OK(cu.cuMemcpyHtoDAsync_v2(scene.a, scene.pinned, SMALL, scene.stream));
     memset(scene.pinned, 2, SMALL);
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(scene.stream));
-    OK(cu.cuMemcpyDtoH_v2(&out, scene.a, 1));
-    assert_int_equal(out, 2);
-    end(&scene);
+    gate_drain(&scene.gate, scene.stream);
+    assert_int_equal(byte_at(scene.a), 2);
 }
 
 TEST(a_pending_copy_has_read_pageable_memory_at_the_call) {
     struct scene scene = make();
-    unsigned char out = 0;
     memset(scene.plain, 1, SMALL);
     gate_hold(&scene.gate, scene.stream);
     OK(cu.cuMemcpyHtoDAsync_v2(scene.a, scene.plain, SMALL, scene.stream));
     memset(scene.plain, 2, SMALL);
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(scene.stream));
-    OK(cu.cuMemcpyDtoH_v2(&out, scene.a, 1));
-    assert_int_equal(out, 1);
-    end(&scene);
+    gate_drain(&scene.gate, scene.stream);
+    assert_int_equal(byte_at(scene.a), 1);
 }
 
 /* However large, the source may be overwritten as soon as the call is back. */
@@ -104,7 +77,6 @@ TEST(a_pageable_source_may_be_reused_after_the_call) {
     OK(cu.cuMemcpyDtoHAsync_v2(scene.pinned, scene.a, SIZE, scene.stream));
     OK(cu.cuStreamSynchronize(scene.stream));
     assert_true(has_pattern(scene.pinned, SIZE, 6));
-    end(&scene);
 }
 
 TEST(copies_to_pageable_memory_are_synchronous) {
@@ -113,7 +85,6 @@ TEST(copies_to_pageable_memory_are_synchronous) {
     OK(cu.cuMemcpyDtoHAsync_v2(scene.plain, scene.a, SIZE, scene.stream));
     assert_int_equal(scene.plain[0], 0x33);
     assert_int_equal(scene.plain[SIZE - 1], 0x33);
-    end(&scene);
 }
 
 TEST(invalid_arguments_are_refused) {
@@ -128,7 +99,6 @@ TEST(invalid_arguments_are_refused) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyAsync(scene.a, 0, 16, scene.stream));
     OK(cu.cuMemcpyAsync(0, 0, 0, scene.stream));
     OK(cu.cuStreamSynchronize(scene.stream));
-    end(&scene);
 }
 
 TEST(a_copy_without_a_current_context_uses_the_context_of_its_stream) {
@@ -143,7 +113,6 @@ TEST(a_copy_without_a_current_context_uses_the_context_of_its_stream) {
     OK(cu.cuStreamSynchronize(scene.stream));
     OK(cu.cuCtxSetCurrent(ctx));
     assert_int_equal(scene.pinned[2 * SMALL - 1], 7);
-    end(&scene);
 }
 
 /* ---- Batches ---- */
@@ -186,7 +155,6 @@ TEST(a_batch_runs_all_its_copies) {
         OK(cu.cuMemcpyDtoHAsync_v2(scene.plain, scene.b, SMALL, scene.stream));
         assert_int_equal(scene.plain[SMALL - 1], 0x11);
     }
-    end(&scene);
 }
 
 /* Host memory that was mapped for the device alone. */
@@ -219,7 +187,6 @@ TEST(a_batch_reads_host_memory_that_only_the_device_can_access) {
     OK(cu.cuStreamSynchronize(scene.stream));
     assert_int_equal(scene.plain[0], 0x3c);
     assert_int_equal(scene.plain[SMALL - 1], 0x3c);
-    end(&scene);
     OK(cu.cuMemUnmap(hidden, size));
     OK(cu.cuMemRelease(handle));
     OK(cu.cuMemAddressFree(hidden, size));
@@ -258,5 +225,4 @@ TEST(a_batch_reports_the_index_of_an_invalid_copy) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyBatchAsync(NULL, from, sizes, 2, &attributes, &index,
                                                           1, &failed, scene.stream));
     assert_true(failed == SIZE_MAX);
-    end(&scene);
 }

@@ -1,9 +1,6 @@
 /* Sets: elements of 1, 2 and 4 bytes, rows and planes, synchronous and not. */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define SIZE  ((size_t)5 << 20) /* over several pages of device memory */
 #define PITCH ((size_t)512)
 
@@ -15,19 +12,11 @@ struct scene {
 
 static struct scene make(void) {
     struct scene scene;
-    OK(cu.cuMemAlloc_v2(&scene.bytes, SIZE));
+    scene.bytes = new_memory(SIZE);
     OK(cu.cuMemsetD8_v2(scene.bytes, 0xcc, SIZE));
-    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_DEFAULT));
-    scene.out = malloc(SIZE);
-    assert_non_null(scene.out);
+    scene.stream = new_blocking_stream();
+    scene.out = new_bytes(SIZE);
     return scene;
-}
-
-static void end(struct scene *scene) {
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuStreamDestroy_v2(scene->stream));
-    OK(cu.cuMemFree_v2(scene->bytes));
-    free(scene->out);
 }
 
 /* `size` bytes from `begin` repeat the element's bytes; what is around them is untouched. */
@@ -55,7 +44,6 @@ TEST(a_memset_works_for_each_element_size) {
     check_row(&scene, begin + 4, count * 4, 0x12345678, 4);
     OK(cu.cuMemsetD32_v2(scene.bytes, 0x77777777, SIZE / 4));
     check_row(&scene, 0, SIZE, 0x77777777, 4);
-    end(&scene);
 }
 
 TEST(an_asynchronous_memset_works_for_each_element_size) {
@@ -70,7 +58,6 @@ TEST(an_asynchronous_memset_works_for_each_element_size) {
     OK(cu.cuMemsetD32Async(scene.bytes + begin, 0x12345678, count, scene.stream));
     OK(cu.cuStreamSynchronize(scene.stream));
     check_row(&scene, begin, count * 4, 0x12345678, 4);
-    end(&scene);
 }
 
 /* 11 elements of 9 rows. */
@@ -93,7 +80,6 @@ TEST(a_2d_memset_works_for_each_element_size) {
     check_plane(&scene, 0x1234, 2);
     OK(cu.cuMemsetD2D32_v2(scene.bytes, PITCH, 0x12345678, 11, 9));
     check_plane(&scene, 0x12345678, 4);
-    end(&scene);
 }
 
 TEST(an_asynchronous_2d_memset_works_for_each_element_size) {
@@ -107,32 +93,24 @@ TEST(an_asynchronous_2d_memset_works_for_each_element_size) {
     OK(cu.cuMemsetD2D32Async(scene.bytes, PITCH, 0x12345678, 11, 9, scene.stream));
     OK(cu.cuStreamSynchronize(scene.stream));
     check_plane(&scene, 0x12345678, 4);
-    end(&scene);
 }
 
 /* Asynchronous to the host for device memory; done at return for pinned memory. */
 TEST(a_memset_of_pinned_memory_is_synchronous) {
-    void *memory;
-    OK(cu.cuMemHostAlloc(&memory, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+    void *memory = new_pinned(4096, CU_MEMHOSTALLOC_DEVICEMAP);
     memset(memory, 0, 4096);
     OK(cu.cuMemsetD16_v2((CUdeviceptr)(uintptr_t)memory, 0xabcd, 2048));
     assert_int_equal(((unsigned char *)memory)[0], 0xcd);
     assert_int_equal(((unsigned char *)memory)[4095], 0xab);
-    OK(cu.cuMemFreeHost(memory));
 }
 
 TEST(an_asynchronous_memset_runs_in_stream_order) {
     struct scene scene = make();
-    struct gate gate;
-    gate_make(&gate);
-    gate_hold(&gate, scene.stream);
+    struct gate gate = hold(scene.stream);
     OK(cu.cuMemsetD8Async(scene.bytes, 1, SIZE, scene.stream));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(scene.stream));
+    gate_drain(&gate, scene.stream);
     check_row(&scene, 0, SIZE, 1, 1);
-    gate_free(&gate);
-    end(&scene);
 }
 
 TEST(invalid_arguments_are_refused) {
@@ -152,5 +130,4 @@ TEST(invalid_arguments_are_refused) {
     OK(cu.cuMemsetD2D8_v2(scene.bytes, 0, 1, 16, 1));
     OK(cu.cuMemsetD8_v2(scene.bytes, 0xcc, 16));
     check_row(&scene, 0, 0, 0, 1);
-    end(&scene);
 }

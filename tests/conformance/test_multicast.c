@@ -5,11 +5,16 @@
 #include "harness.h"
 
 #include <pthread.h>
-#include <string.h>
 
 #define PAGE            ((size_t)2 << 20)
 #define SIZE            (2 * PAGE)
 #define NEEDS_MULTICAST NEEDS_SOFTGPU("multicast is not tried on hardware")
+#define NEEDS_TWO_DEVICES_OF_IT()                                                                  \
+    do {                                                                                           \
+        NEEDS_MULTICAST;                                                                           \
+        NEEDS_DEVICES(2);                                                                          \
+        NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);                                  \
+    } while (0)
 
 static CUmulticastObjectProp prop_of(unsigned devices, size_t size) {
     CUmulticastObjectProp prop;
@@ -22,16 +27,14 @@ static CUmulticastObjectProp prop_of(unsigned devices, size_t size) {
 static CUmemGenericAllocationHandle memory_on(int device, size_t size) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemGenericAllocationHandle handle;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = device;
+    prop.location = device_location(device);
     OK(cu.cuMemCreate(&handle, size, &prop, 0));
     return handle;
 }
 
 static CUresult give(CUdeviceptr p, size_t size, int device) {
     CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = device;
+    access.location = device_location(device);
     return cu.cuMemSetAccess(p, size, &access, 1);
 }
 
@@ -86,21 +89,13 @@ static void end_bound(struct bound *bound) {
     }
 }
 
-static unsigned word_at(CUdeviceptr p) {
-    unsigned word = 0;
-    OK(cu.cuMemcpyDtoH_v2(&word, p, 4));
-    return word;
-}
-
 static void both_have(const struct bound *bound, size_t at, unsigned word) {
     assert_int_equal(word_at(bound->own[0] + at), word);
     assert_int_equal(word_at(bound->own[1] + at), word);
 }
 
 TEST(a_multicast_store_reaches_every_bound_memory) {
-    NEEDS_MULTICAST;
-    NEEDS_DEVICES(2);
-    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
+    NEEDS_TWO_DEVICES_OF_IT();
     struct bound bound = make_bound();
     unsigned char bytes[300], copy[300];
     OK(cu.cuMemsetD32_v2(bound.all, 0x11111111, SIZE / 4));
@@ -125,9 +120,7 @@ TEST(a_multicast_store_reaches_every_bound_memory) {
 }
 
 TEST(copies_from_a_multicast_address_are_refused) {
-    NEEDS_MULTICAST;
-    NEEDS_DEVICES(2);
-    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
+    NEEDS_TWO_DEVICES_OF_IT();
     struct bound bound = make_bound();
     unsigned word = 5;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&word, bound.all, 4));
@@ -137,9 +130,7 @@ TEST(copies_from_a_multicast_address_are_refused) {
 }
 
 TEST(memory_is_bound_to_a_multicast_object_by_address) {
-    NEEDS_MULTICAST;
-    NEEDS_DEVICES(2);
-    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
+    NEEDS_TWO_DEVICES_OF_IT();
     CUmemGenericAllocationHandle object = make(1, SIZE), memory = memory_on(0, 2 * SIZE);
     CUdeviceptr own = map(memory, 2 * SIZE, 0), all;
     OK(cu.cuMulticastAddDevice(object, 0));
@@ -161,9 +152,7 @@ TEST(memory_is_bound_to_a_multicast_object_by_address) {
 }
 
 TEST(a_binding_is_removed_only_as_a_whole) {
-    NEEDS_MULTICAST;
-    NEEDS_DEVICES(2);
-    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
+    NEEDS_TWO_DEVICES_OF_IT();
     struct bound bound = make_bound();
     CUmemGenericAllocationHandle other = memory_on(1, SIZE);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastUnbind(bound.object, 1, 0, PAGE));
@@ -198,16 +187,12 @@ CHILD(nothing_bound) {
 }
 
 TEST(a_multicast_store_without_bound_memory_is_a_fault) {
-    NEEDS_MULTICAST;
-    NEEDS_DEVICES(2);
-    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
+    NEEDS_TWO_DEVICES_OF_IT();
     assert_int_equal(run_child("nothing_bound", NULL), 0);
 }
 
 TEST(access_is_granted_only_to_member_devices) {
-    NEEDS_MULTICAST;
-    NEEDS_DEVICES(2);
-    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
+    NEEDS_TWO_DEVICES_OF_IT();
     CUmemGenericAllocationHandle object = make(1, SIZE), memory = memory_on(0, SIZE);
     CUdeviceptr all;
     OK(cu.cuMulticastAddDevice(object, 0));
@@ -225,9 +210,7 @@ TEST(access_is_granted_only_to_member_devices) {
 }
 
 TEST(invalid_arguments_are_refused) {
-    NEEDS_MULTICAST;
-    NEEDS_DEVICES(2);
-    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
+    NEEDS_TWO_DEVICES_OF_IT();
     CUmemGenericAllocationHandle object = 5, memory = memory_on(0, SIZE);
     CUmulticastObjectProp prop = prop_of(2, SIZE);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastCreate(NULL, &prop));
@@ -270,9 +253,7 @@ static void *add_second(void *unused) {
 
 /* Seen in the state, because what needs a device that is not there waits for it. */
 TEST(adding_a_device_is_shown_in_the_state_dump) {
-    NEEDS_MULTICAST;
-    NEEDS_DEVICES(2);
-    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
+    NEEDS_TWO_DEVICES_OF_IT();
     CUmemGenericAllocationHandle object = make(2, SIZE);
     char *before = soft->state_dump();
     assert_non_null(strstr(before, "0 of 2 devices"));
@@ -296,9 +277,7 @@ static pthread_t start_object(void *(*function)(void *)) {
 
 /* "Any calls ... will block until all devices have been added." */
 TEST(binding_waits_until_all_devices_are_added) {
-    NEEDS_MULTICAST;
-    NEEDS_DEVICES(2);
-    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
+    NEEDS_TWO_DEVICES_OF_IT();
     CUmemGenericAllocationHandle memory = memory_on(0, SIZE);
     pthread_t thread = start_object(add_second);
     OK(cu.cuMulticastBindMem(waited_for, 0, memory, 0, SIZE, 0));
@@ -315,9 +294,7 @@ static void *release_it(void *unused) {
 
 /* Else the waiting call would never return. */
 TEST(a_waiting_binding_fails_when_the_object_is_released) {
-    NEEDS_MULTICAST;
-    NEEDS_DEVICES(2);
-    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
+    NEEDS_TWO_DEVICES_OF_IT();
     CUmemGenericAllocationHandle memory = memory_on(0, SIZE);
     pthread_t thread = start_object(release_it);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(waited_for, 0, memory, 0, SIZE, 0));

@@ -6,20 +6,14 @@ static CUmodule module;
 
 static int begin(void **state) {
     int result = test_begin(state);
-    OK(cu.cuModuleLoadData(&module, image_kernels_cubin));
+    module = new_module(image_kernels_cubin);
     return result;
 }
 
-static int finish(void **state) {
-    OK(cu.cuModuleUnload(module));
-    return test_end(state);
-}
-
-EACH_TEST(begin, finish);
+EACH_TEST(begin, test_end);
 
 static CUfunction function(const char *name) {
-    CUfunction found = NULL;
-    OK(cu.cuModuleGetFunction(&found, module, name));
+    CUfunction found = function_of(module, name);
     return found;
 }
 
@@ -45,8 +39,6 @@ TEST(each_hardware_limit_bounds_occupancy) {
           cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, empty, 0, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&count, empty, 32, 0, 2));
-    FAILS(CUDA_ERROR_INVALID_HANDLE,
-          cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, NULL, 32, 0));
 }
 
 TEST(the_remaining_dynamic_shared_memory_is_computed) {

@@ -27,30 +27,23 @@ static void *look_from_another_thread(void *argument) {
 TEST(each_thread_has_its_own_default_stream) {
     pthread_t thread;
     struct other other = {0, CUDA_ERROR_UNKNOWN};
-    struct gate gate;
-    gate_make(&gate);
-    gate_hold(&gate, CU_STREAM_PER_THREAD);
+    struct gate gate = hold(CU_STREAM_PER_THREAD);
     assert_int_equal(pthread_create(&thread, NULL, look_from_another_thread, &other), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     OK(other.query);
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_PER_THREAD));
     assert_int_not_equal(other.id, id_of(CU_STREAM_PER_THREAD));
     assert_int_equal(id_of(CU_STREAM_PER_THREAD), id_of(CU_STREAM_PER_THREAD));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(CU_STREAM_PER_THREAD));
-    gate_free(&gate);
+    gate_drain(&gate, CU_STREAM_PER_THREAD);
 }
 
 TEST(per_thread_variants_treat_a_null_stream_as_per_thread) {
     const gpumem_driver_api *plain = gpumem_driver_table(driver);
-    struct gate gate;
     unsigned char out = 0;
-    CUdeviceptr bytes;
-    gate_make(&gate);
-    OK(cu.cuMemAlloc_v2(&bytes, 4096));
+    CUdeviceptr bytes = new_memory(4096);
     OK(cu.cuMemsetD8_v2(bytes, 1, 4096));
     OK(cu.cuCtxSynchronize());
-    gate_hold(&gate, CU_STREAM_PER_THREAD);
+    struct gate gate = hold(CU_STREAM_PER_THREAD);
     OK(plain->cuMemsetD8Async_ptsz(bytes, 9, 4096, NULL));
     FAILS(CUDA_ERROR_NOT_READY, plain->cuStreamQuery_ptsz(NULL));
     gate_release(&gate);
@@ -58,8 +51,6 @@ TEST(per_thread_variants_treat_a_null_stream_as_per_thread) {
     OK(cu.cuStreamQuery(CU_STREAM_PER_THREAD));
     OK(plain->cuMemcpyDtoH_v2_ptds(&out, bytes, 1));
     assert_int_equal(out, 9);
-    gate_free(&gate);
-    OK(cu.cuMemFree_v2(bytes));
 }
 
 /* Of the batches only those of the first version do. */
@@ -68,10 +59,8 @@ TEST(batch_calls_of_version_2_treat_a_null_stream_as_legacy) {
         SKIP("the driver has no second version of batches");
     const gpumem_driver_api *plain = gpumem_driver_table(driver);
     CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
-    CUdeviceptr from, to;
     size_t size = 4096, index = 0, failed = 0;
-    OK(cu.cuMemAlloc_v2(&from, size));
-    OK(cu.cuMemAlloc_v2(&to, size));
+    CUdeviceptr from = new_memory(size), to = new_memory(size);
     OK(cu.cuMemsetD8_v2(from, 1, size));
     OK(plain->cuMemcpyBatchAsync_ptsz(&to, &from, &size, 1, &attributes, &index, 1, &failed, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE,
@@ -79,27 +68,18 @@ TEST(batch_calls_of_version_2_treat_a_null_stream_as_legacy) {
     OK(plain->cuMemcpyBatchAsync_v2_ptsz(&to, &from, &size, 1, &attributes, &index, 1,
                                          CU_STREAM_PER_THREAD));
     OK(cu.cuStreamSynchronize(CU_STREAM_PER_THREAD));
-    OK(cu.cuMemFree_v2(from));
-    OK(cu.cuMemFree_v2(to));
 }
 
 TEST(a_per_thread_stream_is_ordered_with_the_legacy_stream) {
-    struct gate gate;
-    gate_make(&gate);
-    CUdeviceptr bytes;
-    OK(cu.cuMemAlloc_v2(&bytes, 4096));
-    gate_hold(&gate, CU_STREAM_PER_THREAD);
+    CUdeviceptr bytes = new_memory(4096);
+    struct gate gate = hold(CU_STREAM_PER_THREAD);
     OK(cu.cuMemsetD8Async(bytes, 1, 4096, CU_STREAM_LEGACY));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(CU_STREAM_LEGACY));
+    gate_drain(&gate, CU_STREAM_LEGACY);
     gate_hold(&gate, CU_STREAM_LEGACY);
     OK(cu.cuMemsetD8Async(bytes, 1, 4096, CU_STREAM_PER_THREAD));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_PER_THREAD));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(CU_STREAM_PER_THREAD));
-    gate_free(&gate);
-    OK(cu.cuMemFree_v2(bytes));
+    gate_drain(&gate, CU_STREAM_PER_THREAD);
 }
 
 static void *leave_work_behind(void *bytes) {
@@ -114,13 +94,11 @@ TEST(work_of_a_per_thread_stream_outlives_its_thread) {
     pthread_t thread;
     CUdeviceptr bytes;
     void *left;
-    unsigned char out = 0;
     OK(cu.cuMemAlloc_v2(&bytes, 4096));
     assert_int_equal(pthread_create(&thread, NULL, leave_work_behind, &bytes), 0);
     assert_int_equal(pthread_join(thread, &left), 0);
     assert_ptr_equal(left, &bytes);
     OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemcpyDtoH_v2(&out, bytes + 4095, 1));
-    assert_int_equal(out, 6);
+    assert_int_equal(byte_at(bytes + 4095), 6);
     OK(cu.cuMemFree_v2(bytes));
 }

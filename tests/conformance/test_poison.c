@@ -1,16 +1,7 @@
 /* SOFTGPU_POISON: fresh and freed memory holds a pattern, so that what was never written shows. */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define PAGE ((size_t)2 << 20)
-
-static unsigned char byte_at(CUdeviceptr p) {
-    unsigned char byte = 0;
-    OK(cu.cuMemcpyDtoH_v2(&byte, p, 1));
-    return byte;
-}
 
 CHILD(look) {
     static const size_t sizes[] = {1, 700, 1 << 20, 3 * PAGE};

@@ -4,7 +4,6 @@
 
 #include <sched.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #define PAGE ((size_t)2 << 20)
 
@@ -18,8 +17,7 @@ static void map(struct mapping *mapping) {
     CUmemAllocationProp prop;
     memset(&prop, 0, sizeof prop);
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = dev;
+    prop.location = device_location(dev);
     CUmemAccessDesc access;
     memset(&access, 0, sizeof access);
     access.location = prop.location;
@@ -89,8 +87,7 @@ CHILD_TEST(a_memset_after_access_is_revoked_poisons_the_context) {
     CUmemAccessDesc access;
     memset(&access, 0, sizeof access);
     prepare_fault(&gate, &stream, &mapping);
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = dev;
+    access.location = device_location(dev);
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
     OK(cu.cuMemSetAccess(mapping.address, PAGE, &access, 1));
     gate_release(&gate);
@@ -163,7 +160,9 @@ static void CUDAAPI stay(void *unused) {
 }
 
 /* Functions that wait for their turn behind one that stays: not called, and in nobody's way. */
-CHILD(host_functions_in_line) {
+CHILD_TEST_WHERE(
+    queued_host_functions_are_not_called_after_a_fault,
+    NEEDS_SOFTGPU("whether hardware still calls functions that wait for a turn is not known")) {
     struct gate gate;
     struct mapping mapping;
     CUstream stream, held, lined[3];
@@ -186,9 +185,4 @@ CHILD(host_functions_in_line) {
     EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(held));
     EXPECT(CUDA_SUCCESS, cu.cuDevicePrimaryCtxReset_v2(dev));
     return atomic_load(&host_calls) == 0 ? 0 : 2;
-}
-
-TEST(queued_host_functions_are_not_called_after_a_fault) {
-    NEEDS_SOFTGPU("whether hardware still calls functions that wait for a turn is not known");
-    assert_int_equal(run_child("host_functions_in_line", NULL), 0);
 }

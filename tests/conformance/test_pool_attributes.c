@@ -15,7 +15,6 @@ TEST(reuse_flags_are_kept) {
             assert_int_equal(pool_flag(pool, flags[j]), j != i);
         pool_set_flag(pool, flags[i], 1);
     }
-    pool_end(pool);
 }
 
 TEST(the_release_threshold_is_kept) {
@@ -23,17 +22,15 @@ TEST(the_release_threshold_is_kept) {
         .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
     };
-    CUmemoryPool pool;
-    OK(cu.cuMemPoolCreate(&pool, &props));
+    CUmemoryPool pool = new_pool(&props);
     assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), 0);
     pool_set_threshold(pool, 123456789);
     assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), 123456789);
-    pool_end(pool);
 }
 
 TEST(reserved_and_used_bytes_are_counted) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
-    CUstream stream = stream_make();
+    CUstream stream = new_stream();
     assert_int_equal(pool_reserved(pool), 0);
     assert_int_equal(pool_used(pool), 0);
     CUdeviceptr p = pool_take(pool, 3 * MIB, stream);
@@ -46,13 +43,11 @@ TEST(reserved_and_used_bytes_are_counted) {
     assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 8 * MIB);
     assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), pool_reserved(pool));
     OK(cu.cuMemFreeAsync(q, stream));
-    stream_end(stream);
-    pool_end(pool);
 }
 
 TEST(high_water_marks_are_reset) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
-    CUstream stream = stream_make();
+    CUstream stream = new_stream();
     uint64_t zero = 0, one = 1;
     CUdeviceptr p = pool_take(pool, 4 * MIB, stream);
     OK(cu.cuMemFreeAsync(p, stream));
@@ -67,22 +62,4 @@ TEST(high_water_marks_are_reset) {
     OK(cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &zero));
     assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 0);
     assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 0);
-    stream_end(stream);
-    pool_end(pool);
-}
-
-TEST(counters_cannot_be_set) {
-    CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
-    uint64_t value = 0;
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemPoolSetAttribute(pool, (CUmemPool_attribute)99, &value));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemPoolGetAttribute(pool, (CUmemPool_attribute)99, &value));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, NULL));
-    pool_end(pool);
 }

@@ -1,14 +1,12 @@
 /* Pools of host memory: the CPU uses what they hand out. */
 #include "pools.h"
 
-#include <string.h>
-
 static void check(CUmemLocationType location, CUmemAllocationHandleType handles) {
     CUmemoryPool pool = pool_make(location, handles, 0);
     CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     OK(cu.cuMemPoolSetAccess(pool, &access, 1));
-    CUstream stream = stream_make();
+    CUstream stream = new_stream();
     CUdeviceptr device, p = pool_take(pool, MIB, stream);
     OK(cu.cuStreamSynchronize(stream));
     unsigned char *bytes = (unsigned char *)(uintptr_t)p;
@@ -26,7 +24,6 @@ static void check(CUmemLocationType location, CUmemAllocationHandleType handles)
     assert_int_equal(type, CU_MEMORYTYPE_HOST);
     OK(cu.cuMemFree_v2(device));
     OK(cu.cuMemFreeAsync(p, stream));
-    stream_end(stream);
     pool_end(pool);
 }
 
@@ -46,10 +43,10 @@ TEST(host_and_device_use_memory_of_a_shareable_numa_node_pool) {
 /* Copies that find out by themselves what an address is take the memory as the CPU does. */
 TEST(generic_copies_reach_host_pool_memory_without_device_access) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE, 0);
-    CUstream stream = stream_make();
-    CUdeviceptr hidden = pool_take(pool, 4096, stream), device;
+    CUstream stream = new_stream();
+    CUdeviceptr hidden = pool_take(pool, 4096, stream);
     OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuMemAlloc_v2(&device, 4096));
+    CUdeviceptr device = new_memory(4096);
     fill_pattern((void *)(uintptr_t)hidden, 4096, 3);
     OK(cu.cuMemcpyAsync(device, hidden, 4096, stream));
     OK(cu.cuStreamSynchronize(stream));
@@ -59,11 +56,8 @@ TEST(generic_copies_reach_host_pool_memory_without_device_access) {
     assert_true(has_pattern((void *)(uintptr_t)hidden, 4096, 3));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8Async(hidden, 0, 4096, stream));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoDAsync_v2(device, hidden, 4096, stream));
-    OK(cu.cuMemFree_v2(device));
     OK(cu.cuMemFreeAsync(hidden, stream));
     OK(cu.cuStreamSynchronize(stream));
-    pool_end(pool);
-    stream_end(stream);
 }
 
 TEST(invalid_host_pool_properties_are_refused) {
@@ -82,12 +76,13 @@ TEST(invalid_host_pool_properties_are_refused) {
 }
 
 /* The copy's turn comes when the memory has been given back: a fault, as of any memory. */
-CHILD(copied_too_late) {
+CHILD_TEST_WHERE(freeing_memory_under_a_running_copy_is_a_fault,
+                 NEEDS_SOFTGPU("faults the device")) {
     CUdeviceptr device;
     struct gate gate;
     init_driver();
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE, 0);
-    CUstream held = stream_make(), other = stream_make();
+    CUstream held = new_stream(), other = new_stream();
     CUdeviceptr p = pool_take(pool, MIB, other);
     OK(cu.cuStreamSynchronize(other));
     OK(cu.cuMemAlloc_v2(&device, MIB));
@@ -100,9 +95,4 @@ CHILD(copied_too_late) {
     gate_release(&gate);
     FAILS(CUDA_ERROR_LAUNCH_FAILED, cu.cuStreamSynchronize(held));
     return 0;
-}
-
-TEST(freeing_memory_under_a_running_copy_is_a_fault) {
-    NEEDS_SOFTGPU("faults the device");
-    assert_int_equal(run_child("copied_too_late", NULL), 0);
 }

@@ -6,12 +6,7 @@ static CUstream s;
 
 static void begin(size_t most) {
     pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, most);
-    s = stream_make();
-}
-
-static void end(void) {
-    stream_end(s);
-    pool_end(pool);
+    s = new_stream();
 }
 
 static size_t free_bytes(void) {
@@ -42,25 +37,19 @@ TEST(trimming_releases_unused_memory) {
     OK(cu.cuMemPoolTrimTo(pool, 0));
     assert_int_equal(pool_reserved(pool), 0);
     assert_int_equal(before, free_bytes());
-    end();
 }
 
 TEST(trimming_keeps_memory_with_a_pending_free) {
     begin(0);
-    struct gate gate;
-    gate_make(&gate);
     CUdeviceptr p = pool_take(pool, 32 * MIB, s);
-    gate_hold(&gate, s);
+    struct gate gate = hold(s);
     OK(cu.cuMemsetD8Async(p, 1, 32 * MIB, s));
     OK(cu.cuMemFreeAsync(p, s));
     OK(cu.cuMemPoolTrimTo(pool, 0));
     assert_int_equal(pool_reserved(pool), 32 * MIB);
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(s));
+    gate_drain(&gate, s);
     OK(cu.cuMemPoolTrimTo(pool, 0));
     assert_int_equal(pool_reserved(pool), 0);
-    gate_free(&gate);
-    end();
 }
 
 /* Allocates and frees; the memory is there until the synchronization. */
@@ -72,8 +61,7 @@ static void cache_some(void) {
 
 TEST(synchronization_releases_memory_above_the_threshold) {
     begin(0);
-    CUevent event;
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     pool_set_threshold(pool, 0);
     cache_some();
     OK(cu.cuStreamSynchronize(s));
@@ -93,22 +81,18 @@ TEST(synchronization_releases_memory_above_the_threshold) {
     cache_some();
     OK(cu.cuStreamSynchronize(s));
     assert_int_equal(pool_reserved(pool), 0);
-    OK(cu.cuEventDestroy_v2(event));
-    end();
 }
 
 /* H200: what one stream freed stays when another is synchronized. */
 TEST(synchronizing_another_stream_releases_nothing) {
     begin(0);
-    CUstream t = stream_make();
+    CUstream t = new_stream();
     pool_set_threshold(pool, 0);
     cache_some();
     OK(cu.cuStreamSynchronize(t));
     assert_int_equal(pool_reserved(pool), 32 * MIB);
     OK(cu.cuStreamSynchronize(s));
     assert_int_equal(pool_reserved(pool), 0);
-    stream_end(t);
-    end();
 }
 
 TEST(a_pool_does_not_exceed_its_maximum_size) {
@@ -125,7 +109,6 @@ TEST(a_pool_does_not_exceed_its_maximum_size) {
     OK(cu.cuStreamSynchronize(s));
     p = pool_take(pool, 64 * MIB, s);
     OK(cu.cuMemFreeAsync(p, s));
-    end();
 }
 
 /* A cache never makes an allocation fail. */
@@ -150,21 +133,17 @@ TEST(cached_memory_is_released_when_another_pool_needs_it) {
     CUdeviceptr big = pool_take(other, available, s);
     assert_int_equal(pool_reserved(pool), 0);
     OK(cu.cuMemFreeAsync(big, s));
-    pool_end(other);
-    end();
 }
 
 /* A pool that was destroyed ends with its last free; a dump has noticed that before it tells what
  * is in use. */
 TEST(consecutive_state_dumps_are_equal) {
     NEEDS_SOFTGPU("reads its state");
-    struct gate gate;
-    gate_make(&gate);
     begin(0);
     CUdeviceptr p = pool_take(pool, 32 * MIB, s);
-    gate_hold(&gate, s);
+    struct gate gate = hold(s);
     OK(cu.cuMemFreeAsync(p, s));
-    OK(cu.cuMemPoolDestroy(pool));
+    pool_destroy(pool);
     gate_release(&gate);
     CUresult done;
     while ((done = cu.cuStreamQuery(s)) == CUDA_ERROR_NOT_READY)
@@ -176,6 +155,4 @@ TEST(consecutive_state_dumps_are_equal) {
     assert_string_equal(first, second);
     soft->free_text(first);
     soft->free_text(second);
-    stream_end(s);
-    gate_free(&gate);
 }

@@ -15,22 +15,15 @@ static void begin(int follow, int opportunistic, int internal, size_t most) {
     pool_set_flag(pool, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, follow);
     pool_set_flag(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, opportunistic);
     pool_set_flag(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, internal);
-    s = stream_make();
-    t = stream_make();
-    gate_make(&gate);
-}
-
-static void end_streams(void) {
-    stream_end(s);
-    stream_end(t);
-    gate_free(&gate);
+    s = new_stream();
+    t = new_stream();
+    gate = new_gate();
 }
 
 static void end(void) {
     gate_release(&gate);
     OK(cu.cuCtxSynchronize());
     pool_end(pool);
-    end_streams();
 }
 
 /* Allocates in s and frees there behind a gate. */
@@ -48,7 +41,6 @@ TEST(the_same_stream_reuses_freed_memory_immediately) {
     assert_int_equal(p, q);
     assert_int_equal(pool_reserved(pool), SIZE);
     OK(cu.cuMemFreeAsync(q, s));
-    end();
 }
 
 TEST(another_stream_does_not_reuse_memory_with_a_pending_free) {
@@ -58,13 +50,11 @@ TEST(another_stream_does_not_reuse_memory_with_a_pending_free) {
     assert_int_not_equal(p, q);
     assert_int_equal(pool_reserved(pool), 2 * SIZE);
     OK(cu.cuMemFreeAsync(q, t));
-    end();
 }
 
 TEST(another_stream_reuses_memory_after_the_free_completes) {
     begin(0, 1, 0, 0);
-    CUevent event;
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     CUdeviceptr p = freed_behind_gate();
     OK(cu.cuEventRecord(event, s));
     gate_release(&gate);
@@ -74,8 +64,6 @@ TEST(another_stream_reuses_memory_after_the_free_completes) {
     CUdeviceptr q = pool_take(pool, SIZE, t);
     assert_int_equal(p, q);
     OK(cu.cuMemFreeAsync(q, t));
-    OK(cu.cuEventDestroy_v2(event));
-    end();
 }
 
 TEST(without_opportunistic_reuse_another_stream_reuses_nothing_yet) {
@@ -92,20 +80,17 @@ TEST(without_opportunistic_reuse_another_stream_reuses_nothing_yet) {
     assert_int_equal(p, r);
     OK(cu.cuMemFreeAsync(q, t));
     OK(cu.cuMemFreeAsync(r, t));
-    end();
 }
 
 static void after_an_event(int follow, bool reused) {
     begin(follow, 0, 0, 0);
-    CUevent event;
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     CUdeviceptr p = freed_behind_gate();
     OK(cu.cuEventRecord(event, s));
     OK(cu.cuStreamWaitEvent(t, event, 0));
     CUdeviceptr q = pool_take(pool, SIZE, t);
     assert_int_equal(p == q, reused);
     OK(cu.cuMemFreeAsync(q, t));
-    OK(cu.cuEventDestroy_v2(event));
     end();
 }
 
@@ -120,10 +105,8 @@ TEST(without_event_reuse_a_waiting_stream_reuses_nothing) {
 /* s -> event -> u -> event -> t. */
 TEST(event_dependencies_are_followed_through_a_third_stream) {
     begin(1, 0, 0, 0);
-    CUstream u = stream_make();
-    CUevent first, second;
-    OK(cu.cuEventCreate(&first, CU_EVENT_DISABLE_TIMING));
-    OK(cu.cuEventCreate(&second, CU_EVENT_DISABLE_TIMING));
+    CUstream u = new_stream();
+    CUevent first = new_event(), second = new_event();
     CUdeviceptr p = freed_behind_gate();
     OK(cu.cuEventRecord(first, s));
     OK(cu.cuStreamWaitEvent(u, first, 0));
@@ -133,10 +116,6 @@ TEST(event_dependencies_are_followed_through_a_third_stream) {
     assert_int_equal(p, q);
     OK(cu.cuMemFreeAsync(q, t));
     gate_release(&gate);
-    OK(cu.cuEventDestroy_v2(first));
-    OK(cu.cuEventDestroy_v2(second));
-    stream_end(u);
-    end();
 }
 
 /* A pool that has memory to spare beside the block: as on H200, where the stream that waits gets
@@ -157,7 +136,6 @@ static CUevent record_in(CUstream stream) {
 }
 
 static void small_after_an_event(int follow, int opportunistic, bool reused) {
-    unsigned char byte = 0;
     begin(follow, opportunistic, 0, 0);
     CUdeviceptr p = small_freed_behind_gate();
     CUevent event = record_in(s);
@@ -167,10 +145,8 @@ static void small_after_an_event(int follow, int opportunistic, bool reused) {
     assert_int_equal(pool_reserved(pool), SIZE);
     OK(cu.cuMemsetD8Async(q, 2, MIB, t));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(t));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(t));
-    OK(cu.cuMemcpyDtoH_v2(&byte, q + MIB - 1, 1));
-    assert_int_equal(byte, 2);
+    gate_drain(&gate, t);
+    assert_int_equal(byte_at(q + MIB - 1), 2);
     OK(cu.cuMemFreeAsync(q, t));
     OK(cu.cuEventDestroy_v2(event));
     end();
@@ -188,7 +164,7 @@ TEST(without_event_reuse_idle_memory_is_used) {
 /* s -> event -> u -> event, recorded again behind it -> t; the first record counts for nothing. */
 TEST(a_chain_of_events_is_preferred_to_idle_memory) {
     begin(1, 1, 0, 0);
-    CUstream u = stream_make();
+    CUstream u = new_stream();
     CUevent early = record_in(s);
     CUdeviceptr p = small_freed_behind_gate();
     OK(cu.cuStreamWaitEvent(t, early, 0));
@@ -205,8 +181,6 @@ TEST(a_chain_of_events_is_preferred_to_idle_memory) {
     gate_release(&gate);
     OK(cu.cuEventDestroy_v2(early));
     OK(cu.cuEventDestroy_v2(event));
-    stream_end(u);
-    end();
 }
 
 /* Work in the legacy stream comes after what a blocking stream freed, and before what another
@@ -214,11 +188,9 @@ TEST(a_chain_of_events_is_preferred_to_idle_memory) {
 TEST(default_stream_order_is_preferred_to_idle_memory) {
     NEEDS_LEGACY_STREAM();
     begin(1, 1, 0, 0);
-    CUstream own = s, a, b;
-    CUdeviceptr memory;
-    OK(cu.cuMemAlloc_v2(&memory, 64));
-    OK(cu.cuStreamCreate(&a, CU_STREAM_DEFAULT));
-    OK(cu.cuStreamCreate(&b, CU_STREAM_DEFAULT));
+    CUstream own = s;
+    CUdeviceptr memory = new_memory(64);
+    CUstream a = new_blocking_stream(), b = new_blocking_stream();
     s = a;
     CUdeviceptr p = small_freed_behind_gate();
     CUdeviceptr other = pool_take(pool, MIB, b);
@@ -230,10 +202,6 @@ TEST(default_stream_order_is_preferred_to_idle_memory) {
     OK(cu.cuMemFreeAsync(other, b));
     gate_release(&gate);
     s = own;
-    stream_end(a);
-    stream_end(b);
-    OK(cu.cuMemFree_v2(memory));
-    end();
 }
 
 static void finish_behind_gate(CUstream stream) {
@@ -246,7 +214,7 @@ static void finish_behind_gate(CUstream stream) {
 /* By the dependency alone: the opportunistic rule is off. */
 static void complete_before_it_is_asked(int follow, bool waited_before) {
     begin(follow, 0, 0, 0);
-    CUstream u = stream_make();
+    CUstream u = new_stream();
     CUdeviceptr p = small_freed_behind_gate();
     CUevent event = record_in(s);
     if (waited_before)
@@ -262,7 +230,6 @@ static void complete_before_it_is_asked(int follow, bool waited_before) {
     OK(cu.cuMemFreeAsync(q, t));
     OK(cu.cuMemFreeAsync(other, u));
     OK(cu.cuEventDestroy_v2(event));
-    stream_end(u);
     end();
 }
 
@@ -288,7 +255,6 @@ TEST(memory_freed_before_an_event_of_an_idle_stream_is_reused) {
     assert_int_equal(p, q);
     OK(cu.cuMemFreeAsync(q, t));
     OK(cu.cuEventDestroy_v2(event));
-    end();
 }
 
 /* s -> event -> u -> event -> t, all complete, and u gone; but not what u waited for only after its
@@ -296,7 +262,7 @@ TEST(memory_freed_before_an_event_of_an_idle_stream_is_reused) {
 TEST(memory_freed_before_a_completed_chain_of_events_is_reused) {
     NEEDS_SOFTGPU("not recorded: chains were pending when they were asked for");
     begin(1, 0, 0, 0);
-    CUstream u = stream_make();
+    CUstream u = new_stream();
     CUevent early = record_in(u);
     CUdeviceptr p = small_freed_behind_gate();
     CUevent event = record_in(s);
@@ -307,7 +273,9 @@ TEST(memory_freed_before_a_completed_chain_of_events_is_reused) {
     CUdeviceptr other = pool_take(pool, MIB, t);
     assert_int_not_equal(p, other);
     OK(cu.cuStreamWaitEvent(t, late, 0));
-    stream_end(u);
+    OK(cu.cuStreamSynchronize(u));
+    OK(cu.cuStreamDestroy_v2(u));
+    forget(u);
     CUdeviceptr q = pool_take(pool, MIB, t);
     assert_int_equal(p, q);
     OK(cu.cuMemFreeAsync(q, t));
@@ -315,7 +283,6 @@ TEST(memory_freed_before_a_completed_chain_of_events_is_reused) {
     OK(cu.cuEventDestroy_v2(early));
     OK(cu.cuEventDestroy_v2(event));
     OK(cu.cuEventDestroy_v2(late));
-    end();
 }
 
 /* What joins all streams of a context is no dependency that the rule follows. */
@@ -346,7 +313,7 @@ TEST(context_events_allow_no_reuse) {
  * lower; an H200 was not asked for its reason. */
 TEST(event_reuse_takes_the_lowest_address) {
     begin(1, 1, 0, 0);
-    CUstream u = stream_make();
+    CUstream u = new_stream();
     CUdeviceptr large = pool_take(pool, 4 * MIB, s), wall = pool_take(pool, 512, s);
     CUdeviceptr small = pool_take(pool, 2 * MIB, u);
     gate_hold(&gate, s);
@@ -370,13 +337,10 @@ TEST(event_reuse_takes_the_lowest_address) {
     gate_release(&gate);
     OK(cu.cuEventDestroy_v2(first));
     OK(cu.cuEventDestroy_v2(second));
-    stream_end(u);
-    end();
 }
 
 /* What lies side by side and is freed in pieces serves a stream behind it in one piece. */
 TEST(event_reuse_joins_adjacent_pieces) {
-    unsigned char byte = 0;
     begin(1, 1, 0, 0);
     CUdeviceptr a = pool_take(pool, MIB, s), b = pool_take(pool, MIB, s);
     CUdeviceptr wall = pool_take(pool, 512, s);
@@ -391,16 +355,13 @@ TEST(event_reuse_joins_adjacent_pieces) {
     assert_int_equal(q, a < b ? a : b);
     OK(cu.cuMemsetD8Async(q, 2, 2 * MIB, t));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(t));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(t));
+    gate_drain(&gate, t);
     for (int i = 0; i < 2; i++) {
-        OK(cu.cuMemcpyDtoH_v2(&byte, q + (unsigned)(i + 1) * MIB - 1, 1));
-        assert_int_equal(byte, 2);
+        assert_int_equal(byte_at(q + (unsigned)(i + 1) * MIB - 1), 2);
     }
     OK(cu.cuMemFreeAsync(q, t));
     OK(cu.cuMemFreeAsync(wall, s));
     OK(cu.cuEventDestroy_v2(event));
-    end();
 }
 
 /* Pieces of two streams, with idle memory behind them; what is over stays as it was, and what
@@ -408,7 +369,7 @@ TEST(event_reuse_joins_adjacent_pieces) {
 TEST(event_reuse_joins_pieces_of_several_streams) {
     NEEDS_SOFTGPU("not recorded: the pieces were of one stream");
     begin(1, 0, 0, SIZE);
-    CUstream u = stream_make();
+    CUstream u = new_stream();
     CUdeviceptr a = pool_take(pool, 8 * MIB, s), b = pool_take(pool, 8 * MIB, u);
     gate_hold(&gate, s);
     OK(cu.cuMemFreeAsync(a, s));
@@ -431,14 +392,11 @@ TEST(event_reuse_joins_pieces_of_several_streams) {
     gate_release(&gate);
     OK(cu.cuEventDestroy_v2(first));
     OK(cu.cuEventDestroy_v2(second));
-    stream_end(u);
-    end();
 }
 
 TEST(an_event_recorded_before_the_free_allows_no_reuse) {
     begin(1, 0, 0, 0);
-    CUevent event;
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     CUdeviceptr p = pool_take(pool, SIZE, s);
     gate_hold(&gate, s);
     OK(cu.cuEventRecord(event, s));
@@ -448,13 +406,10 @@ TEST(an_event_recorded_before_the_free_allows_no_reuse) {
     CUdeviceptr q = pool_take(pool, SIZE, t);
     assert_int_not_equal(p, q);
     OK(cu.cuMemFreeAsync(q, t));
-    OK(cu.cuEventDestroy_v2(event));
-    end();
 }
 
 /* With no more memory to be had, the allocating stream is made to wait. */
 TEST(with_internal_dependencies_the_allocating_stream_waits) {
-    unsigned char byte = 0;
     begin(0, 0, 1, SIZE);
     CUdeviceptr p = pool_take(pool, SIZE, s);
     gate_hold(&gate, s);
@@ -464,12 +419,9 @@ TEST(with_internal_dependencies_the_allocating_stream_waits) {
     assert_int_equal(p, q);
     OK(cu.cuMemsetD8Async(q, 2, SIZE, t));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(t));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(t));
-    OK(cu.cuMemcpyDtoH_v2(&byte, q, 1));
-    assert_int_equal(byte, 2);
+    gate_drain(&gate, t);
+    assert_int_equal(byte_at(q), 2);
     OK(cu.cuMemFreeAsync(q, t));
-    end();
 }
 
 TEST(without_internal_dependencies_the_allocation_fails) {
@@ -477,15 +429,13 @@ TEST(without_internal_dependencies_the_allocation_fails) {
     begin(1, 1, 0, SIZE);
     freed_behind_gate();
     FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAllocFromPoolAsync(&q, SIZE, pool, t));
-    end();
 }
 
 /* The default stream orders blocking streams without any event. */
 TEST(a_blocking_stream_reuses_memory_of_the_default_stream) {
     NEEDS_LEGACY_STREAM();
     begin(1, 0, 0, 0);
-    CUstream blocking;
-    OK(cu.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    CUstream blocking = new_blocking_stream();
     CUdeviceptr p = pool_take(pool, SIZE, NULL);
     gate_hold(&gate, NULL);
     OK(cu.cuMemFreeAsync(p, NULL));
@@ -496,17 +446,13 @@ TEST(a_blocking_stream_reuses_memory_of_the_default_stream) {
     assert_int_not_equal(p, r);
     OK(cu.cuMemFreeAsync(r, t));
     gate_release(&gate);
-    stream_end(blocking);
-    end();
 }
 
 /* A free in a blocking stream comes after what the default stream holds. */
 TEST(a_free_in_a_blocking_stream_waits_for_the_default_stream) {
     NEEDS_LEGACY_STREAM();
     begin(0, 1, 0, 0);
-    unsigned char byte = 0;
-    CUstream blocking;
-    OK(cu.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    CUstream blocking = new_blocking_stream();
     CUdeviceptr p = pool_take(pool, SIZE, blocking);
     gate_hold(&gate, NULL);
     OK(cu.cuMemsetD8Async(p, 1, SIZE, NULL));
@@ -517,11 +463,8 @@ TEST(a_free_in_a_blocking_stream_waits_for_the_default_stream) {
     OK(cu.cuStreamSynchronize(t));
     gate_release(&gate);
     OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemcpyDtoH_v2(&byte, q + SIZE - 1, 1));
-    assert_int_equal(byte, 2);
+    assert_int_equal(byte_at(q + SIZE - 1), 2);
     OK(cu.cuMemFreeAsync(q, t));
-    stream_end(blocking);
-    end();
 }
 
 /* cuMemFree does not wait. Whether another stream gets the bytes before the earlier work is done is
@@ -546,8 +489,7 @@ TEST(cumemfree_of_pool_memory_does_not_wait_for_its_stream) {
     }
     /* Bytes that cuMemFree took back count as used on an H200 ever after. */
     assert_int_equal(pool_used(pool), SIZE);
-    OK(cu.cuMemPoolDestroy(pool));
-    end_streams();
+    pool_destroy(pool);
 }
 
 /* What a stream freed in pieces serves it in one piece. */
@@ -562,7 +504,6 @@ TEST(adjacent_pieces_freed_in_a_stream_are_joined) {
     CUdeviceptr whole = pool_take(pool, 32 * MIB, s);
     assert_int_equal(whole, piece[0]);
     OK(cu.cuMemFreeAsync(whole, s));
-    end();
 }
 
 /* Idle memory with what a stream has freed behind it is one piece for that stream; the pool cannot

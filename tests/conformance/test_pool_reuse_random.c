@@ -6,9 +6,6 @@
  */
 #include "pools.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define STREAMS 6
 #define BLOCKS  40 /* live at once, at most */
 #define SEEDS   25

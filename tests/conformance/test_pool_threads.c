@@ -2,7 +2,6 @@
 #include "pools.h"
 
 #include <pthread.h>
-#include <string.h>
 
 #define THREADS 4
 #define ROUNDS  200
@@ -48,5 +47,4 @@ TEST(threads_share_a_pool) {
         pthread_join(threads[i], &failed);
         assert_null(failed);
     }
-    pool_end(pool);
 }

@@ -30,8 +30,7 @@ static CUdeviceptr managed(void) {
 TEST(the_last_prefetch_location_is_reported) {
     NEEDS_MANAGED();
     CUdeviceptr m = managed();
-    CUstream s;
-    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = new_stream();
     assert_int_equal(last(m, SIZE), CU_DEVICE_INVALID);
     OK(cu.cuMemPrefetchAsync(m, SIZE, dev, s));
     assert_int_equal(last(m, SIZE), dev);
@@ -45,26 +44,19 @@ TEST(the_last_prefetch_location_is_reported) {
     OK(cu.cuMemPrefetchAsync_v2(m, SIZE, at_device(dev), 0, NULL));
     assert_int_equal(last(m, SIZE), dev);
     OK(cu.cuCtxSynchronize());
-    OK(cu.cuStreamDestroy_v2(s));
     OK(cu.cuMemFree_v2(m));
 }
 
 TEST(a_prefetch_runs_in_stream_order) {
     NEEDS_MANAGED();
     CUdeviceptr m = managed();
-    CUstream s;
-    struct gate gate;
-    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-    gate_make(&gate);
+    CUstream s = new_stream();
     *(unsigned char *)(uintptr_t)m = 3;
-    gate_hold(&gate, s);
+    struct gate gate = hold(s);
     OK(cu.cuMemPrefetchAsync(m, SIZE, dev, s));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(s));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(s));
+    gate_drain(&gate, s);
     assert_int_equal(*(unsigned char *)(uintptr_t)m, 3);
-    gate_free(&gate);
-    OK(cu.cuStreamDestroy_v2(s));
     OK(cu.cuMemFree_v2(m));
 }
 
@@ -75,8 +67,7 @@ TEST(a_batch_prefetches_to_several_locations) {
     CUdeviceptr m[3] = {managed(), managed(), managed()};
     size_t sizes[3] = {SIZE, SIZE, SIZE}, first[2] = {0, 2};
     CUmemLocation places[2] = {at_device(dev), host};
-    CUstream s;
-    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = new_stream();
     OK(cu.cuMemPrefetchBatchAsync(m, sizes, 3, places, first, 2, 0, s));
     assert_int_equal(last(m[0], SIZE), dev);
     assert_int_equal(last(m[1], SIZE), dev);
@@ -90,25 +81,21 @@ TEST(a_batch_prefetches_to_several_locations) {
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuMemPrefetchBatchAsync(m, sizes, 0, places, first, 2, 0, s));
     OK(cu.cuStreamSynchronize(s));
-    OK(cu.cuStreamDestroy_v2(s));
     for (int i = 0; i < 3; i++)
         OK(cu.cuMemFree_v2(m[i]));
 }
 
 TEST(invalid_prefetches_are_refused) {
     NEEDS_MANAGED();
-    CUdeviceptr m = managed(), d;
+    CUdeviceptr m = managed();
     CUmemLocation none = {.type = CU_MEM_LOCATION_TYPE_INVALID};
-    OK(cu.cuMemAlloc_v2(&d, SIZE));
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMemPrefetchAsync(m, SIZE, 99, NULL));
+    CUdeviceptr d = new_memory(SIZE);
     FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMemPrefetchAsync_v2(m, SIZE, at_device(99), 0, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync_v2(m, SIZE, none, 0, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync_v2(m, SIZE, host, 1, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync(d, SIZE, dev, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync(0, SIZE, dev, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync(m, 0, dev, NULL));
     assert_int_equal(last(m, SIZE), CU_DEVICE_INVALID);
-    OK(cu.cuMemFree_v2(d));
     OK(cu.cuMemFree_v2(m));
 }
 
@@ -116,7 +103,6 @@ TEST(managed_memory_is_prefetched_to_a_second_device) {
     NEEDS_MANAGED();
     NEEDS_DEVICES(2);
     CUdevice second;
-    CUcontext there;
     CUdeviceptr m = managed();
     unsigned char *bytes = (unsigned char *)(uintptr_t)m;
     int list[2] = {77, 77}, preferred = 77;
@@ -132,10 +118,9 @@ TEST(managed_memory_is_prefetched_to_a_second_device) {
     assert_int_equal(list[0], second);
     assert_int_equal(list[1], CU_DEVICE_INVALID);
     OK(cu.cuCtxSynchronize());
-    OK(cu.cuCtxCreate_v2(&there, 0, second));
+    new_context(second);
     OK(cu.cuMemsetD8_v2(m, 9, SIZE));
     OK(cu.cuCtxSynchronize());
     assert_int_equal(bytes[SIZE - 1], 9);
-    OK(cu.cuCtxDestroy_v2(there));
     OK(cu.cuMemFree_v2(m));
 }

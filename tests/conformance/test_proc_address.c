@@ -1,9 +1,6 @@
 /* cuGetProcAddress: one name, several ABIs, two kinds of default stream. */
 #include "harness.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define LEGACY     CU_GET_PROC_ADDRESS_LEGACY_STREAM
 #define PER_THREAD CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 

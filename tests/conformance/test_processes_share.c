@@ -4,10 +4,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define PART ((size_t)64 << 10)
 #define MANY 64
@@ -79,11 +75,11 @@ static unsigned open_descriptors(void) {
 
 TEST(many_processes_write_to_one_shared_buffer) {
     CUipcMemHandle handle;
-    CUdeviceptr p, first;
+    CUdeviceptr p;
     char text[2 * sizeof handle + 1], number[16];
     int children[MANY];
     /* What the first allocation and handle of a process open stays open. */
-    OK(cu.cuMemAlloc_v2(&first, PART));
+    CUdeviceptr first = new_memory(PART);
     OK(cu.cuIpcGetMemHandle(&handle, first));
     unsigned before = open_descriptors();
     OK(cu.cuMemAlloc_v2(&p, MANY * PART));
@@ -102,7 +98,6 @@ TEST(many_processes_write_to_one_shared_buffer) {
         assert_true(part_has(p, i, i + 100));
     OK(cu.cuMemFree_v2(p));
     assert_int_equal(open_descriptors(), before);
-    OK(cu.cuMemFree_v2(first));
 }
 
 /* A copy of a descriptor that children inherit, as their argument. */

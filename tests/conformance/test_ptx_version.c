@@ -2,8 +2,6 @@
  * softgpu takes its version from SOFTGPU_DRIVER_VERSION (test_kernels.py). */
 #include "harness.h"
 
-#include <stdio.h>
-
 static CUresult loaded(int version) {
     char text[200];
     CUmodule module;

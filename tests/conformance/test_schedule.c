@@ -4,9 +4,6 @@
  */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define STREAMS 9 /* the last is the legacy stream */
 #define BUFFERS 24
 #define BYTES   192
@@ -188,15 +185,10 @@ TEST(missing_waits_are_exposed_by_some_seed) {
 
 /* The smallest such program: a copy that does not wait for the set of its source. */
 static unsigned char copy_after_set(bool wait) {
-    CUstream setting, copying;
-    CUdeviceptr from, to;
-    CUevent event;
     unsigned char out = 0;
-    OK(cu.cuStreamCreate(&setting, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamCreate(&copying, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    OK(cu.cuMemAlloc_v2(&from, 4096));
-    OK(cu.cuMemAlloc_v2(&to, 4096));
+    CUstream setting = new_stream(), copying = new_stream();
+    CUevent event = new_event();
+    CUdeviceptr from = new_memory(4096), to = new_memory(4096);
     OK(cu.cuMemsetD8_v2(from, 0, 4096));
     OK(cu.cuCtxSynchronize());
     OK(cu.cuMemsetD8Async(from, 1, 4096, setting));
@@ -207,11 +199,6 @@ static unsigned char copy_after_set(bool wait) {
     OK(cu.cuMemcpyDtoHAsync_v2(&out, to, 1, copying));
     OK(cu.cuStreamSynchronize(copying));
     OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemFree_v2(from));
-    OK(cu.cuMemFree_v2(to));
-    OK(cu.cuEventDestroy_v2(event));
-    OK(cu.cuStreamDestroy_v2(setting));
-    OK(cu.cuStreamDestroy_v2(copying));
     return out;
 }
 
@@ -230,21 +217,15 @@ TEST(a_missing_wait_is_exposed_by_the_late_schedule) {
 /* Polling is no waiting, so that the late schedule has to give in some time. */
 TEST(polling_makes_progress_under_the_late_schedule) {
     NEEDS_SOFTGPU("chooses a schedule");
-    CUstream stream;
-    CUdeviceptr bytes;
-    unsigned char out = 0;
     choose(SOFTGPU_SCHEDULE_LATE, 0);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuMemAlloc_v2(&bytes, 64));
+    CUstream stream = new_stream();
+    CUdeviceptr bytes = new_memory(64);
     OK(cu.cuMemsetD8Async(bytes, 3, 64, stream));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
     while (cu.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
         ;
     choose(SOFTGPU_SCHEDULE_EAGER, 0);
-    OK(cu.cuMemcpyDtoH_v2(&out, bytes, 1));
-    assert_int_equal(out, 3);
-    OK(cu.cuMemFree_v2(bytes));
-    OK(cu.cuStreamDestroy_v2(stream));
+    assert_int_equal(byte_at(bytes), 3);
 }
 
 /* The disorder of an unordered program is that of the seed. A stalled machine may disturb it, so

@@ -7,9 +7,6 @@
  */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define STREAMS 24
 #define BUFFERS 40 /* the last HOST of them in pinned host memory */
 #define HOST    8

@@ -7,6 +7,8 @@ import tempfile
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+from tap_report import Report  # noqa: E402  pylint: disable=wrong-import-position
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build")).resolve()
 SOFTGPU = BUILD / "lib/gpumem/softgpu"
 
@@ -90,19 +92,15 @@ CHECKS = [
 
 
 def main():
-    print(f"1..{len(CHECKS)}")
-    failed = False
-    for number, (title, check) in enumerate(CHECKS, 1):
+    report = Report()
+    for title, check in CHECKS:
         if os.environ.get("GPUMEM_SANITIZE", "off") != "off":
-            print(f"ok {number} - {title} # SKIP a sanitizer must be linked into the program")
+            report.skip(title, "a sanitizer must be linked into the program")
             continue
         with tempfile.TemporaryDirectory() as folder:
             got, wanted = check(folder)
-        print(f"{'ok' if got == wanted else 'not ok'} {number} - {title}")
-        if got != wanted:
-            failed = True
-            print(f"# got '{got}', not '{wanted}'")
-    return 1 if failed else 0
+        report.expect(got == wanted, title, f"got '{got}', not '{wanted}'")
+    return report.end()
 
 
 if __name__ == "__main__":

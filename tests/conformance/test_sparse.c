@@ -1,9 +1,6 @@
 /* Sparse and deferred arrays: bytes are where memory of a tile pool is mapped. */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define POOL ((size_t)4 << 20)
 #define TILE ((size_t)64 << 10)
 #define ROW  ((size_t)1024) /* bytes of a row: 256 elements of 4, two tiles */
@@ -33,8 +30,7 @@ static CUmemGenericAllocationHandle make_pool(void) {
     CUmemAllocationProp prop;
     memset(&prop, 0, sizeof prop);
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = dev;
+    prop.location = device_location(dev);
     prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
     OK(cu.cuMemCreate(&pool, POOL, &prop, 0));
     return pool;
@@ -43,21 +39,19 @@ static CUmemGenericAllocationHandle make_pool(void) {
 static struct scene make(unsigned flags) {
     struct scene s;
     CUDA_ARRAY3D_DESCRIPTOR d = form(256, ROWS, 0, flags);
-    OK(cu.cuArray3DCreate_v2(&s.array, &d));
+    s.array = new_array_3d(&d);
     s.pool = make_pool();
     s.in = malloc(ROW * ROWS);
     s.out = malloc(ROW * ROWS);
     assert_true(s.in && s.out);
     fill_pattern(s.in, ROW * ROWS, 11);
-    OK(cu.cuStreamCreate(&s.stream, CU_STREAM_DEFAULT));
+    s.stream = new_blocking_stream();
     return s;
 }
 
 static void end(struct scene *s) {
     OK(cu.cuCtxSynchronize());
-    OK(cu.cuArrayDestroy(s->array));
     OK(cu.cuMemRelease(s->pool));
-    OK(cu.cuStreamDestroy_v2(s->stream));
     free(s->in);
     free(s->out);
 }
@@ -165,22 +159,17 @@ TEST(unmapped_tiles_ignore_writes_and_read_as_zero) {
 TEST(tiles_are_mapped_in_stream_order) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE), other = s;
-    struct gate gate;
     CUarrayMapInfo map = entry(&s, 0, 0, 256, 256);
-    gate_make(&gate);
-    OK(cu.cuStreamCreate(&other.stream, CU_STREAM_NON_BLOCKING));
-    gate_hold(&gate, s.stream);
+    other.stream = new_stream();
+    struct gate gate = hold(s.stream);
     OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
     copy(&other, true);
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(s.stream));
+    gate_drain(&gate, s.stream);
     copy(&s, false);
     assert_false(came_back(&s, 0, 0));
     copy(&s, true);
     copy(&s, false);
     assert_true(came_back(&s, 0, 0));
-    OK(cu.cuStreamDestroy_v2(other.stream));
-    gate_free(&gate);
     end(&s);
 }
 
@@ -287,7 +276,7 @@ TEST(sparse_3d_arrays_have_3d_tiles) {
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 32, 32, CUDA_ARRAY3D_SPARSE);
     CUDA_ARRAY_SPARSE_PROPERTIES tile;
     CUDA_MEMCPY3D c;
-    OK(cu.cuArray3DCreate_v2(&solid.array, &d));
+    solid.array = new_array_3d(&d);
     OK(cu.cuArrayGetSparseProperties(&tile, solid.array));
     assert_int_equal(tile.tileExtent.width, 32);
     assert_int_equal(tile.tileExtent.height, 32);
@@ -315,7 +304,6 @@ TEST(sparse_3d_arrays_have_3d_tiles) {
     c.dstHeight = 32;
     OK(cu.cuMemcpy3D_v2(&c));
     assert_memory_equal(s.out, s.in, 256 * 32 * 32);
-    OK(cu.cuArrayDestroy(solid.array));
     end(&s);
 }
 
@@ -379,6 +367,8 @@ TEST(a_loop_that_ends_with_its_context_releases_its_tiles) {
     OK(cu.cuGraphAddMemcpyNode(&node, body, NULL, 0, &c, context));
     OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
     OK(cu.cuGraphLaunch(exec, s.stream));
+    forget(s.stream);
+    forget(s.array);
     OK(cu.cuCtxDestroy_v2(context));
     OK(cu.cuCtxSetCurrent(ctx));
     OK(cu.cuGraphExecDestroy(exec));

@@ -5,9 +5,6 @@
  */
 #include "harness.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static char *dump(void) {
     char *text = soft->state_dump();
     assert_non_null(text);

@@ -9,22 +9,13 @@ struct scene {
 
 static struct scene make(void) {
     struct scene scene;
-    OK(cu.cuStreamCreate(&scene.blocking, CU_STREAM_DEFAULT));
-    OK(cu.cuStreamCreate(&scene.free, CU_STREAM_NON_BLOCKING));
-    gate_make(&scene.gate);
-    OK(cu.cuMemAlloc_v2(&scene.bytes, 4096));
+    scene.blocking = new_blocking_stream();
+    scene.free = new_stream();
+    scene.gate = new_gate();
+    scene.bytes = new_memory(4096);
     OK(cu.cuMemsetD8_v2(scene.bytes, 0, 4096));
     OK(cu.cuCtxSynchronize());
     return scene;
-}
-
-static void end(struct scene *scene) {
-    gate_release(&scene->gate);
-    OK(cu.cuCtxSynchronize());
-    gate_free(&scene->gate);
-    OK(cu.cuMemFree_v2(scene->bytes));
-    OK(cu.cuStreamDestroy_v2(scene->blocking));
-    OK(cu.cuStreamDestroy_v2(scene->free));
 }
 
 static unsigned char first_byte(const struct scene *scene) {
@@ -39,11 +30,9 @@ TEST(blocking_streams_wait_for_the_legacy_stream) {
     OK(cu.cuMemsetD8Async(scene.bytes, 1, 4096, CU_STREAM_LEGACY));
     OK(cu.cuMemsetD8Async(scene.bytes, 2, 4096, scene.blocking));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.blocking));
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(scene.blocking));
+    gate_drain(&scene.gate, scene.blocking);
     OK(cu.cuStreamQuery(CU_STREAM_LEGACY));
     assert_int_equal(first_byte(&scene), 2);
-    end(&scene);
 }
 
 TEST(the_legacy_stream_waits_for_blocking_streams) {
@@ -52,11 +41,9 @@ TEST(the_legacy_stream_waits_for_blocking_streams) {
     OK(cu.cuMemsetD8Async(scene.bytes, 1, 4096, scene.blocking));
     OK(cu.cuMemsetD8Async(scene.bytes, 2, 4096, CU_STREAM_LEGACY));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(CU_STREAM_LEGACY));
+    gate_drain(&scene.gate, CU_STREAM_LEGACY);
     OK(cu.cuStreamQuery(scene.blocking));
     assert_int_equal(first_byte(&scene), 2);
-    end(&scene);
 }
 
 TEST(a_null_stream_is_the_legacy_stream) {
@@ -67,9 +54,7 @@ TEST(a_null_stream_is_the_legacy_stream) {
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(NULL));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.blocking));
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(NULL));
-    end(&scene);
+    gate_drain(&scene.gate, NULL);
 }
 
 TEST(non_blocking_streams_are_independent_of_the_legacy_stream) {
@@ -86,24 +71,19 @@ TEST(non_blocking_streams_are_independent_of_the_legacy_stream) {
     OK(cu.cuStreamSynchronize(CU_STREAM_LEGACY));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.free));
     assert_int_equal(first_byte(&scene), 4);
-    end(&scene);
 }
 
 /* Two blocking streams meet only through the legacy stream's work between them. */
 TEST(the_legacy_stream_orders_blocking_streams_with_each_other) {
     struct scene scene = make();
-    CUstream second;
-    OK(cu.cuStreamCreate(&second, CU_STREAM_DEFAULT));
+    CUstream second = new_blocking_stream();
     gate_hold(&scene.gate, scene.blocking);
     OK(cu.cuMemsetD8Async(scene.bytes, 1, 4096, scene.blocking));
     OK(cu.cuMemsetD8Async(scene.bytes, 2, 4096, CU_STREAM_LEGACY));
     OK(cu.cuMemsetD8Async(scene.bytes, 3, 4096, second));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(second));
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(second));
+    gate_drain(&scene.gate, second);
     assert_int_equal(first_byte(&scene), 3);
-    OK(cu.cuStreamDestroy_v2(second));
-    end(&scene);
 }
 
 /* The order outlives the stream. */
@@ -116,10 +96,8 @@ TEST(the_legacy_stream_waits_for_destroyed_streams) {
     OK(cu.cuStreamDestroy_v2(second));
     OK(cu.cuMemsetD8Async(scene.bytes, 2, 4096, CU_STREAM_LEGACY));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(CU_STREAM_LEGACY));
+    gate_drain(&scene.gate, CU_STREAM_LEGACY);
     assert_int_equal(first_byte(&scene), 2);
-    end(&scene);
 }
 
 /* Asking completes what has nothing left to wait for; the streams asked about may go with it. */
@@ -143,5 +121,4 @@ TEST(a_query_may_complete_destroyed_streams) {
     OK(cu.cuStreamQuery(CU_STREAM_LEGACY));
     OK(cu.cuStreamQuery(scene.free));
     OK(cu.cuEventDestroy_v2(event));
-    end(&scene);
 }

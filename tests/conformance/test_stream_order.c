@@ -48,8 +48,7 @@ TEST(a_stream_runs_in_order) {
     for (uint32_t i = 1; i <= 100; i++)
         write_mark(&scene, scene.a, i);
     assert_int_equal(mark(&scene), 0);
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(scene.a));
+    gate_drain(&scene.gate, scene.a);
     assert_int_equal(mark(&scene), 100);
     end(&scene);
 }
@@ -62,34 +61,29 @@ TEST(streams_do_not_wait_for_each_other) {
     OK(cu.cuStreamSynchronize(scene.b));
     assert_int_equal(mark(&scene), 2);
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.a));
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(scene.a));
+    gate_drain(&scene.gate, scene.a);
     assert_int_equal(mark(&scene), 1);
     end(&scene);
 }
 
 TEST(a_wait_for_an_event_orders_streams) {
     struct scene scene = make();
-    CUevent event;
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     gate_hold(&scene.gate, scene.a);
     write_mark(&scene, scene.a, 1);
     OK(cu.cuEventRecord(event, scene.a));
     OK(cu.cuStreamWaitEvent(scene.b, event, 0));
     write_mark(&scene, scene.b, 2);
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.b));
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(scene.b));
+    gate_drain(&scene.gate, scene.b);
     assert_int_equal(mark(&scene), 2);
-    OK(cu.cuEventDestroy_v2(event));
     end(&scene);
 }
 
 /* A wait is for what the event stood for when the wait was made. */
 TEST(recording_an_event_again_does_not_change_earlier_waits) {
     struct scene scene = make();
-    CUevent event;
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     OK(cu.cuEventRecord(event, scene.b));
     OK(cu.cuStreamSynchronize(scene.b));
     OK(cu.cuStreamWaitEvent(scene.b, event, 0));
@@ -98,7 +92,6 @@ TEST(recording_an_event_again_does_not_change_earlier_waits) {
     write_mark(&scene, scene.b, 5);
     OK(cu.cuStreamSynchronize(scene.b));
     assert_int_equal(mark(&scene), 5);
-    OK(cu.cuEventDestroy_v2(event));
     end(&scene);
 }
 
@@ -108,8 +101,8 @@ TEST(a_chain_of_waiting_streams_completes) {
     CUevent events[20];
     gate_hold(&scene.gate, scene.a);
     for (unsigned i = 0; i < COUNT(chain); i++) {
-        OK(cu.cuStreamCreate(&chain[i], CU_STREAM_NON_BLOCKING));
-        OK(cu.cuEventCreate(&events[i], CU_EVENT_DISABLE_TIMING));
+        chain[i] = new_stream();
+        events[i] = new_event();
         OK(cu.cuEventRecord(events[i], i ? chain[i - 1] : scene.a));
         OK(cu.cuStreamWaitEvent(chain[i], events[i], 0));
         write_mark(&scene, chain[i], i + 1);
@@ -117,18 +110,13 @@ TEST(a_chain_of_waiting_streams_completes) {
     gate_release(&scene.gate);
     OK(cu.cuStreamSynchronize(chain[COUNT(chain) - 1]));
     assert_int_equal(mark(&scene), COUNT(chain));
-    for (unsigned i = 0; i < COUNT(chain); i++) {
-        OK(cu.cuStreamDestroy_v2(chain[i]));
-        OK(cu.cuEventDestroy_v2(events[i]));
-    }
     end(&scene);
 }
 
 TEST(context_synchronization_waits_for_all_streams) {
     struct scene scene = make();
-    CUdeviceptr bytes;
     unsigned char out[2] = {0, 0};
-    OK(cu.cuMemAlloc_v2(&bytes, (size_t)8 << 20));
+    CUdeviceptr bytes = new_memory((size_t)8 << 20);
     OK(cu.cuMemsetD8Async(bytes, 1, (size_t)4 << 20, scene.a));
     OK(cu.cuMemsetD8Async(bytes + ((size_t)4 << 20), 2, (size_t)4 << 20, scene.b));
     write_mark(&scene, scene.a, 7);
@@ -140,7 +128,6 @@ TEST(context_synchronization_waits_for_all_streams) {
     OK(cu.cuMemcpyDtoH_v2(&out[1], bytes + ((size_t)8 << 20) - 1, 1));
     assert_int_equal(out[0], 1);
     assert_int_equal(out[1], 2);
-    OK(cu.cuMemFree_v2(bytes));
     end(&scene);
 }
 
@@ -148,8 +135,7 @@ TEST(context_synchronization_waits_for_all_streams) {
 
 TEST(a_context_event_covers_all_streams_of_the_context) {
     struct scene scene = make();
-    CUevent event;
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     gate_hold(&scene.gate, scene.a);
     write_mark(&scene, scene.a, 3);
     if (cu.cuCtxRecordEvent(ctx, event) == CUDA_ERROR_NOT_SUPPORTED)
@@ -158,7 +144,6 @@ TEST(a_context_event_covers_all_streams_of_the_context) {
     gate_release(&scene.gate);
     OK(cu.cuEventSynchronize(event));
     assert_int_equal(mark(&scene), 3);
-    OK(cu.cuEventDestroy_v2(event));
     end(&scene);
 }
 
@@ -187,8 +172,7 @@ TEST(a_context_wait_blocks_all_streams_of_the_context) {
         OK(cu.cuStreamWriteValue32_v2(later, scene.mark_address + 4, 1, 0));
         assert_held(later);
     }
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(scene.b));
+    gate_drain(&scene.gate, scene.b);
     assert_int_equal(mark(&scene), 4);
     OK(cu.cuStreamSynchronize(later));
     OK(cu.cuStreamDestroy_v2(later));

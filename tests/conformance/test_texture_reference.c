@@ -69,11 +69,11 @@ TEST(a_texture_reference_keeps_its_mipmap_and_format_settings) {
 TEST(a_texture_reference_is_bound_to_memory) {
     CUDA_ARRAY_DESCRIPTOR desc = {
         .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-    CUdeviceptr memory, got;
+    CUdeviceptr got;
     CUarray array;
     size_t offset;
     make_reference();
-    OK(cu.cuMemAlloc_v2(&memory, 65536));
+    CUdeviceptr memory = new_memory(65536);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefGetAddress_v2(&got, ref));
     OK(cu.cuTexRefSetAddress_v2(&offset, ref, memory + 32, 1024));
     assert_int_equal(offset, 32);
@@ -88,12 +88,11 @@ TEST(a_texture_reference_is_bound_to_memory) {
     OK(cu.cuTexRefGetAddress_v2(&got, ref));
     assert_int_equal(got, memory + 1024);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefGetArray(&array, ref));
-    OK(cu.cuMemFree_v2(memory));
     OK(cu.cuTexRefDestroy(ref));
 }
 
 /* In a context of the time, which wants a process of its own. */
-CHILD(bind_small_addresses) {
+CHILD_TEST(a_32_bit_context_binds_32_bit_addresses) {
     CUDA_ARRAY_DESCRIPTOR_v1 desc = {
         .Width = 16, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     CUcontext old;
@@ -129,10 +128,6 @@ CHILD(bind_small_addresses) {
     OK(cu.cuMemFree(other));
     OK(cu.cuCtxDestroy(old));
     return 0;
-}
-
-TEST(a_32_bit_context_binds_32_bit_addresses) {
-    assert_int_equal(run_child("bind_small_addresses", NULL), 0);
 }
 
 TEST(a_current_context_refuses_to_bind_32_bit_addresses) {
@@ -181,11 +176,10 @@ static const char text[] = ".version 7.8\n.target sm_70\n.address_size 64\n"
                            ".visible .entry nothing() { ret; }\n";
 
 TEST(references_of_a_module_are_found_by_name) {
-    CUmodule module;
     CUtexref of_module, again;
     CUsurfref surface;
     CUarray array = make_array(CUDA_ARRAY3D_SURFACE_LDST), got;
-    OK(cu.cuModuleLoadData(&module, text));
+    CUmodule module = new_module(text);
     OK(cu.cuModuleGetTexRef(&of_module, module, "tex_a"));
     OK(cu.cuModuleGetTexRef(&again, module, "tex_a"));
     assert_ptr_equal(of_module, again);
@@ -195,7 +189,6 @@ TEST(references_of_a_module_are_found_by_name) {
     OK(cu.cuSurfRefSetArray(surface, array, 0));
     OK(cu.cuSurfRefGetArray(&got, surface));
     assert_ptr_equal(got, array);
-    OK(cu.cuModuleUnload(module));
     OK(cu.cuArrayDestroy(array));
 }
 

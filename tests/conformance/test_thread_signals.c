@@ -6,11 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #define MOST_THREADS 256
 
@@ -86,24 +82,21 @@ static void until(atomic_uint *count, unsigned wanted) {
 /* The last reference to the object goes with the work of a graph that is no more, and nobody waits
  * for that work. */
 static void end_an_object(CUstream stream) {
-    struct gate gate;
     CUuserObject object;
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec;
-    gate_make(&gate);
     OK(cu.cuUserObjectCreate(&object, NULL, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
     OK(cu.cuGraphCreate(&graph, 0));
     OK(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0));
     OK(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
     OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
     gate_release(&gate);
     until(&destroyed, 1);
-    gate_free(&gate);
 }
 
 static void use_threads(CUstream stream) {
@@ -115,12 +108,12 @@ static void use_threads(CUstream stream) {
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
 /* A child, so that what was there before the driver is the program's or a sanitizer's. */
-CHILD(look_at_threads) {
+CHILD_TEST_WHERE(every_thread_of_the_driver_blocks_all_signals,
+                 NEEDS_SOFTGPU("what other drivers' threads block is theirs")) {
     struct threads before = list_threads();
     CUasyncCallbackHandle callback;
-    CUstream stream;
     init_driver();
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, NULL, &callback));
     use_threads(stream);
     struct threads after = list_threads();
@@ -138,11 +131,5 @@ CHILD(look_at_threads) {
     /* Workers, the notifier, the one for objects, the one that restores. */
     assert_true(made >= 4);
     OK(cu.cuDeviceUnregisterAsyncNotification(dev, callback));
-    OK(cu.cuStreamDestroy_v2(stream));
     return 0;
-}
-
-TEST(every_thread_of_the_driver_blocks_all_signals) {
-    NEEDS_SOFTGPU("what other drivers' threads block is theirs");
-    assert_int_equal(run_child("look_at_threads", NULL), 0);
 }

@@ -12,8 +12,7 @@ static void *work(void *argument) {
     unsigned seed = *(unsigned *)argument;
     unsigned char sent[BYTES], got[BYTES];
     OK(cu.cuCtxSetCurrent(ctx));
-    CUstream stream;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     for (unsigned round = 0; round < ROUNDS; round++) {
         CUdeviceptr memory;
         CUcontext current;
@@ -30,7 +29,6 @@ static void *work(void *argument) {
         OK(cu.cuMemFree_v2(memory));
         FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(&memory, 0));
     }
-    OK(cu.cuStreamDestroy_v2(stream));
     return NULL;
 }
 

@@ -34,16 +34,11 @@ static int begin(void **state) {
     int failed = test_begin(state);
     ended = 0;
     if (!failed)
-        OK(cu.cuMemAlloc_v2(&memory, 4096));
+        memory = new_memory(4096);
     return failed;
 }
 
-static int end(void **state) {
-    OK(cu.cuMemFree_v2(memory));
-    return test_end(state);
-}
-
-EACH_TEST(begin, end);
+EACH_TEST(begin, test_end);
 
 static CUuserObject own(CUgraph graph, int weight) {
     CUuserObject object;
@@ -65,14 +60,14 @@ static CUgraph graph_with(int weight) {
 static CUgraph outer_with(int weight, CUgraphNode *node) {
     CUgraph outer = new_graph(), child = graph_with(weight);
     OK(cu.cuGraphAddChildGraphNode(node, outer, NULL, 0, child));
-    OK(cu.cuGraphDestroy(child));
+    destroy_graph(child);
     return outer;
 }
 
 /* An exec that alone is left of its graph. */
 static CUgraphExec exec_of(CUgraph graph) {
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphDestroy(graph));
+    destroy_graph(graph);
     return exec;
 }
 
@@ -87,10 +82,10 @@ TEST(an_update_transfers_the_user_objects_of_the_new_graph) {
     assert_int_equal(ended_after(0), 0);
     OK(update(exec, other));
     assert_int_equal(ended_after(1), 1);
-    OK(cu.cuGraphDestroy(other));
+    destroy_graph(other);
     assert_int_equal(ended_after(1), 1);
     run(exec);
-    OK(cu.cuGraphExecDestroy(exec));
+    destroy_exec(exec);
     assert_int_equal(ended_after(11), 11);
 }
 
@@ -99,10 +94,10 @@ TEST(each_update_releases_the_user_objects_of_the_last) {
     for (int weight = 2, sum = 1; weight <= 64; sum += weight, weight *= 2) {
         CUgraph other = graph_with(weight);
         OK(update(exec, other));
-        OK(cu.cuGraphDestroy(other));
+        destroy_graph(other);
         assert_int_equal(ended_after(sum), sum);
     }
-    OK(cu.cuGraphExecDestroy(exec));
+    destroy_exec(exec);
     assert_int_equal(ended_after(127), 127);
 }
 
@@ -112,9 +107,9 @@ TEST(a_refused_update_changes_no_user_objects) {
     add_empty(other, NULL);
     FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, update(exec, other));
     assert_int_equal(ended_after(0), 0);
-    OK(cu.cuGraphDestroy(other));
+    destroy_graph(other);
     assert_int_equal(ended_after(10), 10);
-    OK(cu.cuGraphExecDestroy(exec));
+    destroy_exec(exec);
     assert_int_equal(ended_after(11), 11);
 }
 
@@ -125,12 +120,12 @@ TEST(a_user_object_of_both_graphs_survives_the_update) {
     CUgraphExec exec = exec_of(graph);
     OK(update(exec, other));
     OK(update(exec, other));
-    OK(cu.cuGraphDestroy(other));
+    destroy_graph(other);
     assert_int_equal(ended_after(0), 0);
     OK(update(exec, none));
     assert_int_equal(ended_after(1), 1);
-    OK(cu.cuGraphExecDestroy(exec));
-    OK(cu.cuGraphDestroy(none));
+    destroy_exec(exec);
+    destroy_graph(none);
     assert_int_equal(ended_after(1), 1);
 }
 
@@ -141,9 +136,9 @@ TEST(an_update_transfers_user_objects_of_child_graphs) {
     assert_int_equal(ended_after(0), 0);
     OK(update(exec, other));
     assert_int_equal(ended_after(1), 1);
-    OK(cu.cuGraphDestroy(other));
+    destroy_graph(other);
     assert_int_equal(ended_after(1), 1);
-    OK(cu.cuGraphExecDestroy(exec));
+    destroy_exec(exec);
     assert_int_equal(ended_after(11), 11);
 }
 
@@ -153,35 +148,29 @@ TEST(a_new_child_graph_brings_its_user_objects) {
     CUgraphExec exec = instantiate(outer);
     own(outer, 100);
     OK(cu.cuGraphExecChildGraphNodeSetParams(exec, node, child));
-    OK(cu.cuGraphDestroy(child));
+    destroy_graph(child);
     assert_int_equal(ended_after(0), 0); /* the outer graph has its copy of the first */
-    OK(cu.cuGraphDestroy(outer));
+    destroy_graph(outer);
     assert_int_equal(ended_after(101), 101);
-    OK(cu.cuGraphExecDestroy(exec));
+    destroy_exec(exec);
     assert_int_equal(ended_after(111), 111);
 }
 
 /* "Any references which would be released are held until the launches have finished." */
 TEST(a_pending_launch_keeps_its_user_objects) {
-    struct gate gate;
-    CUstream stream;
-    gate_make(&gate);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     CUgraphExec exec = exec_of(graph_with(1));
     CUgraph second = graph_with(10), third = graph_with(100);
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     OK(cu.cuGraphLaunch(exec, stream));
     OK(update(exec, second));
     OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuGraphDestroy(second));
+    destroy_graph(second);
     OK(update(exec, third));
-    OK(cu.cuGraphDestroy(third));
+    destroy_graph(third);
     assert_int_equal(ended_after(0), 0);
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     assert_int_equal(ended_after(11), 11);
-    OK(cu.cuGraphExecDestroy(exec));
+    destroy_exec(exec);
     assert_int_equal(ended_after(111), 111);
-    OK(cu.cuStreamDestroy_v2(stream));
-    gate_free(&gate);
 }

@@ -4,10 +4,6 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <vkgdr.h>
 
 #define SKIPPED 77

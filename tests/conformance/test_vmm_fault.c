@@ -14,8 +14,7 @@ static struct mapped map(void) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     struct mapped made;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = dev;
+    prop.location = device_location(dev);
     desc.location = prop.location;
     OK(cu.cuMemCreate(&made.handle, PAGE, &prop, 0));
     OK(cu.cuMemAddressReserve(&made.at, PAGE, 0, 0, 0));
@@ -39,7 +38,7 @@ static void fault(struct gate *gate) {
     FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
 }
 
-CHILD(unmapped_under_work) {
+CHILD_TEST(virtual_memory_can_be_released_after_unmapping_under_queued_work) {
     struct gate gate;
     init_driver();
     struct mapped other = map();
@@ -59,10 +58,6 @@ CHILD(unmapped_under_work) {
     OK(cu.cuMemRelease(other.handle));
     OK(cu.cuMemAddressFree(other.at, PAGE));
     return 0;
-}
-
-TEST(virtual_memory_can_be_released_after_unmapping_under_queued_work) {
-    assert_int_equal(run_child("unmapped_under_work", NULL), 0);
 }
 
 /* Memory that is released while work may be running on it: a fault or none, never a crash. */

@@ -3,24 +3,20 @@
 #include "harness.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #define PAGE ((size_t)2 << 20)
 #define MANY 60000
 
 static CUmemAllocationProp device_prop(void) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = dev;
+    prop.location = device_location(dev);
     return prop;
 }
 
 static CUmemAccessDesc device_access(void) {
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    desc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    desc.location.id = dev;
+    desc.location = device_location(dev);
     return desc;
 }
 
@@ -172,13 +168,12 @@ TEST(host_memory_is_unmapped_from_the_cpu_during_copies) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemAccessDesc both[2] = {device_access(), device_access()};
     CUmemGenericAllocationHandle handle;
-    CUdeviceptr a, d;
-    CUstream stream;
+    CUdeviceptr a;
     prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
     both[1].location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
     both[1].location.id = 0;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuMemAlloc_v2(&d, PAGES * PAGE));
+    CUstream stream = new_stream();
+    CUdeviceptr d = new_memory(PAGES * PAGE);
     OK(cu.cuMemsetD8_v2(d, 0x61, PAGES * PAGE));
     OK(cu.cuCtxSynchronize());
     OK(cu.cuMemCreate(&handle, PAGES * PAGE, &prop, 0));
@@ -192,12 +187,8 @@ TEST(host_memory_is_unmapped_from_the_cpu_during_copies) {
         OK(cu.cuMemSetAccess(a, PAGES * PAGE, &both[1], 1));
     }
     OK(cu.cuStreamSynchronize(stream));
-    unsigned char byte = 0;
-    OK(cu.cuMemcpyDtoH_v2(&byte, a + PAGES * PAGE - 1, 1));
-    assert_int_equal(byte, 0x61);
+    assert_int_equal(byte_at(a + PAGES * PAGE - 1), 0x61);
     OK(cu.cuMemUnmap(a, PAGES * PAGE));
     OK(cu.cuMemRelease(handle));
     OK(cu.cuMemAddressFree(a, PAGES * PAGE));
-    OK(cu.cuMemFree_v2(d));
-    OK(cu.cuStreamDestroy_v2(stream));
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import search  # noqa: E402
 import trial  # noqa: E402
+from tap_report import run_all  # noqa: E402
 
 REFUSED = {"cuGetExportTable", "cuDeviceGetLuid"}
 SOURCES = {
@@ -61,10 +62,7 @@ def main():
         ("an older version is another function", order("cuMemAlloc") == ["old_memory"]),
         ("a twin is written like what it is the twin of", order("cuMemAlloc_v2_ptds") == order("cuMemAlloc_v2")),
     ]
-    print(f"1..{len(results)}")
-    for number, (name, good) in enumerate(results, 1):
-        print(f"{'ok' if good else 'not ok'} {number} - {name}")
-    return 0 if all(good for _, good in results) else 1
+    return run_all((name, [] if good else ["it is not so"]) for name, good in results)
 
 
 if __name__ == "__main__":

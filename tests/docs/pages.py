@@ -1,8 +1,12 @@
 """What the tests of pages share: tables whose cells name calls and tests, blocks of code, links."""
 import re
+import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+from tap_report import run_all  # noqa: E402  pylint: disable=wrong-import-position
+
 CODE = re.compile(r"`([^`]+)`")
 CALL = re.compile(r"\b(?:gpumem|GPUMEM)_\w+(?:\.\w+)?")
 TEST = re.compile(r"(?:tests/)?(\w+(?:/\w+)*/test_\w+)(?:\.\w+)?(?::\s*(\w+))?")
@@ -47,10 +51,5 @@ def blocks(text, language):
 
 
 def report(results):
-    """Prints [(title, problems)] as TAP; returns the exit status."""
-    print(f"1..{len(results)}")
-    for number, (title, problems) in enumerate(results, 1):
-        print(f"{'not ' if problems else ''}ok {number} - {title}")
-        for problem in problems:
-            print("".join(f"# {line}\n" for line in str(problem).splitlines()), end="")
-    return 1 if any(problems for _, problems in results) else 0
+    """Of [(title, problems)]; returns the exit status."""
+    return run_all(results)

@@ -28,8 +28,8 @@ static inline gpumem_resource *make_small_cache(gpumem_resource *upstream) {
 static inline int allocate_it(void *user) {
     struct subject *s = user;
     s->buffer = NULL;
-    return (int)gpumem_buffer_allocate(
-        s->cache, s->bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = s->stream), &s->buffer);
+    return (int)gpumem_buffer_allocate(s->cache, s->bytes,
+                                       GPUMEM_BUFFER_OPTIONS(.stream = s->stream), &s->buffer);
 }
 
 static inline void free_it(void *user) {

@@ -27,8 +27,8 @@ static inline void sweep_all(const char *over, gpumem_resource *upstream) {
     static const size_t sizes[] = {4 * KIB, 5 * MIB};
     struct subject subject = {.upstream = upstream,
                               .cache = make_small_cache(upstream),
-                              .stream = make_stream(),
-                              .other = make_stream()};
+                              .stream = NEW_STREAM(),
+                              .other = NEW_STREAM()};
     for (size_t i = 0; i < COUNT(sizes); i++) {
         subject.bytes = sizes[i];
         sweep(over, "allocate", allocate_it, free_it, &subject);
@@ -42,33 +42,25 @@ static inline void sweep_all(const char *over, gpumem_resource *upstream) {
         sweep(over, "make and end", make_and_end, settle, &subject);
     }
     settle(NULL);
-    OK(gpumem_stream_destroy(device, subject.stream));
-    OK(gpumem_stream_destroy(device, subject.other));
-    OK(gpumem_resource_destroy(subject.cache));
-    OK(gpumem_resource_destroy(upstream));
+    DESTROY(subject.stream, subject.other, subject.cache, upstream);
 }
 
 static inline void a_cache_over_a_pool_is_all_or_nothing(void **state) {
-    sweep_all("a pool", make_pool());
+    sweep_all("a pool", new_own_pool());
 }
 
 static inline void a_cache_over_virtual_memory_is_all_or_nothing(void **state) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    gpumem_resource *resource = NEW_VIRTUAL();
     sweep_all("virtual memory", resource);
 }
 
 static inline void a_cache_over_pinned_memory_is_all_or_nothing(void **state) {
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1, .slab_bytes = 2 * MIB),
-        &resource));
+    gpumem_resource *resource = NEW_PINNED(.keep_nothing = 1, .slab_bytes = 2 * MIB);
     sweep_all("pinned memory", resource);
 }
 
 static inline void a_cache_over_managed_memory_is_all_or_nothing(void **state) {
-    gpumem_resource *resource;
-    OK(gpumem_managed_resource_create(device, NULL, &resource));
+    gpumem_resource *resource = NEW_MANAGED();
     sweep_all("managed memory", resource);
 }
 

@@ -5,6 +5,7 @@
 #ifndef FAULT_DRIVER_CALLS_H
 #define FAULT_DRIVER_CALLS_H
 
+#include "checks.h"
 #include "refused_memory.h"
 #include "sweep.h"
 

@@ -41,18 +41,16 @@ static inline void settle(void *user) {
     (void)gpumem_device_trim(device, 1);
 }
 
+/* What is common to sweeps of the library. */
+#define SWEEP(...)                                                                                 \
+    sweep_run(&(struct sweep){.lost = quarantined, .explain = last_message, __VA_ARGS__})
+
 /* A sweep of an act that may succeed although a call of it failed: it leaves a context, gives
  * memory back or tries again. `undo` NULL: settle. */
 static inline void sweep_act(const char *name, int (*act)(void *), void (*undo)(void *),
                              void *user) {
-    sweep_run(&(struct sweep){.name = name,
-                              .act = act,
-                              .recover = settle,
-                              .undo = undo ? undo : settle,
-                              .may_succeed = true,
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = user});
+    SWEEP(.name = name, .act = act, .recover = settle, .undo = undo ? undo : settle,
+          .may_succeed = true, .user = user);
 }
 
 /* For cmocka's setup. */

@@ -49,8 +49,7 @@ static inline struct subject make_subject(unsigned threads, gpumem_resource *pin
                     .pinned = pinned},
     };
     /* Pieces of 2 MiB: the file needs several. */
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 2 * MIB), &subject.memory));
+    subject.memory = NEW_VIRTUAL(.chunk_maximum = 2 * MIB);
     return subject;
 }
 
@@ -83,14 +82,9 @@ static inline int begin(void **state) {
         return -1;
     /* Where registering is refused, memory is allocated: softgpu opens what backs it at the first
      * time, and keeps it. */
-    gpumem_resource *allocated;
-    gpumem_buffer *once;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_ALLOCATED),
-        &allocated));
-    OK(gpumem_buffer_allocate(allocated, 1, NULL, &once));
-    OK(gpumem_buffer_free(once, NULL));
-    OK(gpumem_resource_destroy(allocated));
+    gpumem_resource *allocated = NEW_PINNED(.method = GPUMEM_PINNED_ALLOCATED);
+    gpumem_buffer *once = NEW_BUFFER(allocated, 1);
+    DESTROY(once, allocated);
     return 0;
 }
 

@@ -31,9 +31,7 @@ static inline void begin_subject(struct subject *s, gpumem_mapped_method method)
     *s = (struct subject){.method = method};
     const gpumem_mapped_options options = options_of(s);
     OK(gpumem_mapped_resource_create(device, &options, &s->mapped));
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 16 * MIB, .chunk_maximum = 4 * MIB),
-        &s->virtual));
+    s->virtual = NEW_VIRTUAL(.capacity = 16 * MIB, .chunk_maximum = 4 * MIB);
 }
 
 /* Resources with memory that was lost stay. */
@@ -79,14 +77,10 @@ static inline gpumem_status write_and_read(gpumem_buffer *buffer) {
     char bytes[16] = "fifteen letters";
     size_t at = gpumem_buffer_size(buffer) - 1000;
     gpumem_status status = gpumem_mapped_write(buffer, at, bytes, sizeof bytes);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapped_publish(buffer, at + 100, bytes, sizeof bytes, at + 200, 1);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapped_flush(buffer, 0, at);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapped_read(buffer, at, bytes, sizeof bytes);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapped_invalidate(buffer, 0, at);
+    AND_THEN(status, gpumem_mapped_publish(buffer, at + 100, bytes, sizeof bytes, at + 200, 1));
+    AND_THEN(status, gpumem_mapped_flush(buffer, 0, at));
+    AND_THEN(status, gpumem_mapped_read(buffer, at, bytes, sizeof bytes));
+    AND_THEN(status, gpumem_mapped_invalidate(buffer, 0, at));
     if (status == GPUMEM_OK)
         assert_string_equal(bytes, "fifteen letters");
     return status;
@@ -107,10 +101,8 @@ static inline gpumem_status use(const struct subject *s, gpumem_buffer *buffer) 
     if (status != GPUMEM_OK || s->method == GPUMEM_MAPPED_VULKAN_EXPORT)
         return status;
     status = grow(buffer, gpumem_buffer_host_pointer(buffer));
-    if (status == GPUMEM_OK)
-        status = write_and_read(buffer);
-    if (status == GPUMEM_OK)
-        status = gpumem_buffer_shrink(buffer, 2 * MIB, NULL);
+    AND_THEN(status, write_and_read(buffer));
+    AND_THEN(status, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     return status == GPUMEM_OK ? write_and_read(buffer) : status;
 }
 
@@ -121,8 +113,7 @@ static inline int use_mapped(void *user) {
 
 static inline gpumem_status punch(const struct subject *s, gpumem_buffer *buffer) {
     gpumem_status status = gpumem_buffer_decommit(buffer, 4 * MIB, 8 * MIB, NULL, NULL);
-    if (status == GPUMEM_OK)
-        status = gpumem_buffer_recommit(buffer, 4 * MIB, 8 * MIB);
+    AND_THEN(status, gpumem_buffer_recommit(buffer, 4 * MIB, 8 * MIB));
     return status == GPUMEM_OK ? write_and_read(buffer) : status;
 }
 
@@ -141,10 +132,8 @@ static inline gpumem_status view_and_grow(const struct subject *s, gpumem_buffer
         return status;
     memset(gpumem_host_view_pointer(view), 1, 6 * MIB);
     status = gpumem_host_view_flush(view, MIB, 4 * MIB);
-    if (status == GPUMEM_OK)
-        status = grow(buffer, gpumem_host_view_pointer(view));
-    if (status == GPUMEM_OK)
-        status = gpumem_host_view_invalidate(view, MIB, 12 * MIB);
+    AND_THEN(status, grow(buffer, gpumem_host_view_pointer(view)));
+    AND_THEN(status, gpumem_host_view_invalidate(view, MIB, 12 * MIB));
     gpumem_status ended = gpumem_host_view_destroy(view);
     return status == GPUMEM_OK ? ended : status;
 }
@@ -162,8 +151,7 @@ static inline int with_ring(struct subject *s, const gpumem_ring_options *option
     status = gpumem_ring_acquire(s->ring, 0, 0, &chunk);
     if (status == GPUMEM_OK) {
         status = gpumem_ring_write(s->ring, chunk.sequence, 0, "bytes", 5);
-        if (status == GPUMEM_OK)
-            status = gpumem_ring_flush(s->ring, chunk.sequence, 0, 5);
+        AND_THEN(status, gpumem_ring_flush(s->ring, chunk.sequence, 0, 5));
         gpumem_status ended = gpumem_ring_abandon(s->ring, chunk.sequence);
         status = status == GPUMEM_OK ? ended : status;
     }

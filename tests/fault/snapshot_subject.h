@@ -16,31 +16,23 @@ struct held {
 
 static inline void hold_all(struct held *held) {
     gpumem_resource **r = held->resources;
-    gpumem_buffer *freed;
-    OK(gpumem_device_pool_resource_create(device, NULL, &r[POOL]));
-    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
-                                     &r[PINNED]));
-    OK(gpumem_virtual_resource_create(device,
-                                      GPUMEM_VIRTUAL_OPTIONS(.cache_bytes = 16 * MIB,
-                                                             .chunk_maximum = 2 * MIB,
-                                                             .exact_growth = 1),
-                                      &r[VIRTUAL]));
-    OK(gpumem_caching_resource_create(r[PINNED], NULL, &r[CACHE]));
-    OK(gpumem_limit_resource_create(r[POOL], MIB, &r[LIMIT]));
+    r[POOL] = NEW_POOL();
+    r[PINNED] = NEW_PINNED(.slab_bytes = 2 * MIB);
+    r[VIRTUAL] = NEW_VIRTUAL(.cache_bytes = 16 * MIB, .chunk_maximum = 2 * MIB, .exact_growth = 1);
+    r[CACHE] = NEW_CACHING(r[PINNED]);
+    r[LIMIT] = NEW_LIMIT(r[POOL], MIB);
     OK(gpumem_tracking_resource_create(r[LIMIT], NULL, &r[TRACKING]));
     for (size_t i = 0; i < RESOURCES; i++)
-        OK(gpumem_buffer_allocate(r[i], i == VIRTUAL ? 6 * MIB : 10000, NULL, &held->buffers[i]));
-    OK(gpumem_export_create(held->buffers[VIRTUAL], &held->exported));
-    OK(gpumem_buffer_view(held->buffers[POOL], 100, 200, &held->view));
-    OK(gpumem_buffer_allocate(r[VIRTUAL], 2 * MIB, NULL, &freed));
+        held->buffers[i] = NEW_BUFFER(r[i], i == VIRTUAL ? 6 * MIB : 10000);
+    held->exported = NEW_EXPORT(held->buffers[VIRTUAL]);
+    held->view = NEW_VIEW(held->buffers[POOL], 100, 200);
+    gpumem_buffer *freed = NEW_BUFFER(r[VIRTUAL], 2 * MIB);
     OK(gpumem_buffer_free(freed, NULL));
 }
 
 static inline void let_all_go(struct held *held) {
-    OK(gpumem_export_destroy(held->exported));
-    OK(gpumem_buffer_free(held->view, NULL));
-    for (size_t i = 0; i < RESOURCES; i++)
-        OK(gpumem_buffer_free(held->buffers[i], NULL));
+    DESTROY(held->exported, held->view);
+    DESTROY_EACH(held->buffers, RESOURCES);
     for (size_t i = RESOURCES; i-- > 0;)
         OK(gpumem_resource_destroy(held->resources[i]));
 }

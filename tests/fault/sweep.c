@@ -1,4 +1,5 @@
 #include "sweep.h"
+#include "checks.h"
 
 #include "descriptors.h"
 #include "operations.h"
@@ -50,7 +51,7 @@ void sweep_with(const softgpu_control *control) {
 static void put_mode_back(const struct mode *mode) {
     CUstreamCaptureMode usual = CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (mode->mode == SOFTGPU_FAULT_FROM)
-        assert_int_equal(exchange_mode(&usual), CUDA_SUCCESS);
+        OK_CU(exchange_mode(&usual));
 }
 
 /* ---- What is compared ------------------------------------------------------------------------ */

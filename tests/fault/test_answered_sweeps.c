@@ -85,8 +85,7 @@ static void send_an_event(struct side *side) {
     OK(gpumem_export_create_event(device, event, &exported));
     (void)!gpumem_export_send(exported, side->data, PATIENT);
     other_hear(side->control); /* it is used no more */
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_event_destroy(device, event));
+    DESTROY(exported, event);
 }
 
 static void own_what_grows(struct side *side) {
@@ -177,8 +176,7 @@ static int receive_and_update(void *user) {
     begin_exchange('o');
     gpumem_status status = receive(here.data, &imported);
     go_on(status);
-    if (status == GPUMEM_OK)
-        status = gpumem_import_update(imported, here.data, PATIENT);
+    AND_THEN(status, gpumem_import_update(imported, here.data, PATIENT));
     end_exchange(status);
     if (status == GPUMEM_OK)
         assert_int_equal(gpumem_buffer_size(imported), 3 * CHUNK);
@@ -191,8 +189,7 @@ static int send_and_answer(void *user) {
     if (status == GPUMEM_OK) {
         begin_exchange('f');
         status = gpumem_export_send(here.exported, here.data, PATIENT);
-        if (status == GPUMEM_OK)
-            status = gpumem_buffer_grow(here.buffer, 3 * CHUNK, NULL);
+        AND_THEN(status, gpumem_buffer_grow(here.buffer, 3 * CHUNK, NULL));
         go_on(status);
         gpumem_status answered = gpumem_export_answer(here.exported, here.data, PATIENT);
         status = status == GPUMEM_OK ? answered : status;

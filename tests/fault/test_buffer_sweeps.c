@@ -178,14 +178,14 @@ static void give_again(void *user) {
 static struct subject make_subject(void) {
     struct subject subject = {0};
     CUcontext before;
-    OK(gpumem_buffer_allocate(memory, 4 * MIB, NULL, &subject.buffer));
-    OK(gpumem_stream_create(device, NULL, &subject.stream));
+    subject.buffer = NEW_BUFFER(memory, 4 * MIB);
+    subject.stream = NEW_STREAM();
     OK(gpumem_buffer_use(subject.buffer, subject.stream));
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuMemAlloc_v2(&subject.pointer, KIB), CUDA_SUCCESS);
+    OK_CU(cu->cuMemAlloc_v2(&subject.pointer, KIB));
     cu->cuCtxPopCurrent_v2(&before);
     /* What is made once, the device's own resources, is made. */
-    OK(gpumem_buffer_view(subject.buffer, 0, 1, &subject.made));
+    subject.made = NEW_VIEW(subject.buffer, 0, 1);
     OK(gpumem_buffer_free(subject.made, NULL));
     return subject;
 }
@@ -196,7 +196,7 @@ static void end_subject(struct subject *subject) {
     settle(subject);
     OK(gpumem_stream_destroy(device, subject->stream));
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuMemFree_v2(subject->pointer), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFree_v2(subject->pointer));
     cu->cuCtxPopCurrent_v2(&before);
 }
 
@@ -210,10 +210,8 @@ TEST(views_are_all_or_nothing) {
 /* Where host memory is only its handle tells, which is retained for the question. */
 TEST(querying_the_location_of_host_memory_leaks_no_handle) {
     struct subject subject = {.location = GPUMEM_LOCATION_HOST_NUMA};
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.location = GPUMEM_LOCATION_HOST_NUMA), &resource));
-    OK(gpumem_buffer_allocate(resource, MIB, NULL, &subject.buffer));
+    gpumem_resource *resource = NEW_VIRTUAL(.location = GPUMEM_LOCATION_HOST_NUMA);
+    subject.buffer = NEW_BUFFER(resource, MIB);
     sweep("attributes of host memory", ask_attributes, NULL, &subject);
     OK(gpumem_buffer_free(subject.buffer, NULL));
     settle(&subject);
@@ -254,8 +252,7 @@ TEST(dlpack_conversions_are_all_or_nothing) {
 static int begin(void **state) {
     if (begin_sweeps(state) != 0)
         return -1;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .exact_growth = 1), &memory));
+    memory = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .exact_growth = 1);
     return 0;
 }
 

@@ -42,8 +42,7 @@ static void sweep_one(const char *what, int (*act)(void *), void (*undo)(void *)
 
 static void sweep_all(gpumem_resource *upstream) {
     static const size_t sizes[] = {4 * KIB, 5 * MIB};
-    struct subject subject = {
-        .upstream = upstream, .stream = make_stream(), .other = make_stream()};
+    struct subject subject = {.upstream = upstream, .stream = NEW_STREAM(), .other = NEW_STREAM()};
     for (size_t i = 0; i < COUNT(sizes); i++) {
         subject.bytes = sizes[i];
         subject.cache = make_small_cache(upstream);
@@ -56,19 +55,12 @@ static void sweep_all(gpumem_resource *upstream) {
         sweep_one("make and end", make_and_end, settle, &subject);
         OK(gpumem_resource_destroy(subject.cache));
     }
-    OK(gpumem_stream_destroy(device, subject.stream));
-    OK(gpumem_stream_destroy(device, subject.other));
-    OK(gpumem_resource_destroy(upstream));
+    DESTROY(subject.stream, subject.other, upstream);
 }
 
-TEST(a_cache_over_a_pool_survives_failed_host_allocations) {
-    sweep_all(make_pool());
-}
+TEST_IS(a_cache_over_a_pool_survives_failed_host_allocations, sweep_all(new_own_pool()));
 
 TEST(a_cache_over_pinned_memory_survives_failed_host_allocations) {
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1, .slab_bytes = 2 * MIB),
-        &resource));
+    gpumem_resource *resource = NEW_PINNED(.keep_nothing = 1, .slab_bytes = 2 * MIB);
     sweep_all(resource);
 }

@@ -14,14 +14,8 @@ static int take_checksum(void *user) {
 TEST(a_checksum_is_written_only_on_success) {
     struct subject subject = make_subject(2, NULL);
     assert_int_equal(load(&subject), 0);
-    sweep_run(&(struct sweep){.name = "checksum of a buffer",
-                              .act = take_checksum,
-                              .recover = settle,
-                              .undo = settle,
-                              .may_succeed = true,
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = &subject});
+    SWEEP(.name = "checksum of a buffer", .act = take_checksum, .recover = settle, .undo = settle,
+          .may_succeed = true, .user = &subject);
     check_bytes(&subject);
     OK(gpumem_resource_destroy(subject.memory));
 }

@@ -14,8 +14,6 @@ static int begin(void **state) {
 
 ALL_TESTS(begin, NULL);
 
-#define DONE(call) assert_int_equal(call, CUDA_SUCCESS)
-
 /* ---- Programs -------------------------------------------------------------------------------- */
 
 static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -51,7 +49,7 @@ struct made {
     }                                                                                              \
     static void end_##name(void *user) {                                                           \
         struct made *made = user;                                                                  \
-        DONE(destroy);                                                                             \
+        OK_CU(destroy);                                                                            \
     }
 
 static const CUDA_ARRAY3D_DESCRIPTOR grid = {
@@ -121,8 +119,8 @@ TEST(a_free_that_cannot_be_noted_leaves_the_memory_live) {
     for (long n = 1;; n++) {
         CUstream stream; /* a new one: the pool knows no frees of it */
         CUdeviceptr p;
-        DONE(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-        DONE(cu.cuMemAllocAsync(&p, MIB, stream));
+        OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+        OK_CU(cu.cuMemAllocAsync(&p, MIB, stream));
         gate_hold(&gate, stream);
         refuse_memory_in_libraries(n);
         CUresult result = cu.cuMemFreeAsync(p, stream);
@@ -131,8 +129,8 @@ TEST(a_free_that_cannot_be_noted_leaves_the_memory_live) {
         assert_int_equal(cu.cuMemFreeAsync(p, stream),
                          refused ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
         gate_release(&gate);
-        DONE(cu.cuStreamSynchronize(stream));
-        DONE(cu.cuStreamDestroy_v2(stream));
+        OK_CU(cu.cuStreamSynchronize(stream));
+        OK_CU(cu.cuStreamDestroy_v2(stream));
         refusals += refused;
         if (!refused)
             break;

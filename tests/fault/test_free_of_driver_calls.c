@@ -2,6 +2,7 @@
  * What promises to make no driver call makes none: each such operation is called, and the calls are
  * counted. There is nothing to sweep in them.
  */
+#include "kinds.h"
 #include "library_sweeps.h"
 
 #include <gpumem/connect.h>
@@ -94,11 +95,10 @@ TEST(watches_make_no_driver_call) {
 }
 
 TEST(export_queries_make_no_driver_call) {
-    gpumem_export *exported;
     const void *description;
     size_t bytes;
     int fd;
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     FREE(gpumem_export_size(exported) == 4 * MIB);
     FREE(gpumem_export_descriptor_count(exported) == 1);
     FREE_OK(gpumem_export_get_description(exported, &description, &bytes));
@@ -133,13 +133,7 @@ TEST(low_level_memory_queries_make_no_driver_call) {
     FREE(gpumem_mapping_size(mapping) == 2 * MIB);
     FREE(gpumem_mapping_get_state(mapping) == GPUMEM_MAPPING_MAPPED);
     FREE(gpumem_physical_size(physical) == 2 * MIB);
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(physical));
-    OK(gpumem_reservation_destroy(range));
-}
-
-static int ignore(void *user, const char *text, size_t bytes) {
-    return text[bytes - 1] == '\n' ? 0 : 1;
+    DESTROY(mapping, physical, range);
 }
 
 static int visit(void *user, const gpumem_tracked *tracked) {
@@ -147,31 +141,23 @@ static int visit(void *user, const gpumem_tracked *tracked) {
     return 0;
 }
 
-static gpumem_failure_answer give_up(void *user, const gpumem_failure *failure) {
-    return GPUMEM_FAILURE_GIVE_UP;
-}
-
 TEST(creating_a_wrapper_makes_no_driver_call) {
-    gpumem_resource *made[6], *both, *source = NULL;
-    gpumem_buffer *of_both;
+    gpumem_resource *made[WRAPPERS], *source = NULL;
     int seen = 0;
-    FREE_OK(gpumem_limit_resource_create(memory, GIB, &made[0]));
-    FREE_OK(gpumem_logging_resource_create(memory, NULL, &made[1]));
-    FREE_OK(gpumem_trace_resource_create(memory, GPUMEM_TRACE_OPTIONS(.write = ignore), &made[2]));
-    FREE_OK(gpumem_tracking_resource_create(memory, NULL, &made[3]));
-    FREE_OK(gpumem_alignment_resource_create(memory, NULL, &made[4]));
-    FREE_OK(
-        gpumem_failure_resource_create(memory, GPUMEM_FAILURE_OPTIONS(.fn = give_up), &made[5]));
-    FREE_OK(gpumem_trace_note(made[2], "a note"));
-    FREE_OK(gpumem_trace_flush(made[2]));
-    FREE_OK(gpumem_tracking_visit(made[3], visit, &seen));
-    FREE_OK(gpumem_tracking_report(made[3], GPUMEM_REPORT_TEXT, ignore, NULL));
-    FREE_OK(gpumem_fallback_resource_create(made[0], memory, &both));
-    OK(gpumem_buffer_allocate(both, KIB, NULL, &of_both));
-    FREE_OK(gpumem_fallback_get_source(of_both, &source));
-    assert_ptr_equal(source, made[0]);
-    OK(gpumem_buffer_free(of_both, NULL));
-    OK(gpumem_resource_destroy(both));
+    for (unsigned i = 0; i < WRAPPERS; i++) {
+        begin_count();
+        OK(make_wrapper((enum wrapper)i, memory, pool, &made[i]));
+        end_count(wrapper_names[i], __LINE__);
+    }
+    FREE_OK(gpumem_trace_note(made[WRAPPER_trace], "a note"));
+    FREE_OK(gpumem_trace_flush(made[WRAPPER_trace]));
+    FREE_OK(gpumem_tracking_visit(made[WRAPPER_tracking], visit, &seen));
+    FREE_OK(gpumem_tracking_report(made[WRAPPER_tracking], GPUMEM_REPORT_TEXT, kinds_write_nowhere,
+                                   NULL));
+    gpumem_buffer *buffer_of = NEW_BUFFER(made[WRAPPER_fallback], KIB);
+    FREE_OK(gpumem_fallback_get_source(buffer_of, &source));
+    assert_ptr_equal(source, memory);
+    DESTROY(buffer_of);
     for (size_t i = 0; i < COUNT(made); i++)
         OK(gpumem_resource_destroy(made[i])); /* frees that wait are worked off */
 }
@@ -191,7 +177,7 @@ static void describe(void *user, gpumem_resource_properties *properties) {
 }
 
 TEST(resource_queries_make_no_driver_call) {
-    gpumem_resource *own, *cache;
+    gpumem_resource *own;
     gpumem_resource_properties properties = {.size = sizeof properties};
     gpumem_caching_info info = {.size = sizeof info};
     gpumem_stats stats = {.size = sizeof stats};
@@ -202,7 +188,7 @@ TEST(resource_queries_make_no_driver_call) {
     FREE_OK(gpumem_resource_get_properties(memory, &properties));
     FREE(gpumem_resource_device(memory) == device);
     FREE_OK(gpumem_resource_get_stats(memory, &stats));
-    OK(gpumem_caching_resource_create(memory, NULL, &cache));
+    gpumem_resource *cache = NEW_CACHING(memory);
     FREE_OK(gpumem_caching_get_info(cache, &info));
     OK(gpumem_resource_destroy(cache));
 }
@@ -241,8 +227,7 @@ TEST(connections_make_no_driver_call) {
 }
 
 TEST(detaching_an_export_makes_no_driver_call) {
-    gpumem_export *exported = NULL;
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     FREE_OK(gpumem_export_detach(exported));
     FREE_OK(gpumem_export_destroy(exported));
 }
@@ -250,17 +235,16 @@ TEST(detaching_an_export_makes_no_driver_call) {
 static int begin(void **state) {
     if (begin_sweeps(state) != 0)
         return -1;
-    OK(gpumem_virtual_resource_create(device, NULL, &memory));
-    OK(gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
-    OK(gpumem_buffer_allocate(memory, 4 * MIB, NULL, &buffer));
+    memory = NEW_VIRTUAL();
+    pool = NEW_POOL(.ipc = 1);
+    buffer = NEW_BUFFER(memory, 4 * MIB);
     return 0;
 }
 
 static int end(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
     settle(NULL);
-    OK(gpumem_resource_destroy(pool));
-    OK(gpumem_resource_destroy(memory));
+    DESTROY(pool, memory);
     return close_device(state);
 }
 

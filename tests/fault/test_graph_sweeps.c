@@ -2,6 +2,7 @@
  * Sweeps over executable graphs: every driver call fails in turn, and, within instantiation, launch
  * and update, every allocation of memory that softgpu makes.
  */
+#include "checks.h"
 #include "refused_memory.h"
 #include "sweep.h"
 
@@ -155,7 +156,7 @@ static void starve(const char *what, int (*call)(struct scene *), void (*undo)(s
         int result = call(scene);
         end_refusal();
         if (result != 0) {
-            assert_int_equal(result, CUDA_ERROR_OUT_OF_MEMORY);
+            FAILS_CU(OUT_OF_MEMORY, result);
             assert_true(memory_was_refused());
             refusals++;
         } else {

@@ -27,10 +27,7 @@ static void unpin(void *user) {
 
 TEST(allocating_slabs_of_huge_pages_is_all_or_nothing) {
     gm_huge_for_tests(take_from_reserve, "");
-    OK(gpumem_pinned_resource_create(device,
-                                     GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 4 * MIB,
-                                                    .huge_pages = GPUMEM_HUGE_PAGES_RESERVED),
-                                     &resource));
+    resource = NEW_PINNED(.slab_bytes = 4 * MIB, .huge_pages = GPUMEM_HUGE_PAGES_RESERVED);
     sweep_act("pin reserved huge pages", pin, unpin, NULL); /* or other pages */
     OK(gpumem_resource_destroy(resource));
     gm_huge_for_tests(NULL, "");

@@ -31,7 +31,7 @@ ALL_TESTS(begin, NULL);
 
 static CUfunction kernel(CUmodule of, const char *name) {
     CUfunction function = NULL;
-    assert_int_equal(cu.cuModuleGetFunction(&function, of, name), CUDA_SUCCESS);
+    OK_CU(cu.cuModuleGetFunction(&function, of, name));
     return function;
 }
 
@@ -42,12 +42,12 @@ static int launch_heap(void *user) {
 }
 
 static void wait(void *user) {
-    assert_int_equal(cu.cuCtxSynchronize(), CUDA_SUCCESS);
+    OK_CU(cu.cuCtxSynchronize());
 }
 
 TEST(launching_a_printing_and_allocating_kernel_is_all_or_nothing) {
     NEEDS_ALLOCATIONS_THAT_FAIL();
-    assert_int_equal(launch_heap(NULL), CUDA_SUCCESS); /* the context has its heap */
+    OK_CU(launch_heap(NULL)); /* the context has its heap */
     wait(NULL);
     starve("launch", launch_heap, wait, NULL);
 }
@@ -59,18 +59,18 @@ TEST(the_first_launch_of_a_context_is_all_or_nothing) {
         char *before = state_now();
         CUcontext own;
         CUmodule loaded;
-        assert_int_equal(cu.cuCtxCreate_v2(&own, 0, 0), CUDA_SUCCESS);
-        assert_int_equal(cu.cuModuleLoadData(&loaded, text), CUDA_SUCCESS);
+        OK_CU(cu.cuCtxCreate_v2(&own, 0, 0));
+        OK_CU(cu.cuModuleLoadData(&loaded, text));
         CUfunction function = kernel(loaded, "heap");
         refuse_memory_in_libraries(n);
         CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
         end_refusal();
         assert_int_equal(result, memory_was_refused() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
         result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
-        assert_int_equal(result, CUDA_SUCCESS);
-        assert_int_equal(cu.cuCtxSynchronize(), CUDA_SUCCESS);
-        assert_int_equal(cu.cuCtxDestroy_v2(own), CUDA_SUCCESS);
-        assert_int_equal(cu.cuCtxSetCurrent(context), CUDA_SUCCESS);
+        OK_CU(result);
+        OK_CU(cu.cuCtxSynchronize());
+        OK_CU(cu.cuCtxDestroy_v2(own));
+        OK_CU(cu.cuCtxSetCurrent(context));
         same_state(before, "first launch", n);
         if (!memory_was_refused())
             break;
@@ -88,14 +88,13 @@ struct scene {
 static CUgraph add_condition(CUgraph graph, CUgraph owner, CUgraphConditionalHandle *handle) {
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
     CUgraphNode node;
-    assert_int_equal(
-        cu.cuGraphConditionalHandleCreate(handle, owner, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT),
-        CUDA_SUCCESS);
+    OK_CU(
+        cu.cuGraphConditionalHandleCreate(handle, owner, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
     params.conditional.handle = *handle;
     params.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
     params.conditional.size = 1;
     params.conditional.ctx = context;
-    assert_int_equal(cu.cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params), CUDA_SUCCESS);
+    OK_CU(cu.cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params));
     return params.conditional.phGraph_out[0];
 }
 
@@ -103,7 +102,7 @@ static CUgraph add_condition(CUgraph graph, CUgraph owner, CUgraphConditionalHan
 static void build(struct scene *scene) {
     CUgraphConditionalHandle outer, inner;
     CUgraphNode node;
-    assert_int_equal(cu.cuGraphCreate(&scene->graph, 0), CUDA_SUCCESS);
+    OK_CU(cu.cuGraphCreate(&scene->graph, 0));
     CUgraph body = add_condition(scene->graph, scene->graph, &outer);
     CUgraph within = add_condition(body, scene->graph, &inner);
     void *stop_outer[] = {&outer}, *stop_inner[] = {&inner};
@@ -115,9 +114,9 @@ static void build(struct scene *scene) {
                                       .blockDimY = 1,
                                       .blockDimZ = 1,
                                       .kernelParams = stop_outer};
-    assert_int_equal(cu.cuGraphAddKernelNode_v2(&node, body, NULL, 0, &params), CUDA_SUCCESS);
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, body, NULL, 0, &params));
     params.kernelParams = stop_inner;
-    assert_int_equal(cu.cuGraphAddKernelNode_v2(&node, within, NULL, 0, &params), CUDA_SUCCESS);
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, within, NULL, 0, &params));
 }
 
 static int instantiate(void *user) {
@@ -146,5 +145,5 @@ TEST(launching_a_conditional_graph_is_all_or_nothing) {
     wait(NULL);
     starve("launch of a graph", launch_graph, wait, &scene);
     uninstantiate(&scene);
-    assert_int_equal(cu.cuGraphDestroy(scene.graph), CUDA_SUCCESS);
+    OK_CU(cu.cuGraphDestroy(scene.graph));
 }

@@ -20,8 +20,7 @@ struct opened {
 static int open_all(void *user) {
     struct opened *o = user;
     *o = (struct opened){.library = NULL};
-    int result =
-        (int)gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &o->library);
+    int result = (int)gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &o->library);
     return result ? result : (int)gpumem_device_open(o->library, 0, &o->device);
 }
 
@@ -57,9 +56,8 @@ struct subject {
 static int allocate(void *user) {
     struct subject *s = user;
     s->buffer = NULL;
-    return (int)gpumem_buffer_allocate(
-        s->resource, 5 * MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = s->capacity),
-        &s->buffer);
+    return (int)gpumem_buffer_allocate(s->resource, 5 * MIB,
+                                       GPUMEM_BUFFER_OPTIONS(.capacity = s->capacity), &s->buffer);
 }
 
 static void free_buffer(void *user) {
@@ -121,44 +119,23 @@ static void end_import(void *user) {
 static int load(void *user) {
     struct subject *s = user;
     s->buffer = NULL;
-    return (int)gpumem_load_file(
-        s->resource, s->path,
-        GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = 256 * KIB, .threads = 2), &s->buffer,
-        NULL);
+    return (int)gpumem_load_file(s->resource, s->path,
+                                 GPUMEM_LOAD_OPTIONS(.chunk_bytes = 256 * KIB, .threads = 2),
+                                 &s->buffer, NULL);
 }
 
 /* ---- The sweeps ------------------------------------------------------------------------------ */
 
 static gpumem_resource *virtual_resource(void) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB), &resource));
-    return resource;
-}
-
-static gpumem_resource *pool_resource(void) {
-    gpumem_resource *resource;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &resource));
-    return resource;
+    return NEW_VIRTUAL(.chunk_maximum = 4 * MIB);
 }
 
 static gpumem_resource *pinned_resource(void) {
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1, .slab_bytes = 2 * MIB),
-        &resource));
-    return resource;
+    return NEW_PINNED(.keep_nothing = 1, .slab_bytes = 2 * MIB);
 }
 
 static gpumem_resource *managed_resource(void) {
-    gpumem_resource *resource;
-    OK(gpumem_managed_resource_create(device,
-                                      GPUMEM_OPTIONS(gpumem_managed_options,
-                                                     .preferred = GPUMEM_MANAGED_ON_DEVICE,
-                                                     .read_mostly = 1),
-                                      &resource));
-    return resource;
+    return NEW_MANAGED(.preferred = GPUMEM_MANAGED_ON_DEVICE, .read_mostly = 1);
 }
 
 static void allocating(const char *name, gpumem_resource *resource, size_t capacity) {
@@ -187,37 +164,19 @@ static void freeing(const char *name, gpumem_resource *resource, size_t capacity
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(allocating_virtual_memory_is_all_or_nothing) {
-    allocating("allocate virtual", virtual_resource(), 64 * MIB);
-}
-
-TEST(allocating_from_a_pool_is_all_or_nothing) {
-    allocating("allocate from a pool", pool_resource(), 0);
-}
-
-TEST(allocating_pinned_memory_is_all_or_nothing) {
-    allocating("allocate pinned", pinned_resource(), 0);
-}
-
-TEST(allocating_managed_memory_is_all_or_nothing) {
-    allocating("allocate managed", managed_resource(), 0);
-}
-
-TEST(freeing_managed_memory_is_all_or_nothing) {
-    freeing("free managed", managed_resource(), 0);
-}
-
-TEST(freeing_virtual_memory_is_all_or_nothing) {
-    freeing("free virtual", virtual_resource(), 64 * MIB);
-}
-
-TEST(freeing_into_a_pool_is_all_or_nothing) {
-    freeing("free to a pool", pool_resource(), 0);
-}
-
-TEST(freeing_pinned_memory_is_all_or_nothing) {
-    freeing("free pinned", pinned_resource(), 0);
-}
+TEST_IS(allocating_virtual_memory_is_all_or_nothing,
+        allocating("allocate virtual", virtual_resource(), 64 * MIB));
+TEST_IS(allocating_from_a_pool_is_all_or_nothing,
+        allocating("allocate from a pool", new_own_pool(), 0));
+TEST_IS(allocating_pinned_memory_is_all_or_nothing,
+        allocating("allocate pinned", pinned_resource(), 0));
+TEST_IS(allocating_managed_memory_is_all_or_nothing,
+        allocating("allocate managed", managed_resource(), 0));
+TEST_IS(freeing_managed_memory_is_all_or_nothing, freeing("free managed", managed_resource(), 0));
+TEST_IS(freeing_virtual_memory_is_all_or_nothing,
+        freeing("free virtual", virtual_resource(), 64 * MIB));
+TEST_IS(freeing_into_a_pool_is_all_or_nothing, freeing("free to a pool", new_own_pool(), 0));
+TEST_IS(freeing_pinned_memory_is_all_or_nothing, freeing("free pinned", pinned_resource(), 0));
 
 TEST(growing_a_buffer_is_all_or_nothing) {
     struct subject subject = {.resource = virtual_resource(), .capacity = 64 * MIB};

@@ -3,6 +3,5 @@
 
 ALL_TESTS(begin, end);
 
-TEST(a_faulted_load_by_one_reader_is_all_or_nothing) {
-    sweep_load("load by one reader", SWEEP_FAULTED, 1, NULL);
-}
+TEST_IS(a_faulted_load_by_one_reader_is_all_or_nothing,
+        sweep_load("load by one reader", SWEEP_FAULTED, 1, NULL));

@@ -3,6 +3,5 @@
 
 ALL_TESTS(begin, end);
 
-TEST(a_refused_load_by_one_reader_is_all_or_nothing) {
-    sweep_load("load by one reader", SWEEP_REFUSED, 1, NULL);
-}
+TEST_IS(a_refused_load_by_one_reader_is_all_or_nothing,
+        sweep_load("load by one reader", SWEEP_REFUSED, 1, NULL));

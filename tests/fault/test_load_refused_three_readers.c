@@ -4,9 +4,7 @@
 ALL_TESTS(begin, end);
 
 TEST(a_refused_load_by_three_readers_is_all_or_nothing) {
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_PINNED_OPTIONS(.keep_nothing = 1, .slab_bytes = 4 * MIB), &pinned));
+    gpumem_resource *pinned = NEW_PINNED(.keep_nothing = 1, .slab_bytes = 4 * MIB);
     sweep_load("load by three readers", SWEEP_REFUSED, 3, pinned);
     OK(gpumem_resource_destroy(pinned));
 }

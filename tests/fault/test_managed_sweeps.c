@@ -12,12 +12,12 @@ static void sweep(const char *name, int (*act)(void *), void (*undo)(void *)) {
 static int make(gpumem_managed_method method, gpumem_pool_choice pool) {
     resource = NULL;
     return (int)gpumem_managed_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_managed_options, .method = method, .pool = pool), &resource);
+        device, GPUMEM_MANAGED_OPTIONS(.method = method, .pool = pool), &resource);
 }
 
 static int take(void) {
-    return (int)gpumem_buffer_allocate(
-        resource, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer);
+    return (int)gpumem_buffer_allocate(resource, MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream),
+                                       &buffer);
 }
 
 static void end_all(void *user) {
@@ -119,8 +119,7 @@ static int trim_pool(void *user) {
 }
 
 TEST(changing_access_to_a_pool_is_all_or_nothing) {
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
+    pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     sweep("give a device access", give_access, take_access);
     sweep("give all devices access", give_to_all, take_access);
     sweep("read who has access", read_peers, settle);
@@ -137,15 +136,14 @@ static int use_graph_memory(void *user) {
     return result ? result : (int)gpumem_graph_memory_trim(device);
 }
 
-TEST(failed_graph_memory_queries_change_nothing) {
-    sweep("ask, reset and trim", use_graph_memory, settle);
-}
+TEST_IS(failed_graph_memory_queries_change_nothing,
+        sweep("ask, reset and trim", use_graph_memory, settle));
 
 static int begin(void **state) {
     setenv("SOFTGPU_DEVICES", "2", 1);
     if (begin_sweeps(state) != 0)
         return -1;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    stream = NEW_STREAM();
     return 0;
 }
 

@@ -24,9 +24,8 @@ static gpumem_status there_and_back(gpumem_buffer *buffer, gpumem_host_view *vie
     memset(back, 0, size);
     gpumem_status status = view ? gpumem_host_view_write(view, 3, bytes, size)
                                 : gpumem_mapped_write(buffer, 3, bytes, size);
-    if (status == GPUMEM_OK)
-        status = view ? gpumem_host_view_read(view, 3, back, size)
-                      : gpumem_mapped_read(buffer, 3, back, size);
+    AND_THEN(status, view ? gpumem_host_view_read(view, 3, back, size)
+                          : gpumem_mapped_read(buffer, 3, back, size));
     if (status == GPUMEM_OK)
         assert_memory_equal(back, bytes, size);
     return status;
@@ -35,10 +34,8 @@ static gpumem_status there_and_back(gpumem_buffer *buffer, gpumem_host_view *vie
 static int copies(void *user) {
     gpumem_buffer *buffer = NULL;
     gpumem_status status = gpumem_buffer_allocate(mapped, 2 * BYTES, NULL, &buffer);
-    if (status == GPUMEM_OK)
-        status = there_and_back(buffer, NULL, 10000);
-    if (status == GPUMEM_OK)
-        status = there_and_back(buffer, NULL, BYTES);
+    AND_THEN(status, there_and_back(buffer, NULL, 10000));
+    AND_THEN(status, there_and_back(buffer, NULL, BYTES));
     gpumem_status freed = gpumem_buffer_free(buffer, NULL);
     return (int)(status == GPUMEM_OK ? freed : status);
 }
@@ -50,13 +47,8 @@ static void end_streams(void *user) {
 }
 
 static void sweep_copies(const char *name, int (*act)(void *)) {
-    sweep_run(&(struct sweep){.name = name,
-                              .act = act,
-                              .recover = end_streams,
-                              .undo = end_streams,
-                              .may_succeed = true,
-                              .lost = quarantined,
-                              .explain = last_message});
+    SWEEP(.name = name, .act = act, .recover = end_streams, .undo = end_streams,
+          .may_succeed = true);
 }
 
 TEST(mapped_writes_and_reads_are_all_or_nothing) {
@@ -72,8 +64,7 @@ TEST(a_copy_survives_one_refused_driver_call) {
         "cuStreamCreate",      "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
         "cuStreamSynchronize", "cuPointerGetAttribute"};
     static const softgpu_fault_mode modes[] = {SOFTGPU_FAULT_BEFORE, SOFTGPU_FAULT_AFTER};
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(mapped, 2 * BYTES, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(mapped, 2 * BYTES);
     for (size_t i = 0; i < BYTES; i++)
         bytes[i] = (unsigned char)(i * 5 + i / 251);
     for (size_t i = 0; i < COUNT(calls); i++)
@@ -92,14 +83,13 @@ TEST(a_copy_survives_one_refused_driver_call) {
 /* The end of a copy that the driver does not tell is the error; the caller's memory may be in use.
  */
 TEST(a_copy_that_cannot_be_waited_for_is_an_error) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(mapped, 2 * BYTES, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(mapped, 2 * BYTES);
     always_by_the_driver(mapped->engine->plans);
     assert_int_equal(
         soft->fault_arm("cuStreamSynchronize", 0, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE), 0);
-    assert_int_equal(gpumem_mapped_write(buffer, 0, bytes, BYTES), GPUMEM_ERROR_DRIVER);
+    FAILS(DRIVER, gpumem_mapped_write(buffer, 0, bytes, BYTES));
     SAYS("may be under way");
-    assert_int_equal(gpumem_mapped_read(buffer, 0, bytes, BYTES), GPUMEM_ERROR_DRIVER);
+    FAILS(DRIVER, gpumem_mapped_read(buffer, 0, bytes, BYTES));
     soft->fault_disarm();
     OK(gpumem_mapped_write(buffer, 0, bytes, BYTES));
     OK(gpumem_buffer_free(buffer, NULL));
@@ -140,9 +130,7 @@ static int calibrate(void *user) {
     return (int)status;
 }
 
-TEST(mapped_calibration_is_all_or_nothing) {
-    sweep_copies("mapped calibrate", calibrate);
-}
+TEST_IS(mapped_calibration_is_all_or_nothing, sweep_copies("mapped calibrate", calibrate));
 
 static int begin(void **state) {
     setenv("GPUMEM_VULKAN", "off", 1);
@@ -150,7 +138,7 @@ static int begin(void **state) {
     if (begin_sweeps(state) != 0)
         return -1;
     OK(gpumem_mapped_resource_create(device, &options, &mapped));
-    OK(gpumem_virtual_resource_create(device, NULL, &plain));
+    plain = NEW_VIRTUAL();
     return 0;
 }
 

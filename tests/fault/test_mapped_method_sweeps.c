@@ -31,29 +31,15 @@ static void sweep_method(gpumem_mapped_method method) {
             continue;
         snprintf(name, sizeof name, "%s, %s", gpumem_mapped_method_name(method),
                  mapped_acts[i].name);
-        sweep_run(&(struct sweep){.name = name,
-                                  .act = mapped_acts[i].act,
-                                  .recover = check,
-                                  .undo = check,
-                                  .may_succeed = true,
-                                  .lost = quarantined,
-                                  .explain = last_message,
-                                  .user = &s});
+        SWEEP(.name = name, .act = mapped_acts[i].act, .recover = check, .undo = check,
+              .may_succeed = true, .user = &s);
     }
     end_subject(&s);
 }
 
-TEST(cuda_failures_leak_nothing_with_vulkan_import) {
-    sweep_method(GPUMEM_MAPPED_VULKAN_IMPORT);
-}
-
-TEST(cuda_failures_leak_nothing_with_vulkan_export) {
-    sweep_method(GPUMEM_MAPPED_VULKAN_EXPORT);
-}
-
-TEST(cuda_failures_leak_nothing_with_dma_buf) {
-    sweep_method(GPUMEM_MAPPED_DMA_BUF);
-}
+TEST_IS(cuda_failures_leak_nothing_with_vulkan_import, sweep_method(GPUMEM_MAPPED_VULKAN_IMPORT));
+TEST_IS(cuda_failures_leak_nothing_with_vulkan_export, sweep_method(GPUMEM_MAPPED_VULKAN_EXPORT));
+TEST_IS(cuda_failures_leak_nothing_with_dma_buf, sweep_method(GPUMEM_MAPPED_DMA_BUF));
 
 static int begin(void **state) {
     setenv("SOFTGPU_PROFILE", "dmabuf", 1);

@@ -56,24 +56,19 @@ static gpumem_status write_and_read(gpumem_buffer *buffer) {
     char bytes[16] = "fifteen letters";
     gpumem_mapped_info info = {.size = sizeof info};
     gpumem_status status = gpumem_mapped_write(buffer, 100, bytes, sizeof bytes);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapped_publish(buffer, 200, bytes, sizeof bytes, 400, 1);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapped_flush(buffer, 0, 1000);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapped_invalidate(buffer, 0, 1000);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapped_read(buffer, 100, bytes, sizeof bytes);
+    AND_THEN(status, gpumem_mapped_publish(buffer, 200, bytes, sizeof bytes, 400, 1));
+    AND_THEN(status, gpumem_mapped_flush(buffer, 0, 1000));
+    AND_THEN(status, gpumem_mapped_invalidate(buffer, 0, 1000));
+    AND_THEN(status, gpumem_mapped_read(buffer, 100, bytes, sizeof bytes));
     assert_string_equal(bytes, "fifteen letters");
     gpumem_store_bytes(gpumem_buffer_host_pointer(buffer), bytes, sizeof bytes);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapped_get_info(gpumem_buffer_resource(buffer), &info);
+    AND_THEN(status, gpumem_mapped_get_info(gpumem_buffer_resource(buffer), &info));
     assert_string_equal(gpumem_mapped_method_name(info.method), "descriptor");
     return status;
 }
 
 static gpumem_status grow_and_shrink(gpumem_buffer *buffer) {
-    assert_int_equal(write_and_read(buffer), GPUMEM_OK);
+    OK(write_and_read(buffer));
     gpumem_status status = grow(buffer);
     return status == GPUMEM_OK ? gpumem_buffer_shrink(buffer, 2 * MIB, NULL) : status;
 }
@@ -108,9 +103,9 @@ static gpumem_status view_and_grow(gpumem_buffer *buffer) {
         return status;
     gpumem_mapped_info info = {.size = sizeof info};
     *(unsigned char *)gpumem_host_view_pointer(view) = 1;
-    assert_int_equal(gpumem_host_view_get_info(view, &info), GPUMEM_OK);
-    assert_int_equal(gpumem_host_view_flush(view, 0, 1), GPUMEM_OK);
-    assert_int_equal(gpumem_host_view_invalidate(view, 0, 1), GPUMEM_OK);
+    OK(gpumem_host_view_get_info(view, &info));
+    OK(gpumem_host_view_flush(view, 0, 1));
+    OK(gpumem_host_view_invalidate(view, 0, 1));
     status = grow(buffer);
     gpumem_status ended = gpumem_host_view_destroy(view);
     return status == GPUMEM_OK ? ended : status;
@@ -123,9 +118,7 @@ static int viewed_growth(void *user) {
 /* Growth that a view cannot follow fails whole. */
 TEST(growing_a_viewed_buffer_is_all_or_nothing) {
     struct subject s = {0};
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 16 * MIB, .chunk_maximum = 4 * MIB),
-        &s.resource));
+    s.resource = NEW_VIRTUAL(.capacity = 16 * MIB, .chunk_maximum = 4 * MIB);
     sweep_act("a view that follows growth", viewed_growth, NULL, &s);
     (void)gpumem_resource_destroy(s.resource);
 }
@@ -136,9 +129,8 @@ static int query_vulkan(void *user) {
     return status == GPUMEM_ERROR_NOT_SUPPORTED ? GPUMEM_OK : (int)status;
 }
 
-TEST(a_failed_query_of_vulkan_leaks_nothing) {
-    sweep_act("a device's Vulkan driver", query_vulkan, NULL, NULL);
-}
+TEST_IS(a_failed_query_of_vulkan_leaks_nothing,
+        sweep_act("a device's Vulkan driver", query_vulkan, NULL, NULL));
 
 BEFORE_TESTS {
     setenv("GPUMEM_VULKAN", "off", 1); /* what is swept is the CUDA driver */

@@ -92,17 +92,10 @@ static void sweep_method(gpumem_mapped_method method, const char *coherent) {
     end_subject(&s);
 }
 
-TEST(vulkan_failures_leak_nothing_with_import) {
-    sweep_method(GPUMEM_MAPPED_VULKAN_IMPORT, "yes");
-}
-
-TEST(vulkan_failures_leak_nothing_with_import_and_flushes) {
-    sweep_method(GPUMEM_MAPPED_VULKAN_IMPORT, "no");
-}
-
-TEST(vulkan_failures_leak_nothing_with_export) {
-    sweep_method(GPUMEM_MAPPED_VULKAN_EXPORT, "yes");
-}
+TEST_IS(vulkan_failures_leak_nothing_with_import, sweep_method(GPUMEM_MAPPED_VULKAN_IMPORT, "yes"));
+TEST_IS(vulkan_failures_leak_nothing_with_import_and_flushes,
+        sweep_method(GPUMEM_MAPPED_VULKAN_IMPORT, "no"));
+TEST_IS(vulkan_failures_leak_nothing_with_export, sweep_method(GPUMEM_MAPPED_VULKAN_EXPORT, "yes"));
 
 /* ---- What Vulkan does not unmap -------------------------------------------------------------- */
 
@@ -118,9 +111,8 @@ static bool is_anybodys(void *place) {
 /* Its driver may still unmap them one day. */
 TEST(an_address_that_vulkan_cannot_unmap_is_never_reused) {
     struct subject s;
-    gpumem_buffer *buffer;
     begin_subject(&s, GPUMEM_MAPPED_VULKAN_IMPORT);
-    OK(gpumem_buffer_allocate(s.mapped, 8 * MIB, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(s.mapped, 8 * MIB);
     unsigned char *host = gpumem_buffer_host_pointer(buffer);
     uint64_t lost = quarantined(NULL);
     icd->reset();
@@ -135,7 +127,7 @@ TEST(an_address_that_vulkan_cannot_unmap_is_never_reused) {
     OK(gpumem_buffer_free(buffer, NULL));
     assert_false(is_anybodys(host));
     assert_false(is_anybodys(host + 4 * MIB));
-    OK(gpumem_buffer_allocate(s.mapped, 8 * MIB, NULL, &buffer));
+    buffer = NEW_BUFFER(s.mapped, 8 * MIB);
     host = gpumem_buffer_host_pointer(buffer);
     OK(gpumem_buffer_free(buffer, NULL));
     assert_true(is_anybodys(host));

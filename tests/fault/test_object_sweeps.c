@@ -44,12 +44,12 @@ static int create_virtual(void *user) {
 
 static int create_pool(void *user) {
     return (int)gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &resource);
+        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &resource);
 }
 
 static int create_host_pool(void *user) {
     return (int)gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &resource);
+        device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL), &resource);
 }
 
 static int create_pinned(void *user) {
@@ -74,11 +74,8 @@ TEST(creating_a_resource_is_all_or_nothing) {
 /* ---- Buffers --------------------------------------------------------------------------------- */
 
 static void make_buffer(size_t bytes) {
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1),
-        &resource));
-    OK(gpumem_buffer_allocate(
-        resource, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 64 * MIB), &buffer));
+    resource = NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1);
+    buffer = NEW_BUFFER_WITH(resource, bytes, .capacity = 64 * MIB);
 }
 
 static int shrink(void *user) {
@@ -125,11 +122,8 @@ static void free_buffer(void *user) {
 }
 
 TEST(allocating_from_slabs_and_host_pools_is_all_or_nothing) {
-    OK(gpumem_pinned_resource_create(device,
-                                     GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB,
-                                                    .method = GPUMEM_PINNED_ALLOCATED,
-                                                    .keep_nothing = 1),
-                                     &resource));
+    resource =
+        NEW_PINNED(.slab_bytes = 2 * MIB, .method = GPUMEM_PINNED_ALLOCATED, .keep_nothing = 1);
     sweep("allocate from cuMemHostAlloc's slabs", allocate_on_pinned, free_buffer);
     end_resource(NULL);
     assert_int_equal(create_host_pool(NULL), 0);
@@ -153,7 +147,7 @@ static void free_behind_work(uint64_t n, softgpu_fault_mode mode, uint64_t *fire
     pop_contexts(NULL);
     CUstreamCaptureMode usual = CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (mode == SOFTGPU_FAULT_FROM) /* which was refused too: see sweep.c */
-        assert_int_equal(cu->cuThreadExchangeStreamCaptureMode(&usual), CUDA_SUCCESS);
+        OK_CU(cu->cuThreadExchangeStreamCaptureMode(&usual));
     OK(gpumem_device_trim(device, 0)); /* does not wait */
     assert_int_equal(soft->call_count("cuMemUnmap"), unmaps);
     gate_drain(&gate); /* no fault of the device: the fill found its memory */
@@ -262,7 +256,7 @@ static int ask_all(void) {
     gpumem_device *asked;
     int result = 0;
     assert_int_equal(soft->fault_disarm(), 0);
-    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &other));
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &other));
     OK(gpumem_device_open(other, 0, &asked));
     for (int i = 0; i < GPUMEM_CAPABILITY_COUNT; i++) {
         gpumem_capability_report report = {.size = sizeof report};

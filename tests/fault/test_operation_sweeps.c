@@ -17,20 +17,15 @@ static const gpumem_rows rows = {.width = 16, .count = 4, .to_pitch = 32, .from_
 
 static int copy_from_the_host(void *user) {
     memset(host, 0x21, sizeof host);
-    gpumem_status status = gpumem_buffer_write(a, 0, host, sizeof host, stream);
-    if (status == GPUMEM_OK)
-        status = gpumem_buffer_write_sync(a, 0, host, sizeof host, stream);
-    if (status == GPUMEM_OK)
-        status = gpumem_buffer_write_2d(a, KIB, host, &rows, stream);
-    return (int)status;
+    TRY(gpumem_buffer_write(a, 0, host, sizeof host, stream));
+    TRY(gpumem_buffer_write_sync(a, 0, host, sizeof host, stream));
+    return (int)gpumem_buffer_write_2d(a, KIB, host, &rows, stream);
 }
 
 static int copy_to_the_host(void *user) {
     gpumem_status status = gpumem_buffer_read(a, 0, host, sizeof host, stream);
-    if (status == GPUMEM_OK)
-        status = gpumem_buffer_read_sync(a, 0, host, sizeof host, stream);
-    if (status == GPUMEM_OK)
-        status = gpumem_buffer_read_2d(a, KIB, host, &rows, stream);
+    AND_THEN(status, gpumem_buffer_read_sync(a, 0, host, sizeof host, stream));
+    AND_THEN(status, gpumem_buffer_read_2d(a, KIB, host, &rows, stream));
     if (status == GPUMEM_OK)
         assert_int_equal(host[sizeof host - 1], 0x21);
     return (int)status;
@@ -45,16 +40,11 @@ static int copy_between_addresses(void *user) {
     CUdeviceptr to = gpumem_buffer_pointer(b), from = gpumem_buffer_pointer(a);
     const gpumem_copy_item items[] = {{to, from, KIB}, {to + KIB, from, KIB}};
     const uint16_t pattern = 0x0102;
-    gpumem_status status = gpumem_fill(device, to, KIB, 3, stream);
-    if (status == GPUMEM_OK)
-        status = gpumem_copy(device, to, from, KIB, stream);
-    if (status == GPUMEM_OK)
-        status = gpumem_fill_pattern(device, to, KIB, &pattern, sizeof pattern, stream);
-    if (status == GPUMEM_OK)
-        status = gpumem_copy_2d(device, to, from, &rows, stream);
-    if (status == GPUMEM_OK)
-        status = gpumem_copy_batch(device, items, COUNT(items), stream, NULL);
-    return (int)status;
+    TRY(gpumem_fill(device, to, KIB, 3, stream));
+    TRY(gpumem_copy(device, to, from, KIB, stream));
+    TRY(gpumem_fill_pattern(device, to, KIB, &pattern, sizeof pattern, stream));
+    TRY(gpumem_copy_2d(device, to, from, &rows, stream));
+    return (int)gpumem_copy_batch(device, items, COUNT(items), stream, NULL);
 }
 
 TEST(plain_copies_are_all_or_nothing) {
@@ -115,46 +105,24 @@ static int time_events(void *user) {
     gpumem_status status = GPUMEM_OK;
     for (size_t i = 0; i < COUNT(events) && status == GPUMEM_OK; i++) {
         status = gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.timing = 1), &events[i]);
-        if (status == GPUMEM_OK)
-            status = gpumem_event_record(device, events[i], stream);
+        AND_THEN(status, gpumem_event_record(device, events[i], stream));
     }
-    if (status == GPUMEM_OK)
-        status = gpumem_stream_wait_event(device, NULL, events[0]);
-    if (status == GPUMEM_OK)
-        status = gpumem_stream_synchronize(device, stream);
-    if (status == GPUMEM_OK)
-        status = gpumem_event_synchronize(device, events[1]);
-    if (status == GPUMEM_OK)
-        status = gpumem_stream_query(device, stream, &done);
-    if (status == GPUMEM_OK)
-        status = gpumem_event_query(device, events[0], &done);
-    if (status == GPUMEM_OK)
-        status = gpumem_event_elapsed(device, events[0], events[1], &milliseconds);
+    AND_THEN(status, gpumem_stream_wait_event(device, NULL, events[0]));
+    AND_THEN(status, gpumem_stream_synchronize(device, stream));
+    AND_THEN(status, gpumem_event_synchronize(device, events[1]));
+    AND_THEN(status, gpumem_stream_query(device, stream, &done));
+    AND_THEN(status, gpumem_event_query(device, events[0], &done));
+    AND_THEN(status, gpumem_event_elapsed(device, events[0], events[1], &milliseconds));
     return (int)status;
 }
 
 TEST(stream_and_event_calls_are_all_or_nothing) {
-    sweep_run(&(struct sweep){.name = "make and end a stream",
-                              .act = make_and_end_stream,
-                              .recover = end_stream,
-                              .undo = end_stream,
-                              .may_succeed = true,
-                              .lost = quarantined,
-                              .explain = last_message});
-    sweep_run(&(struct sweep){.name = "make and end an event",
-                              .act = make_and_end_event,
-                              .recover = end_events,
-                              .undo = end_events,
-                              .may_succeed = true,
-                              .lost = quarantined,
-                              .explain = last_message});
-    sweep_run(&(struct sweep){.name = "record, ask, wait and time",
-                              .act = time_events,
-                              .recover = end_events,
-                              .undo = end_events,
-                              .may_succeed = true,
-                              .lost = quarantined,
-                              .explain = last_message});
+    SWEEP(.name = "make and end a stream", .act = make_and_end_stream, .recover = end_stream,
+          .undo = end_stream, .may_succeed = true);
+    SWEEP(.name = "make and end an event", .act = make_and_end_event, .recover = end_events,
+          .undo = end_events, .may_succeed = true);
+    SWEEP(.name = "record, ask, wait and time", .act = time_events, .recover = end_events,
+          .undo = end_events, .may_succeed = true);
 }
 
 /* ---- Questions ------------------------------------------------------------------------------- */
@@ -164,17 +132,11 @@ static int ask_about_the_device(void *user) {
     uint64_t left, all;
     size_t granularity;
     int can;
-    gpumem_status status = gpumem_device_get_info(device, &info);
-    if (status == GPUMEM_OK)
-        status = gpumem_device_query(library, 0, &info);
-    if (status == GPUMEM_OK)
-        status = gpumem_device_get_memory(device, &left, &all);
-    if (status == GPUMEM_OK)
-        status = gpumem_device_can_access_peer(device, 1, &can);
-    if (status == GPUMEM_OK)
-        status =
-            gpumem_physical_granularity(device, NULL, GPUMEM_GRANULARITY_MINIMUM, &granularity);
-    return (int)status;
+    TRY(gpumem_device_get_info(device, &info));
+    TRY(gpumem_device_query(library, 0, &info));
+    TRY(gpumem_device_get_memory(device, &left, &all));
+    TRY(gpumem_device_can_access_peer(device, 1, &can));
+    return (int)gpumem_physical_granularity(device, NULL, GPUMEM_GRANULARITY_MINIMUM, &granularity);
 }
 
 static int open_by_uuid(void *user) {
@@ -208,8 +170,7 @@ static int ask_for_capabilities(void *user) {
 static int count_what_is_held(void *user) {
     gpumem_stats stats = {.size = sizeof stats};
     gpumem_status status = gpumem_resource_get_stats(memory, &stats);
-    if (status == GPUMEM_OK)
-        status = gpumem_device_get_stats(device, &stats);
+    AND_THEN(status, gpumem_device_get_stats(device, &stats));
     return (int)(status != GPUMEM_OK ? status : gpumem_library_get_stats(library, &stats));
 }
 
@@ -219,8 +180,7 @@ TEST(failed_queries_leak_nothing) {
     sweep_act("open a device by its UUID", open_by_uuid, NULL, NULL);
     sweep_act("ask for capabilities", ask_for_capabilities, NULL, NULL);
     /* Of a pool of one's own the driver is asked. */
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
+    pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     memory = pool;
     sweep_act("statistics", count_what_is_held, NULL, NULL);
     memory = own;
@@ -339,12 +299,9 @@ static int end_all(void) {
 static int map_ask_and_end(void *user) {
     gpumem_access access;
     gpumem_status status = gpumem_reservation_create(device, 4 * MIB, NULL, &range);
-    if (status == GPUMEM_OK)
-        status = gpumem_physical_create(device, 2 * MIB, NULL, &physical);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapping_create(range, 0, physical, &mapping);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapping_get_access(mapping, 0, &access);
+    AND_THEN(status, gpumem_physical_create(device, 2 * MIB, NULL, &physical));
+    AND_THEN(status, gpumem_mapping_create(range, 0, physical, &mapping));
+    AND_THEN(status, gpumem_mapping_get_access(mapping, 0, &access));
     int ended = end_all();
     return status != GPUMEM_OK ? (int)status : ended;
 }
@@ -355,15 +312,9 @@ static void end_the_rest(void *user) {
     settle(user);
 }
 
-TEST(low_level_memory_calls_are_all_or_nothing) {
-    sweep_run(&(struct sweep){.name = "map, ask and end",
-                              .act = map_ask_and_end,
-                              .recover = end_the_rest,
-                              .undo = end_the_rest,
-                              .may_succeed = true,
-                              .lost = quarantined,
-                              .explain = last_message});
-}
+TEST_IS(low_level_memory_calls_are_all_or_nothing,
+        SWEEP(.name = "map, ask and end", .act = map_ask_and_end, .recover = end_the_rest,
+              .undo = end_the_rest, .may_succeed = true));
 
 /* ---- The program ----------------------------------------------------------------------------- */
 
@@ -385,18 +336,17 @@ static int begin(void **state) {
         return -1;
     make_device_memory_file(0);
     make_device_memory_file(1);
-    OK(gpumem_virtual_resource_create(device, NULL, &memory));
-    OK(gpumem_buffer_allocate(memory, 2 * MIB, NULL, &a));
-    OK(gpumem_buffer_allocate(memory, 2 * MIB, NULL, &b));
-    OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_buffer_view(a, 0, 1, &made)); /* what the device makes once is made */
+    memory = NEW_VIRTUAL();
+    a = NEW_BUFFER(memory, 2 * MIB);
+    b = NEW_BUFFER(memory, 2 * MIB);
+    stream = NEW_STREAM();
+    made = NEW_VIEW(a, 0, 1); /* what the device makes once is made */
     OK(gpumem_buffer_free(made, NULL));
     return 0;
 }
 
 static int end(void **state) {
-    OK(gpumem_buffer_free(a, NULL));
-    OK(gpumem_buffer_free(b, NULL));
+    DESTROY(a, b);
     settle(NULL);
     OK(gpumem_stream_destroy(device, stream));
     (void)gpumem_resource_destroy(memory);

@@ -15,13 +15,11 @@ static int host; /* the pools are of host memory */
 static int make(gpumem_pool_choice choice, int ipc) {
     pool = NULL;
     if (host)
-        return (int)gpumem_pinned_resource_create(device,
-                                                  GPUMEM_OPTIONS(gpumem_pinned_options,
-                                                                 .method = GPUMEM_PINNED_POOL,
-                                                                 .pool = choice, .ipc = ipc),
-                                                  &pool);
+        return (int)gpumem_pinned_resource_create(
+            device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL, .pool = choice, .ipc = ipc),
+            &pool);
     return (int)gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = choice, .ipc = ipc), &pool);
+        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = choice, .ipc = ipc), &pool);
 }
 
 static void end_pool(void *user) {
@@ -50,7 +48,7 @@ static int allocate_for_no_stream(void *user) {
     if (result)
         return result;
     result = (int)gpumem_buffer_allocate(
-        pool, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = GPUMEM_STREAM_NONE), &buffer);
+        pool, MIB, GPUMEM_BUFFER_OPTIONS(.stream = GPUMEM_STREAM_NONE), &buffer);
     if (result)
         (void)gpumem_resource_destroy(pool);
     return result;
@@ -165,7 +163,7 @@ TEST(sharing_a_pool_is_all_or_nothing) {
     for (host = 0; host < 2; host++) {
         sweep_act("export a pool", export_pool, end_pool, NULL);
         assert_int_equal(export_pool(NULL), 0);
-        OK(gpumem_buffer_allocate(pool, 3 * MIB, NULL, &buffer));
+        buffer = NEW_BUFFER(pool, 3 * MIB);
         OK(gpumem_buffer_fill(buffer, 0, 3 * MIB, 0x66, NULL));
         synchronize(NULL);
         sweep_act("import a pool", import_pool, end_mapped, NULL);

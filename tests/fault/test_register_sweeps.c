@@ -18,8 +18,7 @@ static int register_and_free(void *user) {
     gpumem_buffer *buffer = NULL;
     gpumem_status status = gpumem_buffer_register(device, memory + used, MIB, NULL, &buffer);
     used += MIB;
-    if (status == GPUMEM_OK)
-        status = gpumem_buffer_free(buffer, NULL);
+    AND_THEN(status, gpumem_buffer_free(buffer, NULL));
     return (int)status;
 }
 
@@ -36,8 +35,7 @@ static int ask(void *user) {
 }
 
 TEST(a_failed_query_of_pinned_settings_leaks_nothing) {
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    gpumem_resource *pinned = NEW_PINNED();
     sweep_act("what a pinned resource has settled on", ask, NULL, pinned);
     OK(gpumem_resource_destroy(pinned));
 }

@@ -17,13 +17,8 @@ static const gpumem_ring_options mirrored = {
     .size = sizeof mirrored, .chunk_bytes = 3 * MIB, .chunk_count = 2, .mirrored = 1};
 
 static gpumem_resource *make_resource(void) {
-    gpumem_resource *resource;
-    OK(gpumem_mapped_resource_create(device,
-                                     GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR,
-                                                           .method_strict = 1,
-                                                           .chunk_maximum = 4 * MIB),
-                                     &resource));
-    return resource;
+    return NEW_MAPPED(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1,
+                      .chunk_maximum = 4 * MIB);
 }
 
 /* ---- Making and ending ----------------------------------------------------------------------- */
@@ -32,8 +27,7 @@ static gpumem_resource *make_resource(void) {
  * the way of the next. */
 static int create(struct subject *s, const gpumem_ring_options *options) {
     gpumem_status status = gpumem_ring_create(s->resource, options, &s->ring);
-    if (status == GPUMEM_OK)
-        status = gpumem_ring_destroy(s->ring);
+    AND_THEN(status, gpumem_ring_destroy(s->ring));
     if (status == GPUMEM_OK)
         s->ring = NULL;
     return (int)status;
@@ -58,14 +52,7 @@ static void end_ring(void *user) {
 
 static void sweep_ring(const char *name, int (*act)(void *), void (*undo)(void *),
                        struct subject *s) {
-    sweep_run(&(struct sweep){.name = name,
-                              .act = act,
-                              .recover = undo,
-                              .undo = undo,
-                              .may_succeed = true,
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = s});
+    SWEEP(.name = name, .act = act, .recover = undo, .undo = undo, .may_succeed = true, .user = s);
 }
 
 TEST(creating_a_ring_is_all_or_nothing) {
@@ -81,12 +68,9 @@ TEST(creating_a_ring_is_all_or_nothing) {
 static gpumem_status fill(struct subject *s, gpumem_ring_chunk *chunk) {
     chunk->size = sizeof *chunk;
     gpumem_status status = gpumem_ring_acquire(s->ring, 0, -1, chunk);
-    if (status == GPUMEM_OK)
-        status = gpumem_ring_write(s->ring, chunk->sequence, 0, "bytes", 5);
-    if (status == GPUMEM_OK)
-        status = gpumem_ring_flush(s->ring, chunk->sequence, 0, 5);
-    if (status == GPUMEM_OK)
-        status = gpumem_ring_commit(s->ring, chunk->sequence, 5);
+    AND_THEN(status, gpumem_ring_write(s->ring, chunk->sequence, 0, "bytes", 5));
+    AND_THEN(status, gpumem_ring_flush(s->ring, chunk->sequence, 0, 5));
+    AND_THEN(status, gpumem_ring_commit(s->ring, chunk->sequence, 5));
     return status == GPUMEM_OK ? gpumem_ring_consume(s->ring, 0, chunk) : status;
 }
 
@@ -120,8 +104,8 @@ static CUdeviceptr make_gate(struct subject *s) {
     CUdeviceptr address = 0;
     void *flag = NULL;
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuMemHostAlloc(&flag, 4096, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemHostGetDevicePointer_v2(&address, flag, 0), CUDA_SUCCESS);
+    OK_CU(cu->cuMemHostAlloc(&flag, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+    OK_CU(cu->cuMemHostGetDevicePointer_v2(&address, flag, 0));
     cu->cuCtxPopCurrent_v2(&before);
     s->flag = flag;
     return address;
@@ -154,16 +138,14 @@ static int with_ring(struct subject *s, int (*act)(void *)) {
     if (status != GPUMEM_OK)
         return (int)status;
     status = (gpumem_status)act(s);
-    if (status == GPUMEM_OK)
-        status = (gpumem_status)act(s);
+    AND_THEN(status, (gpumem_status)act(s));
     __atomic_store_n(s->flag, 1, __ATOMIC_SEQ_CST);
     gpumem_ring_chunk chunk = {.size = sizeof chunk};
     if (status == GPUMEM_OK)
         status = gpumem_ring_acquire(s->ring, 0, 10000, &chunk); /* the driver is asked */
-    if (status == GPUMEM_OK)
-        status = gpumem_ring_abandon(s->ring, chunk.sequence);
+    AND_THEN(status, gpumem_ring_abandon(s->ring, chunk.sequence));
     gpumem_status closed = gpumem_ring_close(s->ring);
-    assert_int_equal(closed, GPUMEM_OK);
+    OK(closed);
     return (int)status;
 }
 
@@ -186,8 +168,8 @@ static void end_of_way(void *user) {
 
 TEST(releasing_a_chunk_behind_streams_or_events_is_all_or_nothing) {
     struct subject s = {.resource = make_resource()};
-    OK(gpumem_stream_create(device, NULL, &s.stream));
-    OK(gpumem_event_create(device, NULL, &s.event));
+    s.stream = NEW_STREAM();
+    s.event = NEW_EVENT();
     gate_address = make_gate(&s);
     sweep_ring("release behind streams", streams_way, end_of_way, &s);
     sweep_ring("release behind events", events_way, end_of_way, &s);

@@ -70,10 +70,7 @@ static void sweep_import(const char *name, struct subject *subject) {
 }
 
 static gpumem_resource *virtual_resource(void) {
-    gpumem_resource *made;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = CHUNK, .exact_growth = 1), &made));
-    return made;
+    return NEW_VIRTUAL(.chunk_maximum = CHUNK, .exact_growth = 1);
 }
 
 /* ---- Growth ---------------------------------------------------------------------------------- */
@@ -97,8 +94,7 @@ static void forget_growth(void *user) {
 
 TEST(updating_a_grown_export_is_all_or_nothing) {
     struct subject s = {.resource = virtual_resource()};
-    OK(gpumem_buffer_allocate(s.resource, CHUNK, GPUMEM_BUFFER_OPTIONS(.capacity = 64 * MIB),
-                              &s.buffer));
+    s.buffer = NEW_BUFFER_WITH(s.resource, CHUNK, .capacity = 64 * MIB);
     assert_int_equal(export_it(&s), 0);
     OK(gpumem_buffer_grow(s.buffer, 4 * CHUNK, NULL));
     forget_growth(&s); /* with the events that a shrink keeps */
@@ -108,9 +104,7 @@ TEST(updating_a_grown_export_is_all_or_nothing) {
                               .explain = last_message,
                               .user = &s});
     assert_int_equal(gpumem_export_size(s.exported), CHUNK);
-    OK(gpumem_export_destroy(s.exported));
-    OK(gpumem_buffer_free(s.buffer, NULL));
-    OK(gpumem_resource_destroy(s.resource));
+    DESTROY(s.exported, s.buffer, s.resource);
 }
 
 struct growing {
@@ -139,12 +133,11 @@ static int import_and_extend(void *user) {
 TEST(updating_a_grown_import_is_all_or_nothing) {
     struct growing g = {.s = {.resource = virtual_resource(), .capacity = 64 * MIB}};
     struct subject *s = &g.s;
-    OK(gpumem_buffer_allocate(s->resource, CHUNK, GPUMEM_BUFFER_OPTIONS(.capacity = 64 * MIB),
-                              &s->buffer));
-    OK(gpumem_export_create(s->buffer, &g.before));
+    s->buffer = NEW_BUFFER_WITH(s->resource, CHUNK, .capacity = 64 * MIB);
+    g.before = NEW_EXPORT(s->buffer);
     OK(gpumem_buffer_grow(s->buffer, 4 * CHUNK, NULL));
     OK(gpumem_buffer_fill_sync(s->buffer, 0, 4 * CHUNK, 0x4b, NULL));
-    OK(gpumem_export_create(s->buffer, &s->exported));
+    s->exported = NEW_EXPORT(s->buffer);
     sweep_run(&(struct sweep){.name = "import and extend",
                               .act = import_and_extend,
                               .recover = settle,
@@ -153,25 +146,18 @@ TEST(updating_a_grown_import_is_all_or_nothing) {
                               .lost = quarantined,
                               .explain = last_message,
                               .user = &g});
-    unsigned char byte = 0;
     assert_int_equal(import_and_extend(&g), 0);
-    OK(gpumem_buffer_read_sync(s->imported, 4 * CHUNK - 1, &byte, 1, NULL));
-    assert_int_equal(byte, 0x4b);
-    OK(gpumem_buffer_free(s->imported, NULL));
-    OK(gpumem_export_destroy(s->exported));
-    OK(gpumem_export_destroy(g.before));
-    OK(gpumem_buffer_free(s->buffer, NULL));
-    OK(gpumem_resource_destroy(s->resource));
+    assert_int_equal(byte_of(s->imported, 4 * CHUNK - 1), 0x4b);
+    DESTROY(s->imported, s->exported, g.before, s->buffer, s->resource);
 }
 
 TEST(importing_with_a_capacity_is_all_or_nothing) {
     struct subject s = {.resource = virtual_resource(), .capacity = 64 * MIB};
-    OK(gpumem_buffer_allocate(s.resource, 3 * CHUNK, NULL, &s.buffer));
+    s.buffer = NEW_BUFFER(s.resource, 3 * CHUNK);
     assert_int_equal(export_it(&s), 0);
     sweep_import("import with a capacity", &s);
     end_export(&s);
-    OK(gpumem_buffer_free(s.buffer, NULL));
-    OK(gpumem_resource_destroy(s.resource));
+    DESTROY(s.buffer, s.resource);
 }
 
 /* ---- Pools ----------------------------------------------------------------------------------- */
@@ -179,16 +165,15 @@ TEST(importing_with_a_capacity_is_all_or_nothing) {
 static gpumem_resource *pool_of(int host) {
     gpumem_resource *pool;
     if (host)
-        OK(gpumem_pinned_resource_create(
-            device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL, .ipc = 1), &pool));
+        pool = NEW_PINNED(.method = GPUMEM_PINNED_POOL, .ipc = 1);
     else
-        OK(gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
+        pool = NEW_POOL(.ipc = 1);
     return pool;
 }
 
 static void share_pool(int host) {
     struct subject s = {.resource = pool_of(host)};
-    OK(gpumem_buffer_allocate(s.resource, 5 * MIB, NULL, &s.buffer));
+    s.buffer = NEW_BUFFER(s.resource, 5 * MIB);
     synchronize(NULL);
     assert_int_equal(export_it(&s), 0); /* the pool's descriptor is kept from here on */
     end_export(&s);
@@ -203,17 +188,11 @@ static void share_pool(int host) {
     assert_int_equal(export_it(&s), 0);
     sweep_import(host ? "import host pool memory" : "import pool memory", &s);
     end_export(&s);
-    OK(gpumem_buffer_free(s.buffer, NULL));
-    OK(gpumem_resource_destroy(s.resource));
+    DESTROY(s.buffer, s.resource);
 }
 
-TEST(sharing_device_pool_memory_is_all_or_nothing) {
-    share_pool(0);
-}
-
-TEST(sharing_host_pool_memory_is_all_or_nothing) {
-    share_pool(1);
-}
+TEST_IS(sharing_device_pool_memory_is_all_or_nothing, share_pool(0));
+TEST_IS(sharing_host_pool_memory_is_all_or_nothing, share_pool(1));
 
 /* ---- Events ---------------------------------------------------------------------------------- */
 
@@ -279,8 +258,7 @@ static int other_process(int socket) {
         send(socket, description, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
         return 1;
     int heard = other_hear(socket); /* until the parent is done: 0 */
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_event_destroy(device, event));
+    DESTROY(exported, event);
     return heard || close_device(NULL) != 0;
 }
 

@@ -87,20 +87,18 @@ static int receive_the_pool(void *user) {
 }
 
 TEST(a_failed_buffer_transfer_is_an_error_on_both_sides) {
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .exact_growth = 1), &memory));
-    OK(gpumem_buffer_allocate(memory, 6 * MIB, NULL, &buffer));
-    OK(gpumem_export_create(buffer, &exported));
+    memory = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .exact_growth = 1);
+    buffer = NEW_BUFFER(memory, 6 * MIB);
+    exported = NEW_EXPORT(buffer);
     sweep_act("send a buffer", send_it, NULL, NULL);
     sweep_act("receive a buffer", receive_it, NULL, NULL);
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(exported, buffer);
     settle(NULL);
     OK(gpumem_resource_destroy(memory));
 }
 
 TEST(a_failed_pool_transfer_is_an_error_on_both_sides) {
-    OK(gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
+    pool = NEW_POOL(.ipc = 1);
     sweep_act("send a pool", send_the_pool, NULL, NULL);
     sweep_act("receive a pool", receive_the_pool, NULL, NULL);
     OK(gpumem_resource_destroy(pool));

@@ -40,8 +40,7 @@ static gpumem_status one(struct subject *s, size_t bytes) {
     if (status != GPUMEM_OK)
         return status;
     status = gpumem_mapped_write(buffer, bytes - 4, &word, sizeof word);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapped_read(buffer, bytes - 4, &back, sizeof back);
+    AND_THEN(status, gpumem_mapped_read(buffer, bytes - 4, &back, sizeof back));
     assert_true(status != GPUMEM_OK || back == word);
     gpumem_status freed = gpumem_buffer_free(buffer, s->stream);
     return status == GPUMEM_OK ? freed : status;
@@ -97,15 +96,8 @@ static int slabs_make_room(void *user) {
 
 TEST(trimming_to_make_room_for_a_slab_is_all_or_nothing) {
     struct subject s = {.stream = NULL};
-    sweep_run(&(struct sweep){.name = "a slab that makes room",
-                              .prepare = prepare,
-                              .act = slabs_make_room,
-                              .recover = end,
-                              .undo = end,
-                              .may_succeed = true,
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = &s});
+    SWEEP(.name = "a slab that makes room", .prepare = prepare, .act = slabs_make_room,
+          .recover = end, .undo = end, .may_succeed = true, .user = &s);
 }
 
 static void sweep_driver(const char *name, const gpumem_mapped_options *given) {
@@ -113,33 +105,26 @@ static void sweep_driver(const char *name, const gpumem_mapped_options *given) {
     gpumem_mapped_options options = *given;
     options.maximum_bytes = AMPLE;
     OK(gpumem_mapped_resource_create(device, &options, &s.resource));
-    OK(gpumem_stream_create(device, NULL, &s.stream));
+    s.stream = NEW_STREAM();
     sweep_act(name, small_buffers, NULL, &s);
     (void)gpumem_resource_destroy(s.resource);
     OK(gpumem_stream_destroy(device, s.stream));
 }
 
-TEST(slabs_of_mapped_descriptors_are_all_or_nothing) {
-    sweep_driver("small buffers of mapped descriptors", &by_descriptor);
-}
-
-TEST(slabs_of_imported_vulkan_memory_are_all_or_nothing) {
-    sweep_driver("small buffers of imported memory", &by_import);
-}
-
-TEST(slabs_of_exported_vulkan_memory_are_all_or_nothing) {
-    sweep_driver("small buffers of exported memory", &by_export);
-}
+TEST_IS(slabs_of_mapped_descriptors_are_all_or_nothing,
+        sweep_driver("small buffers of mapped descriptors", &by_descriptor));
+TEST_IS(slabs_of_imported_vulkan_memory_are_all_or_nothing,
+        sweep_driver("small buffers of imported memory", &by_import));
+TEST_IS(slabs_of_exported_vulkan_memory_are_all_or_nothing,
+        sweep_driver("small buffers of exported memory", &by_export));
 
 /* ---- Calls of Vulkan ------------------------------------------------------------------------- */
 
 static void assert_all_is_free(struct subject *s, size_t memories) {
-    gpumem_buffer *buffer;
     OK(gpumem_resource_trim(s->resource, 0));
     assert_int_equal(icd->live().memories, memories);
     assert_used_well();
-    OK(gpumem_buffer_allocate(s->resource, MAXIMUM,
-                              GPUMEM_BUFFER_OPTIONS(.stream = GPUMEM_STREAM_NONE), &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(s->resource, MAXIMUM, .stream = GPUMEM_STREAM_NONE);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_resource_trim(s->resource, 0));
     assert_int_equal(icd->live().memories, memories);

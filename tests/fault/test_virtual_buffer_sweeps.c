@@ -14,21 +14,15 @@ struct subject {
 
 static struct subject make(uint64_t cache_bytes) {
     struct subject s = {0};
-    OK(gpumem_stream_create(device, NULL, &s.stream));
-    OK(gpumem_virtual_resource_create(device,
-                                      GPUMEM_OPTIONS(gpumem_virtual_options,
-                                                     .chunk_maximum = 4 * MIB, .exact_growth = 1,
-                                                     .cache_bytes = cache_bytes),
-                                      &s.resource));
+    s.stream = NEW_STREAM();
+    s.resource =
+        NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1, .cache_bytes = cache_bytes);
     return s;
 }
 
 static void allocate(struct subject *s) {
-    OK(gpumem_buffer_allocate(
-        s->resource, 10 * MIB,
-        GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 16 * MIB, .stream = s->stream),
-        &s->buffer));
-    OK(gpumem_buffer_allocate(s->resource, 4 * MIB, NULL, &s->other));
+    s->buffer = NEW_BUFFER_WITH(s->resource, 10 * MIB, .capacity = 16 * MIB, .stream = s->stream);
+    s->other = NEW_BUFFER(s->resource, 4 * MIB);
     OK(gpumem_buffer_fill(s->buffer, 0, 10 * MIB, 0x3c, s->stream));
     synchronize(s->stream);
 }
@@ -42,12 +36,10 @@ static void end(struct subject *s, int has_buffers) {
         synchronize(s->stream);
         assert_int_equal(bytes[0], 0x3c);
         assert_int_equal(bytes[1], 0x3c);
-        OK(gpumem_buffer_free(s->buffer, NULL));
-        OK(gpumem_buffer_free(s->other, NULL));
+        DESTROY(s->buffer, s->other);
     }
     settle(s);
-    OK(gpumem_resource_destroy(s->resource));
-    OK(gpumem_stream_destroy(device, s->stream));
+    DESTROY(s->resource, s->stream);
 }
 
 /* ---- Cached frees ---------------------------------------------------------------------------- */
@@ -59,16 +51,13 @@ static int allocate_and_free(void *user) {
     for (int i = 0; i < 2 && status == GPUMEM_OK; i++) {
         gpumem_buffer *buffer = NULL;
         status = gpumem_buffer_allocate(
-            s->resource, 8 * MIB,
-            GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 16 * MIB, .stream = s->stream),
+            s->resource, 8 * MIB, GPUMEM_BUFFER_OPTIONS(.capacity = 16 * MIB, .stream = s->stream),
             &buffer);
         if (status != GPUMEM_OK)
             break;
         status = gpumem_buffer_fill(buffer, 0, 8 * MIB, 1, s->stream);
-        if (status == GPUMEM_OK)
-            status = gpumem_buffer_shrink(buffer, 4 * MIB, NULL);
-        if (status == GPUMEM_OK)
-            status = gpumem_buffer_grow(buffer, 8 * MIB, NULL);
+        AND_THEN(status, gpumem_buffer_shrink(buffer, 4 * MIB, NULL));
+        AND_THEN(status, gpumem_buffer_grow(buffer, 8 * MIB, NULL));
         (void)gpumem_buffer_free(buffer, NULL);
     }
     return (int)status;

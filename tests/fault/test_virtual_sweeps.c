@@ -15,13 +15,8 @@ static gpumem_fabric_handle fabric;
 static int fd = -1;
 
 static void sweep(const char *name, int (*act)(void *), void (*undo)(void *), bool may_succeed) {
-    sweep_run(&(struct sweep){.name = name,
-                              .act = act,
-                              .recover = pop_contexts,
-                              .undo = undo,
-                              .may_succeed = may_succeed,
-                              .lost = quarantined,
-                              .explain = last_message});
+    SWEEP(.name = name, .act = act, .recover = pop_contexts, .undo = undo,
+          .may_succeed = may_succeed);
 }
 
 /* ---- Ranges ---------------------------------------------------------------------------------- */
@@ -133,8 +128,7 @@ TEST(exporting_and_importing_handles_is_all_or_nothing) {
     sweep("import a descriptor", import_fd, end_other, false);
     close_fd(NULL);
     OK(gpumem_physical_create(
-        device, PAGE, GPUMEM_OPTIONS(gpumem_physical_options, .handle_type = GPUMEM_HANDLE_FABRIC),
-        &other));
+        device, PAGE, GPUMEM_PHYSICAL_OPTIONS(.handle_type = GPUMEM_HANDLE_FABRIC), &other));
     sweep("export a fabric handle", export_fabric, nothing, false);
     assert_int_equal(export_fabric(NULL), 0);
     sweep("import a fabric handle", import_fabric, end_received, false);
@@ -194,8 +188,7 @@ static int begin(void **state) {
 
 static int end(void **state) {
     for (size_t i = 0; i < MAPPED; i++) {
-        OK(gpumem_mapping_destroy(mapping[i]));
-        OK(gpumem_physical_destroy(memory[i]));
+        DESTROY(mapping[i], memory[i]);
     }
     OK(gpumem_reservation_destroy(range));
     return close_device(state);

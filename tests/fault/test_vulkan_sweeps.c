@@ -221,7 +221,7 @@ TEST_WITH(vulkan_memory_that_cannot_be_unmapped_is_kept, begin, NULL) {
     OK(map_placed(subject));
     subject->place[SIZE - 1] = 1;
     icd->refuse("vkUnmapMemory2KHR", 1, 1, -5);
-    assert_int_equal(gm_vulkan_free(subject->memory), GPUMEM_ERROR_OUT_OF_HOST_MEMORY);
+    FAILS(OUT_OF_HOST_MEMORY, gm_vulkan_free(subject->memory));
     SAYS("vkUnmapMemory2KHR answered VK_ERROR_MEMORY_MAP_FAILED");
     assert_int_equal(gm_vulkan_quarantined(subject->vulkan), 1);
     assert_int_equal(gm_vulkan_memory_count(subject->vulkan), 1);

@@ -64,8 +64,7 @@ static void warm(void *user) {
     struct subject *s = user;
     gpumem_buffer *halves[2];
     for (size_t i = 0; i < COUNT(halves); i++)
-        OK(gpumem_buffer_allocate(s->resource, s->bytes / 2,
-                                  GPUMEM_BUFFER_OPTIONS(.stream = s->stream), &halves[i]));
+        halves[i] = NEW_BUFFER_WITH(s->resource, s->bytes / 2, .stream = s->stream);
     for (size_t i = 0; i < COUNT(halves); i++)
         OK(gpumem_buffer_free(halves[i], s->stream));
     calm();
@@ -74,9 +73,9 @@ static void warm(void *user) {
 
 static void sweep_warm(const char *name, gpumem_resource *resource, size_t bytes) {
     struct subject s = {.resource = resource, .bytes = bytes};
-    OK(gpumem_stream_create(device, NULL, &s.stream));
-    OK(gpumem_stream_create(device, NULL, &s.other));
-    OK(gpumem_buffer_allocate(resource, bytes, NULL, &s.kept));
+    s.stream = NEW_STREAM();
+    s.other = NEW_STREAM();
+    s.kept = NEW_BUFFER(resource, bytes);
     OK(gpumem_buffer_fill_sync(s.kept, 0, bytes, 0x5d, s.other));
     sweep_run(&(struct sweep){.name = name,
                               .prepare = warm,
@@ -93,16 +92,11 @@ static void sweep_warm(const char *name, gpumem_resource *resource, size_t bytes
     assert_int_equal(last, 0x5d);
     OK(gpumem_buffer_free(s.kept, NULL));
     settle(NULL);
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_stream_destroy(device, s.stream));
-    OK(gpumem_stream_destroy(device, s.other));
+    DESTROY(resource, s.stream, s.other);
 }
 
 TEST(failures_beside_cached_virtual_memory_change_nothing_in_use) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .cache_bytes = 64 * MIB),
-        &resource));
+    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .cache_bytes = 64 * MIB);
     sweep_warm("allocate beside a warm cache of ranges", resource, 4 * MIB);
 }
 
@@ -136,9 +130,7 @@ static void decommit_again(void *user) {
 /* One handle is at hand, of two or more that are needed. */
 static void keep_one_handle(void *user) {
     struct subject *s = user;
-    gpumem_buffer *one;
-    OK(gpumem_buffer_allocate(s->resource, 4 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = s->stream),
-                              &one));
+    gpumem_buffer *one = NEW_BUFFER_WITH(s->resource, 4 * MIB, .stream = s->stream);
     OK(gpumem_buffer_shrink(one, 2 * MIB, NULL));
     OK(gpumem_buffer_free(one, s->stream));
     calm();
@@ -162,37 +154,28 @@ static void sweep_change(const char *name, int (*act)(void *), void (*undo)(void
 
 TEST(failed_changes_beside_a_warm_cache_change_nothing_in_use) {
     struct subject s = {.bytes = 4 * MIB};
-    OK(gpumem_stream_create(device, NULL, &s.stream));
-    OK(gpumem_virtual_resource_create(device,
-                                      GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB,
-                                                             .exact_growth = 1,
-                                                             .cache_bytes = 64 * MIB),
-                                      &s.resource));
-    OK(gpumem_buffer_allocate(s.resource, s.bytes, GPUMEM_BUFFER_OPTIONS(.capacity = 16 * MIB),
-                              &s.kept));
+    s.stream = NEW_STREAM();
+    s.resource = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .exact_growth = 1, .cache_bytes = 64 * MIB);
+    s.kept = NEW_BUFFER_WITH(s.resource, s.bytes, .capacity = 16 * MIB);
     sweep_change("grow beside a warm cache", grow, shrink_back, &s);
     decommit_again(&s);
     sweep_change("recommit beside a warm cache", recommit, decommit_again, &s);
     OK(gpumem_buffer_free(s.kept, NULL));
     settle(NULL);
-    OK(gpumem_resource_destroy(s.resource));
-    OK(gpumem_stream_destroy(device, s.stream));
+    DESTROY(s.resource, s.stream);
 }
 
 TEST(failures_beside_cached_pinned_slabs_change_nothing_in_use) {
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
-                                     &resource));
+    gpumem_resource *resource = NEW_PINNED(.slab_bytes = 2 * MIB);
     sweep_warm("allocate beside warm slabs", resource, MIB + 4096);
 }
 
 TEST(failures_beside_cached_segments_change_nothing_in_use) {
-    gpumem_resource *memory, *cache;
-    OK(gpumem_virtual_resource_create(device, NULL, &memory));
+    gpumem_resource *memory = NEW_VIRTUAL();
     /* All segments stay: giving idle ones back first leaves an event for later use, which is more
      * than there was. */
-    OK(gpumem_caching_resource_create(
-        memory, GPUMEM_CACHING_OPTIONS(.segment_bytes = 2 * MIB, .idle_bytes = SIZE_MAX), &cache));
+    gpumem_resource *cache =
+        NEW_CACHING_WITH(memory, .segment_bytes = 2 * MIB, .idle_bytes = SIZE_MAX);
     sweep_warm("allocate beside warm segments", cache, 3 * MIB);
     OK(gpumem_resource_destroy(memory));
 }

@@ -3,6 +3,7 @@
  * allocation or growth that is refused leaves nothing, neither with the driver nor in what the
  * wrapper knows.
  */
+#include "kinds.h"
 #include "library_sweeps.h"
 
 #define CAPACITY (64 * MIB)
@@ -29,43 +30,23 @@ static int take(void *user, const char *text, size_t bytes) {
 
 static size_t written;
 
-typedef gpumem_status (*wrap_fn)(gpumem_resource *upstream, struct subject *subject,
-                                 gpumem_resource **resource);
-
-static gpumem_status limit(gpumem_resource *upstream, struct subject *s,
-                           gpumem_resource **resource) {
-    return gpumem_limit_resource_create(upstream, GIB, resource);
-}
-
-static gpumem_status logging(gpumem_resource *upstream, struct subject *s,
-                             gpumem_resource **resource) {
-    return gpumem_logging_resource_create(
-        upstream, GPUMEM_OPTIONS(gpumem_logging_options, .level = GPUMEM_LOG_DEBUG), resource);
-}
-
-static gpumem_status trace(gpumem_resource *upstream, struct subject *s,
-                           gpumem_resource **resource) {
-    return gpumem_trace_resource_create(
-        upstream, GPUMEM_TRACE_OPTIONS(.write = take, .user = &written), resource);
-}
-
-static gpumem_status tracking(gpumem_resource *upstream, struct subject *s,
-                              gpumem_resource **resource) {
-    return gpumem_tracking_resource_create(upstream, GPUMEM_TRACKING_OPTIONS(.frames = 8),
-                                           resource);
-}
-
-static gpumem_status alignment(gpumem_resource *upstream, struct subject *s,
-                               gpumem_resource **resource) {
-    return gpumem_alignment_resource_create(
-        upstream, GPUMEM_ALIGNMENT_OPTIONS(.alignment = 8 * MIB, .size_multiple = 4 * MIB),
-        resource);
-}
-
-static gpumem_status failure(gpumem_resource *upstream, struct subject *s,
-                             gpumem_resource **resource) {
-    return gpumem_failure_resource_create(
-        upstream, GPUMEM_FAILURE_OPTIONS(.fn = once_more, .user = s), resource);
+/* Those of kinds.def, but for options that act on what is swept. */
+static gpumem_status wrap(enum wrapper which, struct subject *s, gpumem_resource *upstream,
+                          gpumem_resource *spare) {
+    if (which == WRAPPER_logging)
+        return gpumem_logging_resource_create(
+            upstream, GPUMEM_LOGGING_OPTIONS(.level = GPUMEM_LOG_DEBUG), &s->resource);
+    if (which == WRAPPER_trace)
+        return gpumem_trace_resource_create(
+            upstream, GPUMEM_TRACE_OPTIONS(.write = take, .user = &written), &s->resource);
+    if (which == WRAPPER_alignment)
+        return gpumem_alignment_resource_create(
+            upstream, GPUMEM_ALIGNMENT_OPTIONS(.alignment = 8 * MIB, .size_multiple = 4 * MIB),
+            &s->resource);
+    if (which == WRAPPER_failure)
+        return gpumem_failure_resource_create(
+            upstream, GPUMEM_FAILURE_OPTIONS(.fn = once_more, .user = s), &s->resource);
+    return make_wrapper(which, upstream, spare, &s->resource);
 }
 
 /* ---- What is done through them --------------------------------------------------------------- */
@@ -74,8 +55,7 @@ static int allocate(void *user) {
     struct subject *s = user;
     s->buffer = NULL;
     return (int)gpumem_buffer_allocate(s->resource, 5 * MIB,
-                                       GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = CAPACITY),
-                                       &s->buffer);
+                                       GPUMEM_BUFFER_OPTIONS(.capacity = CAPACITY), &s->buffer);
 }
 
 static void free_buffer(void *user) {
@@ -110,13 +90,11 @@ static int count_one(void *user, const gpumem_tracked *tracked) {
 
 /* The wrapper's own counters, and what tracking knows. */
 static void check_nothing_known(const struct subject *s) {
-    gpumem_stats stats = {.size = sizeof stats};
-    gpumem_resource_properties properties = {.size = sizeof properties};
     size_t known = 0;
-    OK(gpumem_resource_get_stats(s->resource, &stats));
+    gpumem_stats stats = stats_of(s->resource);
     assert_int_equal(stats.allocations, 0);
     assert_int_equal(stats.in_use_bytes, 0);
-    OK(gpumem_resource_get_properties(s->resource, &properties));
+    gpumem_resource_properties properties = properties_of(s->resource);
     if (strcmp(properties.kind, "tracking") == 0)
         OK(gpumem_tracking_visit(s->resource, count_one, &known));
     assert_int_equal(known, 0);
@@ -170,73 +148,29 @@ static void sweep_all(struct subject *s) {
 }
 
 static gpumem_resource *virtual_resource(void) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB), &resource));
-    return resource;
+    return NEW_VIRTUAL(.chunk_maximum = 4 * MIB);
 }
 
-static void sweep_wrapper(wrap_fn wrap) {
+static void sweep_wrapper(enum wrapper which) {
     struct subject subject = {.asked = 0};
-    gpumem_resource *upstream = virtual_resource();
-    OK(wrap(upstream, &subject, &subject.resource));
+    gpumem_resource *upstream = virtual_resource(), *spare = virtual_resource();
+    OK(wrap(which, &subject, upstream, spare));
     sweep_all(&subject);
-    if (wrap == failure)
+    if (which == WRAPPER_failure)
         assert_true(subject.asked > 0); /* softgpu's faults say out of memory where they can */
-    OK(gpumem_resource_destroy(subject.resource));
-    OK(gpumem_resource_destroy(upstream));
+    DESTROY(subject.resource, spare, upstream);
+    if (which == WRAPPER_trace)
+        assert_true(written > 1000);
 }
 
-TEST(allocating_through_a_limit_is_all_or_nothing) {
-    sweep_wrapper(limit);
-}
-
-TEST(allocating_through_a_log_is_all_or_nothing) {
-    sweep_wrapper(logging);
-}
-
-TEST(allocating_through_a_trace_is_all_or_nothing) {
-    sweep_wrapper(trace);
-    assert_true(written > 1000);
-}
-
-TEST(allocating_through_tracking_is_all_or_nothing) {
-    sweep_wrapper(tracking);
-}
-
-TEST(allocating_through_alignment_is_all_or_nothing) {
-    sweep_wrapper(alignment);
-}
-
-TEST(allocating_through_a_failure_callback_is_all_or_nothing) {
-    sweep_wrapper(failure);
-}
-
-TEST(allocating_through_a_fallback_is_all_or_nothing) {
-    struct subject subject = {.asked = 0};
-    gpumem_resource *first = virtual_resource(), *second = virtual_resource();
-    OK(gpumem_fallback_resource_create(first, second, &subject.resource));
-    sweep_all(&subject);
-    OK(gpumem_resource_destroy(subject.resource));
-    OK(gpumem_resource_destroy(second));
-    OK(gpumem_resource_destroy(first));
-}
-
-/* ---- Making wrappers: no driver call, so nothing but memory and files can be missing --------- */
-
-TEST(creating_a_wrapper_makes_no_driver_call) {
-    static const wrap_fn all[] = {limit, logging, trace, tracking, alignment, failure};
-    struct subject subject = {.asked = 0};
-    gpumem_resource *upstream = virtual_resource(), *made;
-    for (size_t i = 0; i < COUNT(all); i++) {
-        assert_int_equal(soft->fault_arm("*", 0, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE), 0);
-        gpumem_status status = all[i](upstream, &subject, &made);
-        assert_int_equal(soft->fault_disarm(), 0);
-        OK(status);
-        OK(gpumem_resource_destroy(made));
+/* allocating_through_limit_is_all_or_nothing and so on; a cache has sweeps of its own, in
+ * test_caching_sweeps_device.c and beside it. */
+#define CACHE(name, ...)
+#define WRAPPER(name, ...)                                                                         \
+    TEST(allocating_through_##name##_is_all_or_nothing) {                                          \
+        sweep_wrapper(WRAPPER_##name);                                                             \
     }
-    OK(gpumem_resource_destroy(upstream));
-}
+#include "kinds.def"
 
 static int begin(void **state) {
     gpumem_set_log(NULL, NULL, GPUMEM_LOG_ERROR);

@@ -7,6 +7,7 @@
 
 #include "test.h"
 
+#include "checks.h"
 #include "gate.h"
 #include <gpumem/driver.h>
 #include <gpumem/gpumem.h>
@@ -20,24 +21,8 @@ static gpumem_device *device;
 static const gpumem_driver_api *cu;
 static const softgpu_control *soft;
 
-static inline void check_status(gpumem_status got, gpumem_status wanted, const char *call,
-                                const char *file, int line) {
-    if (got == wanted)
-        return;
-    print_error("%s\n  answered %s, wanted %s; the last error says: %s\n", call,
-                gpumem_status_name(got), gpumem_status_name(wanted), gpumem_last_error()->message);
-    _fail(file, line);
-}
-
-#define OK(call)            check_status((call), GPUMEM_OK, #call, __FILE__, __LINE__)
-#define FAILS(status, call) check_status((call), GPUMEM_ERROR_##status, #call, __FILE__, __LINE__)
-
-/* Checks that the last message names what it should. */
-#define SAYS(text)                                                                                 \
-    do {                                                                                           \
-        if (!strstr(gpumem_last_error()->message, text))                                           \
-            fail_msg("'%s' is not in: %s", text, gpumem_last_error()->message);                    \
-    } while (0)
+#include "objects.h"
+#include "readings.h"
 
 static inline const softgpu_control *find_control(gpumem_library *of) {
     softgpu_get_control_fn get;
@@ -48,8 +33,7 @@ static inline const softgpu_control *find_control(gpumem_library *of) {
 
 /* For cmocka's setup: opens device 0 of softgpu. */
 static inline int open_device(void **state) {
-    if (gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &library) !=
-            GPUMEM_OK ||
+    if (gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &library) != GPUMEM_OK ||
         gpumem_device_open(library, 0, &device) != GPUMEM_OK) {
         print_error("cannot open softgpu: %s\n", gpumem_last_error()->message);
         return -1;
@@ -81,12 +65,6 @@ static inline int close_device(void **state) {
     return 0;
 }
 
-static inline gpumem_stats device_stats(void) {
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_device_get_stats(device, &stats));
-    return stats;
-}
-
 static inline void check_dump(const char *before, const char *after, const char *file, int line) {
     if (strcmp(before, after) == 0)
         return;
@@ -106,38 +84,5 @@ static inline void check_dump(const char *before, const char *after, const char 
 static inline void synchronize(CUstream stream) {
     OK(gpumem_stream_synchronize(device, stream));
 }
-
-/* A stream of the library's that waits until its gate is released. */
-static inline struct gate gate_with_stream(void) {
-    struct gate gate;
-    CUcontext before = NULL;
-    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
-    gate_use(cu);
-    gate_make(&gate);
-    OK(gpumem_stream_create(device, NULL, &gate.stream));
-    gate_hold(&gate, gate.stream);
-    cu->cuCtxPopCurrent_v2(&before);
-    return gate;
-}
-
-/* Releases it, and waits for the work after it. */
-static inline void gate_drain(struct gate *gate) {
-    gate_release(gate);
-    synchronize(gate->stream);
-}
-
-/* Frees it, and destroys its stream. */
-static inline void gate_remove(struct gate *gate) {
-    CUcontext before = NULL;
-    OK(gpumem_stream_destroy(device, gate->stream));
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    gate_free(gate);
-    cu->cuCtxPopCurrent_v2(&before);
-}
-
-/* The same under older names, which some tests still use. */
-#define close_gate()      gate_with_stream()
-#define open_gate(gate)   gate_drain(&(gate))
-#define remove_gate(gate) gate_remove(&(gate))
 
 #endif

@@ -68,6 +68,13 @@ const char *test_pattern(void);
 #define TEST_WITH(function, setup_, teardown_)                                                     \
     TEST_FUNCTION(function, .own_fixtures = true, .setup = (setup_), .teardown = (teardown_))
 
+/* One statement: a row among others of its kind. */
+#define TEST_IS(function, ...)                                                                     \
+    TEST(function) {                                                                               \
+        __VA_ARGS__;                                                                               \
+    }                                                                                              \
+    struct test_case
+
 /* For a function that is defined elsewhere: TEST_CASE(function); */
 #define TEST_CASE(function) TEST_ADD(function, #function, .own_fixtures = false)
 

@@ -94,16 +94,14 @@ static inline void write_device(vkgdr_memory_t memory, size_t size, unsigned see
     unsigned char *bytes = malloc(size);
     assert_non_null(bytes);
     fill(bytes, size, seed);
-    assert_int_equal(cu->cuMemcpyHtoD_v2(vkgdr_memory_get_device_ptr(memory), bytes, size),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuMemcpyHtoD_v2(vkgdr_memory_get_device_ptr(memory), bytes, size));
     free(bytes);
 }
 
 static inline void check_device(vkgdr_memory_t memory, size_t size, unsigned seed) {
     unsigned char *bytes = malloc(size);
     assert_non_null(bytes);
-    assert_int_equal(cu->cuMemcpyDtoH_v2(bytes, vkgdr_memory_get_device_ptr(memory), size),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuMemcpyDtoH_v2(bytes, vkgdr_memory_get_device_ptr(memory), size));
     check_bytes(bytes, size, seed);
     free(bytes);
 }

@@ -68,4 +68,10 @@ static inline void assert_nothing_left(void) {
     assert_int_equal(live.instances, 0);
 }
 
+/* For its teardown. */
+static inline int end_with_icd(void **state) {
+    assert_nothing_left();
+    return 0;
+}
+
 #endif

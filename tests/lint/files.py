@@ -1,8 +1,11 @@
 """The files of the project: what git tracks, and what it would if it were added."""
 import subprocess
+import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+from tap_report import run_all as tap  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 
 
 def project_files(root=SOURCE):
@@ -16,15 +19,3 @@ def project_files(root=SOURCE):
         found = [path.relative_to(root) for path in root.rglob("*") if path.is_file()]
         found = [path for path in found if not path.parts[0].startswith(("build", "bundle"))]
     return sorted(path for path in found if (root / path).is_file())
-
-
-def tap(results):
-    """Prints [(title, problems)] as TAP; returns the exit status."""
-    print(f"1..{len(results)}")
-    for number, (title, problems) in enumerate(results, 1):
-        print(f"{'not ' if problems else ''}ok {number} - {title}")
-        for problem in problems[:40]:
-            print(f"# {problem}")
-        if len(problems) > 40:
-            print(f"# and {len(problems) - 40} more")
-    return 1 if any(problems for _, problems in results) else 0

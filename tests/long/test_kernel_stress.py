@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+from tap_report import Report  # noqa: E402  pylint: disable=wrong-import-position
+
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build")).resolve()
 # GPUMEM_STRESS_SECONDS: of each run.
 SECONDS = os.environ.get("GPUMEM_STRESS_SECONDS", "75")
@@ -35,16 +38,12 @@ def main():
     if os.environ.get("GPUMEM_TEST_LONG") != "1":
         print("1..0 # SKIP takes long: ./dev test --long")
         return 0
-    print(f"1..{len(RUNS)}")
-    failed = 0
+    report = Report()
     for number, (workers, schedule, loops) in enumerate(RUNS, 1):
         good, output = run(workers, schedule, loops, number)
-        failed += not good
         beside = f", beside {loops} busy loops" if loops else ""
-        print(f"{'' if good else 'not '}ok {number} - {workers} workers, {schedule}{beside}", flush=True)
-        for line in [] if good else output.splitlines()[-60:]:
-            print(f"# {line}")
-    return 1 if failed else 0
+        report.expect(good, f"{workers} workers, {schedule}{beside}", "\n".join(output.splitlines()[-60:]))
+    return report.end()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ import venv
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+from tap_report import Report  # noqa: E402  pylint: disable=wrong-import-position
 
 NO_WHEEL = 77  # of make.sh: without a network there is nothing to pack a wheel with
 
@@ -221,22 +223,15 @@ def main():
                               stderr=subprocess.STDOUT, text=True, check=False)
         assert made.returncode in (0, NO_WHEEL), made.stdout
         tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
-        print(f"1..{len(tests)}")
-        failed = 0
-        for number, (name, test) in enumerate(tests, 1):
-            if test is test_wheel and made.returncode == NO_WHEEL:
-                print(f"ok {number} - {name} # SKIP {made.stdout.strip().splitlines()[-1]}")
+        report = Report()
+        for name, test in tests:
+            if test is test_programs_build_and_run_against_the_wheel and made.returncode == NO_WHEEL:
+                report.skip(name, made.stdout.strip().splitlines()[-1])
                 continue
             work = Path(folder) / name
             work.mkdir()
-            try:
-                test(dist, work)
-                print(f"ok {number} - {name}")
-            except AssertionError as error:
-                failed = 1
-                print("".join(f"# {line}\n" for line in str(error).splitlines()), end="")
-                print(f"not ok {number} - {name}")
-        sys.exit(failed)
+            report.run(name, test, dist, work)
+        sys.exit(report.end())
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ static void check(const char *what, CUdeviceptr result, const double *want, unsi
 
 int main(void) {
     program_begin("grid_sync");
-    unsigned count = 2 * BLOCKS * THREADS + 77, steps = 40 * program_scale(25);
+    unsigned count = 2 * BLOCKS * THREADS + 77, steps = 10 * program_scale(100);
     size_t bytes = count * sizeof(double);
     double *host[2] = {host_new(bytes), host_new(bytes)};
     for (unsigned i = 0; i < count; i++)

@@ -9,6 +9,9 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+from tap_report import Skip, run_all  # noqa: E402  pylint: disable=wrong-import-position
+
 VERSION = "14"
 
 
@@ -36,19 +39,13 @@ def differences(clang, folder):
             if made.get(name) != kept.get(name)]
 
 
-def main():
-    print("1..1")
+def texts_are_those_of_the_sources():
     clang = compiler()
     if not clang:
-        print(f"ok 1 - texts # SKIP there is no clang {VERSION} with the NVPTX back end")
-        return 0
+        raise Skip(f"there is no clang {VERSION} with the NVPTX back end")
     with tempfile.TemporaryDirectory() as folder:
-        problems = differences(clang, folder)
-    for line in problems:
-        print(f"# {line}")
-    print(f"{'not ' if problems else ''}ok 1 - the texts are what the sources give")
-    return 1 if problems else 0
+        return differences(clang, folder)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_all([("the texts are what the sources give", texts_are_those_of_the_sources)]))

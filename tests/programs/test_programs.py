@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+from tap_report import run_all  # noqa: E402  pylint: disable=wrong-import-position
+
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", HERE.parents[1] / "build")).resolve()
 LONG = os.environ.get("GPUMEM_TEST_LONG") == "1"
 SANITIZED = os.environ.get("GPUMEM_SANITIZE", "off") != "off"
@@ -84,15 +87,7 @@ def main():
     tests = [(f"programs print the expected output{how}", lambda variables=variables: under(variables))
              for how, variables in SETTINGS]
     tests += [("programs report that kernels are disabled", without_kernels), ("golden/ has a file for each program only", golden_has_nothing_else)]
-    print(f"1..{len(tests)}")
-    failed = 0
-    for number, (title, test) in enumerate(tests, 1):
-        problems = test()
-        failed += bool(problems)
-        print(f"{'not ' if problems else ''}ok {number} - {title}")
-        for line in problems[:60]:
-            print(f"# {line}")
-    return 1 if failed else 0
+    return run_all(tests)
 
 
 if __name__ == "__main__":

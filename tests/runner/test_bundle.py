@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
+from tap_report import run_in_folders  # noqa: E402  pylint: disable=wrong-import-position
 
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
@@ -98,16 +100,7 @@ def wrong_words(folder):
 
 def main():
     tests = [without_a_driver, with_a_driver, programs_are_compared, wrong_words]
-    print(f"1..{len(tests)}")
-    bad = 0
-    for number, test in enumerate(tests, 1):
-        with tempfile.TemporaryDirectory() as folder:
-            problems = test(Path(folder))
-        bad += bool(problems)
-        for problem in problems:
-            print("".join(f"# {line}\n" for line in problem.splitlines()), end="")
-        print(f"{'not ' if problems else ''}ok {number} - bundle/run.sh {test.__name__.replace('_', ' ')}")
-    return 1 if bad else 0
+    return run_in_folders(tests, "bundle/run.sh ")
 
 
 if __name__ == "__main__":

@@ -6,10 +6,12 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import processes
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
+from tap_report import run_in_folders  # noqa: E402  pylint: disable=wrong-import-position
 
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
@@ -301,16 +303,7 @@ def main():
     tests += [nothing_outlives(command, signal.SIGINT, group=True)
               for command in (["test", QUICK], ["parity"])]
     tests += [killing_parity_ends_its_scenarios]
-    print(f"1..{len(tests)}")
-    bad = 0
-    for count, test in enumerate(tests, 1):
-        with tempfile.TemporaryDirectory() as folder:
-            problems = test(Path(folder))
-        bad += bool(problems)
-        for problem in problems:
-            print("".join(f"# {line}\n" for line in problem.splitlines()), end="")
-        print(f"{'not ' if problems else ''}ok {count} - {test.__name__.replace('_', ' ')}")
-    return 1 if bad else 0
+    return run_in_folders(tests)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A run that is killed takes its children with it: whichever of its processes dies, whatever the
 children did to get away."""
+import functools
 import os
 import signal
 import subprocess
@@ -10,6 +11,9 @@ import time
 from pathlib import Path
 
 import processes
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
+from tap_report import run_all  # noqa: E402  pylint: disable=wrong-import-position
 
 HERE = Path(__file__).resolve().parent
 
@@ -90,15 +94,8 @@ def main():
     cases = [(kind, number) for kind in ("front", "keeper", "worker", "group")
              for number in (signal.SIGKILL, signal.SIGTERM)]
     cases += [("all three", signal.SIGKILL), ("front", signal.SIGINT), ("group", signal.SIGINT), ("front", signal.SIGHUP)]
-    print(f"1..{len(cases)}")
-    bad = 0
-    for count, (kind, number) in enumerate(cases, 1):
-        problem = check(kind, number)
-        bad += problem is not None
-        if problem:
-            print(f"# {problem}")
-        print(f"{'not ' if problem else ''}ok {count} - no process survives {number.name} to {kind}")
-    return 1 if bad else 0
+    return run_all((f"no process survives {number.name} to {kind}", functools.partial(check, kind, number))
+                   for kind, number in cases)
 
 
 if __name__ == "__main__":

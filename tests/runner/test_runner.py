@@ -14,6 +14,9 @@ import launch
 import screen
 import threaded
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
+from tap_report import run_all  # noqa: E402  pylint: disable=wrong-import-position
+
 HERE = Path(__file__).resolve().parent
 RUNNER = HERE / "run.py"
 PROGRAM = Path(os.environ.get("GPUMEM_BUILD_DIR", HERE.parents[1] / "build")) / \
@@ -322,15 +325,7 @@ def main():
         a_limit_that_was_stretched_is_told_of, long_tests_are_asked_for, long_tests_go_first,
         tests_of_c_are_started_by_file, only_what_tests_need_is_built,
         whatever_starts_threads_is_under_the_thread_sanitizer, nothing_that_matches_is_a_failure)]
-    print(f"1..{len(tests)}")
-    bad = 0
-    for number, (name, function) in enumerate(tests, 1):
-        problems = function()
-        bad += bool(problems)
-        print(f"{'not ' if problems else ''}ok {number} - {name}", flush=True)
-        for line in problems:
-            print(f"# {line}")
-    return 1 if bad else 0
+    return run_all(tests)
 
 
 if __name__ == "__main__":

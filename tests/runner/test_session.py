@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 from pathlib import Path
 
 import launch
@@ -16,6 +15,9 @@ import session
 import stages
 import summary
 import times
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
+from tap_report import run_in_folders  # noqa: E402  pylint: disable=wrong-import-position
 
 
 class Call:
@@ -212,16 +214,7 @@ def main():
              the_whole_is_built_for_whole_suites_alone, a_long_step_tells_how_far_it_is,
              busy_loops_end_with_what_ran_beside_them, every_failure_can_be_repeated, every_test_is_in_some_stage,
              the_times_of_runs_are_a_table]
-    print(f"1..{len(tests)}")
-    bad = 0
-    for number, function in enumerate(tests, 1):
-        with tempfile.TemporaryDirectory() as folder:
-            problems = function(Path(folder))
-        bad += bool(problems)
-        print(f"{'not ' if problems else ''}ok {number} - {function.__name__.replace('_', ' ')}", flush=True)
-        for line in problems:
-            print(f"# {line}")
-    return 1 if bad else 0
+    return run_in_folders(tests)
 
 
 if __name__ == "__main__":

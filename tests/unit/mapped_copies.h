@@ -67,15 +67,14 @@ static inline void copies_begin(struct copies *c, gpumem_buffer *buffer, struct 
     c->pageable = calloc(1, room);
     assert_non_null(c->model);
     assert_non_null(c->pageable);
-    OK(gpumem_pinned_resource_create(device, NULL, &c->pinning));
-    OK(gpumem_buffer_allocate(c->pinning, room, NULL, &c->pinned_buffer));
+    c->pinning = NEW_PINNED();
+    c->pinned_buffer = NEW_BUFFER(c->pinning, room);
     c->pinned = gpumem_buffer_host_pointer(c->pinned_buffer);
     OK(gpumem_buffer_fill_sync(buffer, 0, COPIES_ROOM, 0, NULL));
 }
 
 static inline void copies_end(struct copies *c) {
-    OK(gpumem_buffer_free(c->pinned_buffer, NULL));
-    OK(gpumem_resource_destroy(c->pinning));
+    DESTROY(c->pinned_buffer, c->pinning);
     free(c->pageable);
     free(c->model);
 }

@@ -11,9 +11,7 @@ static gpumem_ring *ring;
 static inline int begin_ring(void **state, size_t chunk_bytes, size_t chunk_count) {
     if (open_device(state) != 0)
         return -1;
-    OK(gpumem_mapped_resource_create(
-        device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1),
-        &mapped));
+    mapped = NEW_MAPPED(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1);
     OK(gpumem_ring_create(
         mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = chunk_bytes, .chunk_count = chunk_count),
         &ring));

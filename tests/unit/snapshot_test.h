@@ -49,12 +49,6 @@ static inline const char *buffer_of(const char *resource, const gpumem_buffer *b
                 address_text(gpumem_buffer_pointer(buffer)));
 }
 
-static inline gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
-    gpumem_buffer *buffer = NULL;
-    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
-    return buffer;
-}
-
 #define NUMBER(object, path, wanted)                                                               \
     assert_int_equal(json_unsigned(json_find(object, path)), (unsigned long long)(wanted))
 

@@ -9,19 +9,8 @@ EACH_TEST(open_device, teardown);
 
 static gpumem_resource *aligned(gpumem_resource *upstream, size_t alignment, size_t multiple,
                                 size_t threshold) {
-    gpumem_resource *resource;
-    OK(gpumem_alignment_resource_create(upstream,
-                                        GPUMEM_ALIGNMENT_OPTIONS(.alignment = alignment,
-                                                                 .size_multiple = multiple,
-                                                                 .threshold = threshold),
-                                        &resource));
-    return resource;
-}
-
-static gpumem_buffer *make(gpumem_resource *from, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(from, bytes, NULL, &buffer));
-    return buffer;
+    return NEW_ALIGNMENT(upstream, .alignment = alignment, .size_multiple = multiple,
+                         .threshold = threshold);
 }
 
 static void check_aligned(gpumem_resource *upstream, size_t alignment) {
@@ -29,7 +18,7 @@ static void check_aligned(gpumem_resource *upstream, size_t alignment) {
     gpumem_resource *resource = aligned(upstream, alignment, 0, 0);
     gpumem_buffer *buffers[COUNT(sizes)];
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        buffers[i] = make(resource, sizes[i]);
+        buffers[i] = NEW_BUFFER(resource, sizes[i]);
         assert_int_equal(gpumem_buffer_pointer(buffers[i]) % alignment, 0);
         assert_int_equal(gpumem_buffer_size(buffers[i]), sizes[i]);
         size_t whole = (sizes[i] + alignment - 1) & ~(alignment - 1);
@@ -51,11 +40,11 @@ static void check_aligned(gpumem_resource *upstream, size_t alignment) {
 
 TEST(every_resource_returns_aligned_buffers) {
     gpumem_resource *list[5];
-    OK(gpumem_device_pool_resource_create(device, NULL, &list[0]));
-    OK(gpumem_pinned_resource_create(device, NULL, &list[1]));
-    OK(gpumem_managed_resource_create(device, NULL, &list[2]));
-    OK(gpumem_virtual_resource_create(device, NULL, &list[3]));
-    OK(gpumem_caching_resource_create(list[0], NULL, &list[4]));
+    list[0] = NEW_POOL();
+    list[1] = NEW_PINNED();
+    list[2] = NEW_MANAGED();
+    list[3] = NEW_VIRTUAL();
+    list[4] = NEW_CACHING(list[0]);
     for (int i = 4; i >= 0; i--) {
         check_aligned(list[i], 4096);
         check_aligned(list[i], 64 * KIB);
@@ -96,7 +85,7 @@ static void careless_properties(void *user, gpumem_resource_properties *properti
 TEST(a_misaligned_upstream_buffer_is_cut_to_the_alignment) {
     struct careless c = {.odd = 48};
     gpumem_resource *resource;
-    OK(gpumem_device_pool_resource_create(device, NULL, &c.pool));
+    c.pool = NEW_POOL();
     const gpumem_resource_ops ops = {.size = sizeof ops,
                                      .kind = "careless",
                                      .allocate = careless_allocate,
@@ -106,25 +95,20 @@ TEST(a_misaligned_upstream_buffer_is_cut_to_the_alignment) {
     OK(gpumem_resource_create(device, &ops, &c, &resource));
     check_aligned(resource, 4096);
     assert_int_equal(device_stats().allocations, 0);
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_resource_destroy(c.pool));
+    DESTROY(resource, c.pool);
 }
 
 /* ---- Growth, exports, options ---------------------------------------------------------------- */
 
 TEST(growth_and_exports_pass_through_an_alignment_wrapper) {
-    gpumem_resource *upstream, *resource;
-    gpumem_resource_properties p = {.size = sizeof p};
-    gpumem_export *exported;
-    OK(gpumem_virtual_resource_create(device, NULL, &upstream));
+    gpumem_resource *resource;
+    gpumem_resource *upstream = NEW_VIRTUAL();
     resource = aligned(upstream, 8 * MIB, 0, 0);
-    OK(gpumem_resource_get_properties(resource, &p));
+    gpumem_resource_properties p = properties_of(resource);
     assert_int_equal(p.exportable, 1);
     assert_int_equal(p.can_resize, 1);
     assert_int_equal(p.granularity, 8 * MIB);
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(
-        resource, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 60 * MIB), &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, MIB, .capacity = 60 * MIB);
     CUdeviceptr pointer = gpumem_buffer_pointer(buffer);
     assert_int_equal(pointer % (8 * MIB), 0);
     assert_int_equal(gpumem_buffer_committed(buffer), 8 * MIB);
@@ -136,7 +120,7 @@ TEST(growth_and_exports_pass_through_an_alignment_wrapper) {
     assert_int_equal(gpumem_buffer_committed(buffer), 16 * MIB);
     assert_int_equal(gpumem_buffer_size(buffer), 9 * MIB);
     assert_int_equal(gpumem_buffer_pointer(buffer), pointer);
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     assert_int_equal(gpumem_export_size(exported), 9 * MIB);
     OK(gpumem_export_destroy(exported));
     OK(gpumem_buffer_shrink(buffer, 3 * MIB, NULL));
@@ -145,45 +129,37 @@ TEST(growth_and_exports_pass_through_an_alignment_wrapper) {
     FAILS(BUSY, gpumem_resource_destroy(upstream));
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(device_stats().committed_bytes, 0);
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_resource_destroy(upstream));
+    DESTROY(resource, upstream);
 }
 
 TEST(buffers_below_the_threshold_are_not_aligned) {
-    gpumem_resource *pool, *resource;
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    gpumem_resource *resource;
+    gpumem_resource *pool = NEW_POOL();
     resource = aligned(pool, MIB, 0, 64 * KIB);
-    gpumem_buffer *a = make(resource, 100), *b = make(resource, 100), *c = make(resource, 64 * KIB);
+    gpumem_buffer *a = NEW_BUFFER(resource, 100), *b = NEW_BUFFER(resource, 100),
+                  *c = NEW_BUFFER(resource, 64 * KIB);
     assert_true(gpumem_buffer_committed(b) < 64 * KIB);
     assert_int_equal(gpumem_buffer_pointer(c) % MIB, 0);
     assert_true(gpumem_buffer_committed(c) >= MIB);
-    OK(gpumem_buffer_free(a, NULL));
-    OK(gpumem_buffer_free(b, NULL));
-    OK(gpumem_buffer_free(c, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(a, b, c, resource);
     FAILS(INVALID_ARGUMENT, gpumem_alignment_resource_create(
                                 pool, GPUMEM_ALIGNMENT_OPTIONS(.alignment = 3000), &resource));
     gpumem_buffer *none;
     resource = aligned(pool, MIB, 0, 0);
     FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(resource, SIZE_MAX, NULL, &none));
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(resource, pool);
 }
 
 /* A freed buffer waits for the work that was there when it was freed, not for what came later. */
 TEST(a_free_does_not_wait_for_later_work) {
-    gpumem_resource *upstream, *resource;
-    OK(gpumem_virtual_resource_create(device, NULL, &upstream));
+    gpumem_resource *resource;
+    gpumem_resource *upstream = NEW_VIRTUAL();
     resource = aligned(upstream, 4096, 0, 0);
     struct gate early = gate_with_stream(), late = gate_with_stream();
-    CUevent event;
-    gpumem_buffer *buffer;
-    OK(gpumem_event_create(device, NULL, &event));
-    OK(gpumem_buffer_allocate(
-        resource, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = early.stream), &buffer));
+    CUevent event = NEW_EVENT();
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, MIB, .stream = early.stream);
     OK(gpumem_buffer_free(buffer, NULL));
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(resource, &stats));
+    gpumem_stats stats = stats_of(resource);
     assert_int_equal(stats.deferred_frees, 1);
     assert_int_equal(device_stats().committed_bytes, 2 * MIB);
     OK(gpumem_event_record(device, event, late.stream));
@@ -193,9 +169,6 @@ TEST(a_free_does_not_wait_for_later_work) {
     assert_int_equal(device_stats().committed_bytes, 0);
     gate_drain(&late);
     synchronize(early.stream);
-    OK(gpumem_event_destroy(device, event));
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_resource_destroy(upstream));
-    gate_remove(&early);
+    DESTROY(event, resource, upstream, &early);
     gate_remove(&late);
 }

@@ -1,6 +1,7 @@
 /* Threads under a bound that leaves room for all of them: none is refused because another one is
  * just taking memory, giving it back or keeping it for the next time. */
 #include "library_test.h"
+#include "run_threads.h"
 
 #include <pthread.h>
 
@@ -47,15 +48,11 @@ static void *work(void *user) {
 
 static void hammer(gpumem_resource *resource, size_t most) {
     struct worker workers[THREADS];
-    pthread_t threads[THREADS];
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.resource = resource, .number = i, .most = most};
-        OK(gpumem_stream_create(device, NULL, &workers[i].stream));
+        workers[i].stream = NEW_STREAM();
     }
-    for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
-    for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    run_threads(THREADS, work, workers, sizeof *workers);
     OK(gpumem_device_trim(device, 1));
     OK(gpumem_resource_trim(resource, 0));
     for (size_t i = 0; i < THREADS; i++) {
@@ -66,17 +63,11 @@ static void hammer(gpumem_resource *resource, size_t most) {
 }
 
 static gpumem_resource *pinned(uint64_t maximum) {
-    gpumem_resource *made;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB, .maximum_bytes = maximum), &made));
-    return made;
+    return NEW_PINNED(.slab_bytes = 2 * MIB, .maximum_bytes = maximum);
 }
 
 static gpumem_resource *virtual_memory(uint64_t cache_bytes) {
-    gpumem_resource *made;
-    OK(gpumem_virtual_resource_create(device, GPUMEM_VIRTUAL_OPTIONS(.cache_bytes = cache_bytes),
-                                      &made));
-    return made;
+    return NEW_VIRTUAL(.cache_bytes = cache_bytes);
 }
 
 TEST(threads_share_the_slabs_of_pinned_memory) {
@@ -86,30 +77,21 @@ TEST(threads_share_the_slabs_of_pinned_memory) {
 }
 
 TEST(threads_stay_within_a_limit_over_virtual_memory) {
-    gpumem_resource *memory = virtual_memory(0), *limited;
-    OK(gpumem_limit_resource_create(memory, THREADS * MIB, &limited));
+    gpumem_resource *memory = virtual_memory(0);
+    gpumem_resource *limited = NEW_LIMIT(memory, THREADS * MIB);
     hammer(limited, MIB);
-    OK(gpumem_resource_destroy(limited));
-    OK(gpumem_resource_destroy(memory));
+    DESTROY(limited, memory);
 }
 
 static void hammer_cache(gpumem_resource *upstream) {
-    gpumem_resource *cache;
-    OK(gpumem_caching_resource_create(
-        upstream, GPUMEM_CACHING_OPTIONS(.maximum_bytes = 32 * MIB, .segment_bytes = 2 * MIB),
-        &cache));
+    gpumem_resource *cache =
+        NEW_CACHING_WITH(upstream, .maximum_bytes = 32 * MIB, .segment_bytes = 2 * MIB);
     hammer(cache, 1000 * KIB);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(upstream));
+    DESTROY(cache, upstream);
 }
 
-TEST(threads_share_a_cache_over_pinned_memory) {
-    hammer_cache(pinned(0));
-}
-
-TEST(threads_share_a_cache_over_virtual_memory) {
-    hammer_cache(virtual_memory(0));
-}
+TEST_IS(threads_share_a_cache_over_pinned_memory, hammer_cache(pinned(0)));
+TEST_IS(threads_share_a_cache_over_virtual_memory, hammer_cache(virtual_memory(0)));
 
 /* The device has 36 MiB. */
 TEST(threads_share_a_small_device_without_false_refusals) {
@@ -119,25 +101,19 @@ TEST(threads_share_a_small_device_without_false_refusals) {
 }
 
 TEST(threads_share_a_small_device_through_a_virtual_cache) {
-    gpumem_resource *memory = virtual_memory(GIB), *cache;
+    gpumem_resource *memory = virtual_memory(GIB);
     /* Segments that are no larger than they must be: a stream's memory is its own while it is used.
      */
-    OK(gpumem_caching_resource_create(memory, GPUMEM_CACHING_OPTIONS(.segment_bytes = 2 * MIB),
-                                      &cache));
+    gpumem_resource *cache = NEW_CACHING_WITH(memory, .segment_bytes = 2 * MIB);
     hammer(cache, 3 * MIB);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(memory));
+    DESTROY(cache, memory);
 }
 
 TEST(threads_share_a_small_device_through_a_pool) {
-    gpumem_resource *pool, *cache;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
-    OK(gpumem_caching_resource_create(pool, GPUMEM_CACHING_OPTIONS(.segment_bytes = 4 * MIB),
-                                      &cache));
+    gpumem_resource *pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
+    gpumem_resource *cache = NEW_CACHING_WITH(pool, .segment_bytes = 4 * MIB);
     hammer(cache, MIB);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(cache, pool);
 }
 
 static int open_small_device(void **state) {

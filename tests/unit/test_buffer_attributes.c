@@ -3,27 +3,12 @@
 
 ALL_TESTS(open_device, close_device);
 
-static gpumem_buffer_attributes attributes_of(gpumem_buffer *buffer) {
-    gpumem_buffer_attributes attributes = {.size = sizeof attributes};
-    OK(gpumem_buffer_get_attributes(buffer, &attributes));
-    return attributes;
-}
-
 static gpumem_buffer *allocate(gpumem_resource *resource) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 2 * MIB, NULL, &buffer));
-    return buffer;
-}
-
-static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    return NEW_BUFFER(resource, 2 * MIB);
 }
 
 TEST(device_memory_reports_location_and_access) {
-    gpumem_resource *resource;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &resource));
+    gpumem_resource *resource = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     gpumem_buffer *buffer = allocate(resource);
     gpumem_buffer_attributes is = attributes_of(buffer);
     assert_int_equal(is.location, GPUMEM_LOCATION_DEVICE);
@@ -34,16 +19,14 @@ TEST(device_memory_reports_location_and_access) {
     assert_int_equal(is.managed | is.imported | is.foreign | is.view | is.read_only, 0);
     assert_int_equal(is.exportable, 0);
     assert_int_equal(is.handle_type, GPUMEM_HANDLE_NONE);
-    end(buffer, resource);
+    DESTROY(buffer, resource);
 }
 
 TEST(pinned_memory_reports_location_and_access) {
     const gpumem_pinned_method methods[] = {GPUMEM_PINNED_REGISTERED, GPUMEM_PINNED_ALLOCATED,
                                             GPUMEM_PINNED_POOL};
     for (size_t i = 0; i < COUNT(methods); i++) {
-        gpumem_resource *resource;
-        OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.method = methods[i]),
-                                         &resource));
+        gpumem_resource *resource = NEW_PINNED(.method = methods[i]);
         gpumem_buffer *buffer = allocate(resource);
         gpumem_buffer_attributes is = attributes_of(buffer);
         assert_int_equal(is.location, GPUMEM_LOCATION_HOST);
@@ -53,30 +36,26 @@ TEST(pinned_memory_reports_location_and_access) {
         assert_int_equal(is.managed, 0);
         if (methods[i] != GPUMEM_PINNED_POOL)
             assert_ptr_equal(is.context, gpumem_device_context(device));
-        end(buffer, resource);
+        DESTROY(buffer, resource);
     }
 }
 
 TEST(managed_memory_reports_access_by_host_and_device) {
-    gpumem_resource *resource;
-    OK(gpumem_managed_resource_create(device, NULL, &resource));
+    gpumem_resource *resource = NEW_MANAGED();
     gpumem_buffer *buffer = allocate(resource);
     gpumem_buffer_attributes is = attributes_of(buffer);
     assert_int_equal(is.managed, 1);
     assert_int_equal(is.host_accessible, 1);
     assert_int_equal(is.device_accessible, 1);
     assert_int_equal(is.location, GPUMEM_LOCATION_DEVICE);
-    end(buffer, resource);
+    DESTROY(buffer, resource);
 }
 
 TEST(virtual_memory_reports_its_location) {
     const gpumem_location places[] = {GPUMEM_LOCATION_DEVICE, GPUMEM_LOCATION_HOST_NUMA};
     for (size_t i = 0; i < COUNT(places); i++) {
-        gpumem_resource *resource;
-        OK(gpumem_virtual_resource_create(
-            device,
-            GPUMEM_VIRTUAL_OPTIONS(.location = places[i], .handle_type = GPUMEM_HANDLE_POSIX_FD),
-            &resource));
+        gpumem_resource *resource =
+            NEW_VIRTUAL(.location = places[i], .handle_type = GPUMEM_HANDLE_POSIX_FD);
         gpumem_buffer *buffer = allocate(resource);
         gpumem_buffer_attributes is = attributes_of(buffer);
         assert_int_equal(is.location, places[i]);
@@ -86,24 +65,22 @@ TEST(virtual_memory_reports_its_location) {
         assert_int_equal(is.exportable, 1);
         assert_int_equal(is.handle_type, GPUMEM_HANDLE_POSIX_FD);
         assert_null(is.context);
-        gpumem_buffer *view;
-        OK(gpumem_buffer_view(buffer, 4096, 4096, &view));
+        gpumem_buffer *view = NEW_VIEW(buffer, 4096, 4096);
         is = attributes_of(view);
         assert_int_equal(is.view, 1);
         assert_int_equal(is.exportable, 0); /* the whole can be */
         assert_int_equal(is.location, places[i]);
         OK(gpumem_buffer_free(view, NULL));
-        end(buffer, resource);
+        DESTROY(buffer, resource);
     }
 }
 
 static gpumem_buffer *import(gpumem_buffer *buffer, gpumem_access access) {
-    gpumem_export *exported;
     gpumem_buffer *imported;
     const void *description;
     size_t bytes;
     int fd;
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_description(exported, &description, &bytes));
     OK(gpumem_export_get_descriptor(exported, 0, &fd));
     OK(gpumem_import_create(device, description, bytes, &fd, 1,
@@ -115,11 +92,8 @@ static gpumem_buffer *import(gpumem_buffer *buffer, gpumem_access access) {
 TEST(imported_memory_reports_its_location) {
     const gpumem_location places[] = {GPUMEM_LOCATION_DEVICE, GPUMEM_LOCATION_HOST_NUMA};
     for (size_t i = 0; i < COUNT(places); i++) {
-        gpumem_resource *resource;
-        OK(gpumem_virtual_resource_create(
-            device,
-            GPUMEM_VIRTUAL_OPTIONS(.location = places[i], .handle_type = GPUMEM_HANDLE_POSIX_FD),
-            &resource));
+        gpumem_resource *resource =
+            NEW_VIRTUAL(.location = places[i], .handle_type = GPUMEM_HANDLE_POSIX_FD);
         gpumem_buffer *buffer = allocate(resource);
         gpumem_buffer *imported = import(buffer, GPUMEM_ACCESS_READ_WRITE);
         gpumem_buffer_attributes is = attributes_of(imported);
@@ -130,17 +104,16 @@ TEST(imported_memory_reports_its_location) {
         assert_int_equal(is.host_accessible, i == 1);
         assert_int_equal(is.device_ordinal, i == 0 ? 0 : -1);
         OK(gpumem_buffer_free(imported, NULL));
-        end(buffer, resource);
+        DESTROY(buffer, resource);
     }
 }
 
 TEST(an_attributes_struct_of_wrong_size_is_refused) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffer = allocate(resource);
     gpumem_buffer_attributes is = {.size = 8};
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_attributes(buffer, &is));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_attributes(buffer, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_attributes(NULL, &is));
-    end(buffer, resource);
+    DESTROY(buffer, resource);
 }

@@ -7,23 +7,21 @@ ALL_TESTS(open_device, close_device);
 
 static CUdeviceptr allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
     CUdeviceptr pointer = 0;
-    OK(gpumem_resource_allocate(resource, bytes,
-                                GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &pointer));
+    OK(gpumem_resource_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream),
+                                &pointer));
     assert_int_not_equal(pointer, 0);
     return pointer;
 }
 
 TEST(every_resource_allocates_and_frees_by_address) {
-    gpumem_resource *resources[6], *pool;
-    OK(gpumem_device_pool_resource_create(device, NULL, &resources[0]));
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL),
-        &resources[1]));
-    OK(gpumem_pinned_resource_create(device, NULL, &resources[2]));
-    OK(gpumem_virtual_resource_create(device, NULL, &resources[3]));
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
-    OK(gpumem_limit_resource_create(pool, GIB, &resources[4]));
-    OK(gpumem_caching_resource_create(pool, NULL, &resources[5]));
+    gpumem_resource *resources[6];
+    resources[0] = NEW_POOL();
+    resources[1] = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
+    resources[2] = NEW_PINNED();
+    resources[3] = NEW_VIRTUAL();
+    gpumem_resource *pool = NEW_POOL();
+    resources[4] = NEW_LIMIT(pool, GIB);
+    resources[5] = NEW_CACHING(pool);
     for (size_t i = 0; i < COUNT(resources); i++) {
         CUdeviceptr p = allocate(resources[i], 4096, NULL), q = allocate(resources[i], 100, NULL);
         unsigned char back = 0;
@@ -49,10 +47,8 @@ TEST(every_resource_allocates_and_frees_by_address) {
 
 /* Without a stream in the stream of the allocation; with one in that one's. */
 TEST(freeing_by_address_uses_the_allocations_stream_by_default) {
-    gpumem_resource *pool;
     uint64_t reserved = 0;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
+    gpumem_resource *pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     for (int named = 0; named < 2; named++) {
         struct gate gate = gate_with_stream();
         CUdeviceptr p = allocate(pool, MIB, named ? NULL : gate.stream);
@@ -96,10 +92,8 @@ static void *churn(void *argument) {
 }
 
 TEST(threads_allocate_and_free_by_address) {
-    gpumem_resource *pool;
     pthread_t threads[THREADS];
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
+    gpumem_resource *pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     for (size_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, churn, pool), 0);
     for (size_t i = 0; i < THREADS; i++) {

@@ -11,8 +11,7 @@ static int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
     return gpumem_device_pool_resource_create(
-               device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN),
-               &pool) == GPUMEM_OK &&
+               device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool) == GPUMEM_OK &&
                    gpumem_pinned_resource_create(device, NULL, &pinned) == GPUMEM_OK
                ? 0
                : -1;
@@ -30,41 +29,12 @@ static int teardown(void **state) {
 ALL_TESTS(setup, teardown);
 
 static gpumem_resource *cache_of(gpumem_resource *upstream, uint64_t maximum) {
-    gpumem_resource *cache;
-    OK(gpumem_caching_resource_create(
-        upstream, GPUMEM_OPTIONS(gpumem_caching_options, .maximum_bytes = maximum), &cache));
-    return cache;
-}
-
-static gpumem_buffer *allocate(gpumem_resource *cache, size_t bytes, CUstream stream) {
-    gpumem_buffer *buffer = NULL;
-    OK(gpumem_buffer_allocate(cache, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
-                              &buffer));
-    return buffer;
+    return NEW_CACHING_WITH(upstream, .maximum_bytes = maximum);
 }
 
 static gpumem_status try_allocate(gpumem_resource *cache, size_t bytes, CUstream stream,
                                   gpumem_buffer **buffer) {
-    return gpumem_buffer_allocate(cache, bytes,
-                                  GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), buffer);
-}
-
-static CUstream make_stream(void) {
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
-    return stream;
-}
-
-static gpumem_caching_info info_of(gpumem_resource *cache) {
-    gpumem_caching_info info = {.size = sizeof info};
-    OK(gpumem_caching_get_info(cache, &info));
-    return info;
-}
-
-static gpumem_stats stats_of(gpumem_resource *resource) {
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(resource, &stats));
-    return stats;
+    return gpumem_buffer_allocate(cache, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), buffer);
 }
 
 /* ---- Device memory: the order of streams ----------------------------------------------------- */
@@ -74,18 +44,17 @@ TEST(freed_memory_is_reused_at_once_on_its_own_stream) {
     struct gate gate = gate_with_stream();
     const size_t sizes[] = {1, 256, 5000, MIB, 3 * MIB, 100 * MIB};
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        gpumem_buffer *buffer = allocate(cache, sizes[i], gate.stream);
+        gpumem_buffer *buffer = allocate_on(cache, sizes[i], gate.stream);
         CUdeviceptr address = gpumem_buffer_pointer(buffer);
         OK(gpumem_buffer_fill(buffer, 0, sizes[i], 1, gate.stream));
         OK(gpumem_buffer_free(buffer, NULL));
-        gpumem_buffer *again = allocate(cache, sizes[i], gate.stream);
+        gpumem_buffer *again = allocate_on(cache, sizes[i], gate.stream);
         assert_true(gpumem_buffer_pointer(again) == address);
         assert_int_equal(gpumem_buffer_size(again), sizes[i]);
         OK(gpumem_buffer_free(again, gate.stream));
     }
     gate_drain(&gate);
-    OK(gpumem_resource_destroy(cache));
-    gate_remove(&gate);
+    DESTROY(cache, &gate);
 }
 
 struct asking {
@@ -105,64 +74,57 @@ static void *ask_for_a_mib(void *data) {
 /* A limit leaves no other memory: the call waits for the first stream, and then has it. */
 TEST(at_the_limit_another_stream_waits_for_freed_memory) {
     gpumem_resource *cache = cache_of(pool, 2 * MIB);
-    struct asking asking = {.cache = cache, .stream = make_stream()};
+    struct asking asking = {.cache = cache, .stream = NEW_STREAM()};
     struct gate gate = gate_with_stream();
-    gpumem_buffer *first = allocate(cache, MIB, gate.stream);
-    gpumem_buffer *second = allocate(cache, MIB, gate.stream);
-    OK(gpumem_buffer_free(first, NULL));
-    OK(gpumem_buffer_free(second, NULL));
+    gpumem_buffer *first = allocate_on(cache, MIB, gate.stream);
+    gpumem_buffer *second = allocate_on(cache, MIB, gate.stream);
+    DESTROY(first, second);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, ask_for_a_mib, &asking), 0);
     gate_drain(&gate);
     assert_int_equal(pthread_join(thread, NULL), 0);
     OK(asking.status);
-    assert_int_equal(info_of(cache).segment_bytes, 2 * MIB);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_stream_destroy(device, asking.stream));
-    gate_remove(&gate);
+    assert_int_equal(caching_info_of(cache).segment_bytes, 2 * MIB);
+    DESTROY(cache, asking.stream, &gate);
 }
 
 TEST(without_a_limit_another_stream_gets_different_memory) {
     gpumem_resource *cache = cache_of(pool, 0);
-    CUstream stream = make_stream();
+    CUstream stream = NEW_STREAM();
     struct gate gate = gate_with_stream();
-    gpumem_buffer *first = allocate(cache, MIB, gate.stream);
+    gpumem_buffer *first = allocate_on(cache, MIB, gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(first);
     OK(gpumem_buffer_free(first, NULL));
-    gpumem_buffer *second = allocate(cache, MIB, stream);
+    gpumem_buffer *second = allocate_on(cache, MIB, stream);
     assert_false(gpumem_buffer_pointer(second) == address);
     OK(gpumem_buffer_free(second, NULL));
     gate_drain(&gate);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_stream_destroy(device, stream));
-    gate_remove(&gate);
+    DESTROY(cache, stream, &gate);
 }
 
 TEST(freed_memory_is_not_reused_before_named_streams_pass) {
     gpumem_resource *cache = cache_of(pool, 0);
-    CUstream own = make_stream();
+    CUstream own = NEW_STREAM();
     for (int named_at_free = 0; named_at_free < 2; named_at_free++) {
         struct gate gate = gate_with_stream();
-        gpumem_buffer *buffer = allocate(cache, 4096, own);
+        gpumem_buffer *buffer = allocate_on(cache, 4096, own);
         CUdeviceptr address = gpumem_buffer_pointer(buffer);
         if (!named_at_free)
             OK(gpumem_buffer_use(buffer, gate.stream));
         OK(gpumem_buffer_free(buffer, named_at_free ? gate.stream : NULL));
-        assert_true(info_of(cache).pending_bytes == 4096);
+        assert_true(caching_info_of(cache).pending_bytes == 4096);
         gpumem_buffer *others[100];
         for (size_t i = 0; i < COUNT(others); i++) {
-            others[i] = allocate(cache, 4096, own);
+            others[i] = allocate_on(cache, 4096, own);
             assert_false(gpumem_buffer_pointer(others[i]) == address);
         }
         gate_drain(&gate);
         OK(gpumem_resource_trim(cache, SIZE_MAX));
-        assert_int_equal(info_of(cache).pending_bytes, 0);
-        for (size_t i = 0; i < COUNT(others); i++)
-            OK(gpumem_buffer_free(others[i], NULL));
+        assert_int_equal(caching_info_of(cache).pending_bytes, 0);
+        DESTROY_EACH(others, COUNT(others));
         gate_remove(&gate);
     }
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_stream_destroy(device, own));
+    DESTROY(cache, own);
 }
 
 TEST(device_memory_for_an_unordered_stream_is_refused) {
@@ -178,22 +140,21 @@ TEST(device_memory_for_an_unordered_stream_is_refused) {
 TEST(memory_of_a_forgotten_stream_is_not_reused_before_it_passes) {
     gpumem_resource *cache = cache_of(pool, 0);
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate(cache, 4096, gate.stream);
+    gpumem_buffer *buffer = allocate_on(cache, 4096, gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_caching_forget_stream(cache, gate.stream));
-    assert_int_equal(info_of(cache).thread_bytes, 0);
+    assert_int_equal(caching_info_of(cache).thread_bytes, 0);
     /* As if the handle were a new stream's. */
-    gpumem_buffer *next = allocate(cache, 4096, gate.stream);
+    gpumem_buffer *next = allocate_on(cache, 4096, gate.stream);
     assert_false(gpumem_buffer_pointer(next) == address);
     OK(gpumem_buffer_free(next, NULL));
     OK(gpumem_resource_trim(cache, 0));
-    assert_true(info_of(cache).segments > 0);
+    assert_true(caching_info_of(cache).segments > 0);
     gate_drain(&gate);
     OK(gpumem_resource_trim(cache, 0));
-    assert_int_equal(info_of(cache).segments, 0);
-    OK(gpumem_resource_destroy(cache));
-    gate_remove(&gate);
+    assert_int_equal(caching_info_of(cache).segments, 0);
+    DESTROY(cache, &gate);
 }
 
 /* ---- Memory that the CPU writes -------------------------------------------------------------- */
@@ -203,7 +164,7 @@ TEST(host_memory_is_not_reused_before_queued_copies_finish) {
     struct gate gate = gate_with_stream();
     CUdeviceptr addresses[200];
     for (size_t i = 0; i < COUNT(addresses); i++) {
-        gpumem_buffer *buffer = allocate(cache, 4096, gate.stream);
+        gpumem_buffer *buffer = allocate_on(cache, 4096, gate.stream);
         addresses[i] = gpumem_buffer_pointer(buffer);
         assert_non_null(gpumem_buffer_host_pointer(buffer));
         for (size_t j = 0; j < i; j++)
@@ -214,37 +175,32 @@ TEST(host_memory_is_not_reused_before_queued_copies_finish) {
     size_t reused = 0;
     gpumem_buffer *buffers[200];
     for (size_t i = 0; i < COUNT(addresses); i++) {
-        buffers[i] = allocate(cache, 4096, GPUMEM_STREAM_NONE);
+        buffers[i] = allocate_on(cache, 4096, GPUMEM_STREAM_NONE);
         for (size_t j = 0; j < COUNT(addresses); j++)
             reused += addresses[j] == gpumem_buffer_pointer(buffers[i]);
     }
     assert_true(reused > 100);
-    for (size_t i = 0; i < COUNT(addresses); i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
-    OK(gpumem_resource_destroy(cache));
-    gate_remove(&gate);
+    DESTROY_EACH(buffers, COUNT(addresses));
+    DESTROY(cache, &gate);
 }
 
 TEST(host_memory_freed_without_a_stream_is_reused_at_once) {
     gpumem_resource *cache = cache_of(pinned, 0);
-    gpumem_buffer *buffer = allocate(cache, MIB, GPUMEM_STREAM_NONE);
+    gpumem_buffer *buffer = allocate_on(cache, MIB, GPUMEM_STREAM_NONE);
     unsigned char *host = gpumem_buffer_host_pointer(buffer);
     memset(host, 7, MIB);
     OK(gpumem_buffer_free(buffer, NULL));
-    buffer = allocate(cache, MIB, GPUMEM_STREAM_NONE);
+    buffer = allocate_on(cache, MIB, GPUMEM_STREAM_NONE);
     assert_ptr_equal(gpumem_buffer_host_pointer(buffer), host);
     /* A copy names its stream all the same. */
     struct gate gate = gate_with_stream();
-    gpumem_buffer *target = allocate(pool, MIB, gate.stream);
+    gpumem_buffer *target = allocate_on(pool, MIB, gate.stream);
     OK(gpumem_buffer_copy(target, 0, buffer, 0, MIB, gate.stream));
     OK(gpumem_buffer_free(buffer, NULL));
-    buffer = allocate(cache, MIB, GPUMEM_STREAM_NONE);
+    buffer = allocate_on(cache, MIB, GPUMEM_STREAM_NONE);
     assert_ptr_not_equal(gpumem_buffer_host_pointer(buffer), host);
     gate_drain(&gate);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(target, NULL));
-    OK(gpumem_resource_destroy(cache));
-    gate_remove(&gate);
+    DESTROY(buffer, target, cache, &gate);
 }
 
 /* ---- Sizes, limits, numbers ------------------------------------------------------------------ */
@@ -254,9 +210,7 @@ TEST(requested_sizes_and_alignments_are_respected) {
     gpumem_buffer *buffers[22];
     for (size_t i = 0; i < COUNT(buffers); i++) {
         size_t alignment = (size_t)1 << i;
-        OK(gpumem_buffer_allocate(cache, 1000 + i,
-                                  GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = alignment),
-                                  &buffers[i]));
+        buffers[i] = NEW_BUFFER_WITH(cache, 1000 + i, .alignment = alignment);
         assert_int_equal(gpumem_buffer_pointer(buffers[i]) % alignment, 0);
         assert_int_equal(gpumem_buffer_pointer(buffers[i]) % 256, 0);
         assert_int_equal(gpumem_buffer_size(buffers[i]), 1000 + i);
@@ -273,11 +227,9 @@ TEST(requested_sizes_and_alignments_are_respected) {
     gpumem_buffer *none = NULL;
     FAILS(INVALID_ARGUMENT, gpumem_buffer_allocate(cache, 0, NULL, &none));
     FAILS(INVALID_ARGUMENT,
-          gpumem_buffer_allocate(cache, 1, GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = 3),
-                                 &none));
+          gpumem_buffer_allocate(cache, 1, GPUMEM_BUFFER_OPTIONS(.alignment = 3), &none));
     FAILS(NOT_SUPPORTED,
-          gpumem_buffer_allocate(cache, 1, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 100),
-                                 &none));
+          gpumem_buffer_allocate(cache, 1, GPUMEM_BUFFER_OPTIONS(.capacity = 100), &none));
     OK(gpumem_resource_destroy(cache));
 }
 
@@ -285,55 +237,50 @@ TEST(adjacent_free_blocks_merge) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_buffer *parts[8];
     for (size_t i = 0; i < COUNT(parts); i++)
-        parts[i] = allocate(cache, 2 * MIB, NULL);
-    size_t segments = info_of(cache).segments;
+        parts[i] = allocate_on(cache, 2 * MIB, NULL);
+    size_t segments = caching_info_of(cache).segments;
     for (size_t i = 0; i < COUNT(parts); i += 2)
         OK(gpumem_buffer_free(parts[i], NULL));
-    gpumem_caching_info info = info_of(cache);
+    gpumem_caching_info info = caching_info_of(cache);
     assert_true(info.free_bytes >= 8 * MIB);
     for (size_t i = 1; i < COUNT(parts); i += 2)
         OK(gpumem_buffer_free(parts[i], NULL));
-    info = info_of(cache);
+    info = caching_info_of(cache);
     assert_int_equal(info.free_bytes, info.segment_bytes);
     assert_int_equal(info.largest_free_bytes, info.segment_bytes / info.segments);
-    gpumem_buffer *whole = allocate(cache, info.largest_free_bytes, NULL);
-    assert_int_equal(info_of(cache).segments, segments);
-    OK(gpumem_buffer_free(whole, NULL));
-    OK(gpumem_resource_destroy(cache));
+    gpumem_buffer *whole = allocate_on(cache, info.largest_free_bytes, NULL);
+    assert_int_equal(caching_info_of(cache).segments, segments);
+    DESTROY(whole, cache);
 }
 
 TEST(a_maximum_is_enforced_and_named_in_the_error) {
     gpumem_resource *cache = cache_of(pool, 64 * MIB);
     gpumem_buffer *buffers[64], *more = NULL;
     for (size_t i = 0; i < COUNT(buffers); i++)
-        buffers[i] = allocate(cache, MIB, NULL);
-    FAILS(OUT_OF_CAPACITY, try_allocate(cache, 1, NULL, &more));
-    SAYS("maximum of 67108864");
+        buffers[i] = allocate_on(cache, MIB, NULL);
+    FAILS_SAYING(OUT_OF_CAPACITY, "maximum of 67108864", try_allocate(cache, 1, NULL, &more));
     assert_int_equal(stats_of(cache).allocations_failed, 1);
-    for (size_t i = 0; i < COUNT(buffers); i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
-    more = allocate(cache, 2 * MIB, NULL); /* small blocks make room for a large one */
-    OK(gpumem_buffer_free(more, NULL));
-    OK(gpumem_resource_destroy(cache));
+    DESTROY_EACH(buffers, COUNT(buffers));
+    more = allocate_on(cache, 2 * MIB, NULL); /* small blocks make room for a large one */
+    DESTROY(more, cache);
 }
 
 TEST(statistics_of_cache_and_device_add_up) {
     gpumem_resource *cache = cache_of(pool, 0);
-    gpumem_buffer *small = allocate(cache, 1000, NULL), *large = allocate(cache, 3 * MIB, NULL);
+    gpumem_buffer *small = allocate_on(cache, 1000, NULL),
+                  *large = allocate_on(cache, 3 * MIB, NULL);
     gpumem_stats stats = stats_of(cache), all = device_stats();
     assert_int_equal(stats.allocations, 2);
     assert_int_equal(stats.allocations_total, 2);
     assert_int_equal(stats.in_use_bytes, 1000 + 3 * MIB);
     assert_int_equal(stats.in_use_high, 1000 + 3 * MIB);
-    assert_int_equal(stats.committed_bytes, info_of(cache).segment_bytes);
+    assert_int_equal(stats.committed_bytes, caching_info_of(cache).segment_bytes);
     assert_int_equal(stats.cached_bytes, stats.committed_bytes - 1024 - 3 * MIB);
     assert_int_equal(all.in_use_bytes, 1000 + 3 * MIB);
     assert_int_equal(all.allocations, 2);
     assert_true(all.committed_bytes >= stats.committed_bytes); /* the pool keeps memory too */
-    FAILS(BUSY, gpumem_resource_destroy(cache));
-    SAYS("2 buffers");
-    OK(gpumem_buffer_free(small, NULL));
-    OK(gpumem_buffer_free(large, NULL));
+    FAILS_SAYING(BUSY, "2 buffers", gpumem_resource_destroy(cache));
+    DESTROY(small, large);
     stats = stats_of(cache);
     assert_int_equal(stats.allocations + stats.in_use_bytes, 0);
     assert_int_equal(stats.cached_bytes, stats.committed_bytes);
@@ -347,66 +294,58 @@ TEST(trimming_leaves_the_requested_bytes) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_buffer *buffers[10];
     for (size_t i = 0; i < COUNT(buffers); i++)
-        buffers[i] = allocate(cache, 100 * MIB, NULL);
-    for (size_t i = 0; i < COUNT(buffers); i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
+        buffers[i] = allocate_on(cache, 100 * MIB, NULL);
+    DESTROY_EACH(buffers, COUNT(buffers));
     OK(gpumem_resource_trim(cache, 300 * MIB));
-    size_t left = info_of(cache).segment_bytes;
+    size_t left = caching_info_of(cache).segment_bytes;
     assert_true(left <= 300 * MIB && left >= 200 * MIB);
     OK(gpumem_resource_destroy(cache));
 }
 
 TEST(held_memory_is_not_reused) {
     gpumem_resource *cache = cache_of(pool, 0);
-    gpumem_buffer *buffer = allocate(cache, 4096, NULL);
+    gpumem_buffer *buffer = allocate_on(cache, 4096, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_hold(buffer));
     OK(gpumem_buffer_free(buffer, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_free(buffer, NULL));
-    gpumem_buffer *other = allocate(cache, 4096, NULL);
+    gpumem_buffer *other = allocate_on(cache, 4096, NULL);
     assert_false(gpumem_buffer_pointer(other) == address);
     OK(gpumem_buffer_release(buffer));
-    gpumem_buffer *again = allocate(cache, 4096, NULL);
+    gpumem_buffer *again = allocate_on(cache, 4096, NULL);
     assert_true(gpumem_buffer_pointer(again) == address);
-    OK(gpumem_buffer_free(other, NULL));
-    OK(gpumem_buffer_free(again, NULL));
-    OK(gpumem_resource_destroy(cache));
+    DESTROY(other, again, cache);
 }
 
 TEST(a_cache_works_between_a_wrapper_and_virtual_memory) {
-    gpumem_resource *virtual, *cache, *limit;
-    OK(gpumem_virtual_resource_create(device, NULL, &virtual));
+    gpumem_resource *cache;
+    gpumem_resource *virtual = NEW_VIRTUAL();
     cache = cache_of(virtual, 0);
-    OK(gpumem_limit_resource_create(cache, 10 * MIB, &limit));
-    gpumem_buffer *buffer = allocate(limit, 4096, NULL), *large = allocate(limit, 4 * MIB, NULL);
+    gpumem_resource *limit = NEW_LIMIT(cache, 10 * MIB);
+    gpumem_buffer *buffer = allocate_on(limit, 4096, NULL),
+                  *large = allocate_on(limit, 4 * MIB, NULL);
     OK(gpumem_buffer_fill(large, 0, 4 * MIB, 3, NULL));
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_free(buffer, NULL));
-    buffer = allocate(limit, 4096, NULL);
+    buffer = allocate_on(limit, 4096, NULL);
     assert_true(gpumem_buffer_pointer(buffer) == address);
     FAILS(BUSY, gpumem_resource_destroy(cache));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(large, NULL));
-    OK(gpumem_resource_destroy(limit));
+    DESTROY(buffer, large, limit);
     FAILS(BUSY, gpumem_resource_destroy(virtual));
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(virtual));
+    DESTROY(cache, virtual);
 }
 
 TEST(cached_memory_is_released_when_another_resource_needs_it) {
     uint64_t room = 0, total = 0;
     OK(gpumem_device_get_memory(device, &room, &total));
-    gpumem_resource *virtual, *cache;
-    OK(gpumem_virtual_resource_create(device, NULL, &virtual));
+    gpumem_resource *cache;
+    gpumem_resource *virtual = NEW_VIRTUAL();
     cache = cache_of(virtual, 0);
     size_t most = (size_t)room / 3 / MIB * MIB;
-    gpumem_buffer *first = allocate(cache, most, NULL), *second = allocate(cache, most, NULL);
-    OK(gpumem_buffer_free(first, NULL));
-    OK(gpumem_buffer_free(second, NULL));
-    gpumem_buffer *other = allocate(virtual, 2 * most, NULL);
-    OK(gpumem_buffer_free(other, NULL));
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(virtual));
+    gpumem_buffer *first = allocate_on(cache, most, NULL), *second = allocate_on(cache, most, NULL);
+    DESTROY(first, second);
+    gpumem_buffer *other = allocate_on(virtual, 2 * most, NULL);
+    DESTROY(other, cache, virtual);
 }
 
 /* ---- Threads and processes ------------------------------------------------------------------- */
@@ -430,7 +369,7 @@ TEST(an_ending_thread_returns_its_cached_blocks) {
         assert_int_equal(pthread_create(&thread, NULL, fill_and_end, cache), 0);
         assert_int_equal(pthread_join(thread, &failed), 0);
         assert_null(failed);
-        gpumem_caching_info info = info_of(cache);
+        gpumem_caching_info info = caching_info_of(cache);
         assert_int_equal(info.thread_bytes, 0);
         assert_int_equal(info.threads, 0);
         assert_int_equal(stats_of(cache).allocations, 0);
@@ -461,7 +400,7 @@ TEST(a_thread_may_outlive_the_cache) {
     assert_int_equal(pthread_create(&thread, NULL, outlive, &meeting), 0);
     pthread_barrier_wait(&meeting.used);
     assert_null(meeting.failed);
-    assert_true(info_of(meeting.cache).thread_bytes > 0);
+    assert_true(caching_info_of(meeting.cache).thread_bytes > 0);
     OK(gpumem_resource_destroy(meeting.cache));
     pthread_barrier_wait(&meeting.destroyed);
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -476,15 +415,14 @@ TEST(one_thread_may_use_many_caches) {
             caches[i] = cache_of(pool, 2 * MIB);
         for (size_t i = 0; i < 10 * COUNT(caches); i++)
             assert_null(fill_and_end(caches[i % COUNT(caches)]));
-        for (size_t i = 0; i < COUNT(caches); i++)
-            OK(gpumem_resource_destroy(caches[i]));
+        DESTROY_EACH(caches, COUNT(caches));
     }
 }
 
 TEST(a_forked_child_may_not_use_the_cache) {
     gpumem_resource *cache = cache_of(pool, 0);
-    gpumem_buffer *kept = allocate(cache, 4096, NULL);
-    OK(gpumem_buffer_free(allocate(cache, 4096, NULL), NULL));
+    gpumem_buffer *kept = allocate_on(cache, 4096, NULL);
+    OK(gpumem_buffer_free(allocate_on(cache, 4096, NULL), NULL));
     pid_t child = fork();
     if (child == 0) {
         gpumem_buffer *buffer = NULL;
@@ -495,8 +433,7 @@ TEST(a_forked_child_may_not_use_the_cache) {
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    OK(gpumem_buffer_free(kept, NULL));
-    OK(gpumem_resource_destroy(cache));
+    DESTROY(kept, cache);
 }
 
 /* ---- Captures -------------------------------------------------------------------------------- */
@@ -504,18 +441,18 @@ TEST(a_forked_child_may_not_use_the_cache) {
 TEST(captured_memory_stays_with_its_graph) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_capture_pool *captured;
-    CUstream stream = make_stream();
-    gpumem_buffer *before = allocate(cache, 4096, stream);
+    CUstream stream = NEW_STREAM();
+    gpumem_buffer *before = allocate_on(cache, 4096, stream);
     CUdeviceptr outside = gpumem_buffer_pointer(before);
     OK(gpumem_buffer_free(before, NULL));
     OK(gpumem_capture_pool_create(cache, &captured));
     OK(gpumem_capture_pool_begin(captured, stream));
     FAILS(INVALID_ARGUMENT, gpumem_capture_pool_begin(captured, stream));
-    gpumem_buffer *first = allocate(cache, 4096, stream);
+    gpumem_buffer *first = allocate_on(cache, 4096, stream);
     CUdeviceptr inside = gpumem_buffer_pointer(first);
     assert_false(inside == outside);
     OK(gpumem_buffer_free(first, NULL));
-    first = allocate(cache, 4096, stream);
+    first = allocate_on(cache, 4096, stream);
     assert_true(gpumem_buffer_pointer(first) == inside);
     OK(gpumem_buffer_free(first, NULL));
     FAILS(BUSY, gpumem_capture_pool_destroy(captured, stream));
@@ -523,18 +460,16 @@ TEST(captured_memory_stays_with_its_graph) {
     FAILS(INVALID_ARGUMENT, gpumem_capture_pool_end(captured, stream));
     gpumem_buffer *buffers[600];
     for (size_t i = 0; i < COUNT(buffers); i++) {
-        buffers[i] = allocate(cache, 4096, stream);
+        buffers[i] = allocate_on(cache, 4096, stream);
         assert_false(gpumem_buffer_pointer(buffers[i]) == inside);
     }
-    for (size_t i = 0; i < COUNT(buffers); i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
-    size_t segments = info_of(cache).segments;
+    DESTROY_EACH(buffers, COUNT(buffers));
+    size_t segments = caching_info_of(cache).segments;
     OK(gpumem_resource_trim(cache, 0));
-    assert_int_equal(info_of(cache).segments, 1);
+    assert_int_equal(caching_info_of(cache).segments, 1);
     assert_true(segments > 1);
     OK(gpumem_capture_pool_destroy(captured, stream));
     OK(gpumem_resource_trim(cache, 0));
-    assert_int_equal(info_of(cache).segments, 0);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_stream_destroy(device, stream));
+    assert_int_equal(caching_info_of(cache).segments, 0);
+    DESTROY(cache, stream);
 }

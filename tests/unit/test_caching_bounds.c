@@ -28,8 +28,8 @@ static void *allocate_gift(void *data) {
 
 /* Threads report late: the free below is counted before the allocation. */
 TEST(a_free_counted_before_its_allocation_raises_no_high_mark) {
-    gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
-    struct gift first = {.cache = cache, .buffer = allocate(cache, 1000, NULL)}, second = first;
+    gpumem_resource *pool = new_own_pool(), *cache = NEW_CACHING(pool);
+    struct gift first = {.cache = cache, .buffer = allocate_on(cache, 1000, NULL)}, second = first;
     run_thread(free_gift, &first);
     run_thread(allocate_gift, &second);
     const gpumem_stats all[] = {stats_of(cache), stats_of(pool), device_stats()};
@@ -38,47 +38,41 @@ TEST(a_free_counted_before_its_allocation_raises_no_high_mark) {
         assert_int_equal(all[i].allocations, 1);
         assert_in_range(all[i].in_use_high, 10, 1010);
     }
-    OK(gpumem_buffer_free(second.buffer, NULL));
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(second.buffer, cache, pool);
 }
 
 TEST(a_thread_caches_at_most_its_configured_bytes) {
-    gpumem_resource *pool = make_pool(), *cache;
+    gpumem_resource *pool = new_own_pool();
     const size_t most = 256 * KIB;
-    OK(gpumem_caching_resource_create(
-        pool, GPUMEM_OPTIONS(gpumem_caching_options, .thread_bytes = most), &cache));
+    gpumem_resource *cache = NEW_CACHING_WITH(pool, .thread_bytes = most);
     gpumem_buffer *buffers[44];
     for (size_t i = 0; i < COUNT(buffers); i++) {
         size_t bytes = i < 4 ? (i + 1) * 256 : (size_t)1024 << ((i - 4) / 4);
-        buffers[i] = allocate(cache, bytes, NULL);
-        assert_true(info_of(cache).thread_bytes <= most);
+        buffers[i] = allocate_on(cache, bytes, NULL);
+        assert_true(caching_info_of(cache).thread_bytes <= most);
     }
     for (size_t i = 0; i < COUNT(buffers); i++) {
         OK(gpumem_buffer_free(buffers[i], NULL));
-        assert_true(info_of(cache).thread_bytes <= most);
+        assert_true(caching_info_of(cache).thread_bytes <= most);
     }
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(cache, pool);
 }
 
 TEST(a_blocked_stream_does_not_delay_memory_of_another) {
-    gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
-    CUstream own = make_stream();
+    gpumem_resource *pool = new_own_pool(), *cache = NEW_CACHING(pool);
+    CUstream own = NEW_STREAM();
     struct gate still = gate_with_stream(), passing = gate_with_stream();
     for (int i = 0; i < 20; i++)
-        OK(gpumem_buffer_free(allocate(cache, 4096, own), i < 19 ? still.stream : passing.stream));
-    assert_int_equal(info_of(cache).pending_bytes, 20 * 4096);
+        OK(gpumem_buffer_free(allocate_on(cache, 4096, own),
+                              i < 19 ? still.stream : passing.stream));
+    assert_int_equal(caching_info_of(cache).pending_bytes, 20 * 4096);
     gate_drain(&passing);
     OK(gpumem_resource_trim(cache, SIZE_MAX));
-    assert_int_equal(info_of(cache).pending_bytes, 19 * 4096);
+    assert_int_equal(caching_info_of(cache).pending_bytes, 19 * 4096);
     gate_drain(&still);
     OK(gpumem_resource_trim(cache, SIZE_MAX));
-    assert_int_equal(info_of(cache).pending_bytes, 0);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pool));
-    OK(gpumem_stream_destroy(device, own));
-    gate_remove(&still);
+    assert_int_equal(caching_info_of(cache).pending_bytes, 0);
+    DESTROY(cache, pool, own, &still);
     gate_remove(&passing);
 }
 
@@ -104,9 +98,8 @@ static void *take_many(void *data) {
 
 /* What comes for one thread, others must not take before it. */
 TEST(threads_that_grow_the_cache_together_all_get_memory) {
-    gpumem_resource *pool = make_pool(), *cache;
-    OK(gpumem_caching_resource_create(
-        pool, GPUMEM_OPTIONS(gpumem_caching_options, .segment_bytes = 2 * MIB), &cache));
+    gpumem_resource *pool = new_own_pool();
+    gpumem_resource *cache = NEW_CACHING_WITH(pool, .segment_bytes = 2 * MIB);
     pthread_barrier_t start;
     struct hungry hungry = {.cache = cache, .start = &start};
     pthread_barrier_init(&start, NULL, THREADS);
@@ -122,27 +115,23 @@ TEST(threads_that_grow_the_cache_together_all_get_memory) {
         OK(gpumem_resource_trim(cache, 0));
     }
     pthread_barrier_destroy(&start);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(cache, pool);
 }
 
 /* Each buffer a little larger than the last, which is freed: none fits where another was. */
 static size_t after_creeping_sizes(size_t idle_bytes) {
-    gpumem_resource *pool = make_pool(), *cache;
-    OK(gpumem_caching_resource_create(
-        pool, GPUMEM_CACHING_OPTIONS(.segment_bytes = 4 * MIB, .idle_bytes = idle_bytes), &cache));
-    gpumem_buffer *kept = allocate(cache, 8 * MIB, NULL), *buffer = NULL;
+    gpumem_resource *pool = new_own_pool();
+    gpumem_resource *cache =
+        NEW_CACHING_WITH(pool, .segment_bytes = 4 * MIB, .idle_bytes = idle_bytes);
+    gpumem_buffer *kept = allocate_on(cache, 8 * MIB, NULL), *buffer = NULL;
     for (size_t i = 0; i < 20; i++) {
-        gpumem_buffer *larger = allocate(cache, (4 + i) * MIB, NULL);
+        gpumem_buffer *larger = allocate_on(cache, (4 + i) * MIB, NULL);
         OK(gpumem_buffer_free(buffer, NULL));
         OK(gpumem_stream_synchronize(device, NULL));
         buffer = larger;
     }
-    size_t taken = info_of(cache).segment_bytes;
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(kept, NULL));
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pool));
+    size_t taken = caching_info_of(cache).segment_bytes;
+    DESTROY(buffer, kept, cache, pool);
     return taken;
 }
 
@@ -188,12 +177,10 @@ static void *take(void *data) {
 
 /* Under its maximum there is room for one of the two. */
 TEST(an_allocation_waits_for_memory_being_returned) {
-    gpumem_resource *memory, *cache;
-    OK(gpumem_virtual_resource_create(device, NULL, &memory));
-    OK(gpumem_caching_resource_create(
-        memory, GPUMEM_CACHING_OPTIONS(.maximum_bytes = 2 * MIB, .segment_bytes = 2 * MIB),
-        &cache));
-    OK(gpumem_buffer_free(allocate(cache, 2 * MIB, NULL), NULL));
+    gpumem_resource *memory = NEW_VIRTUAL();
+    gpumem_resource *cache =
+        NEW_CACHING_WITH(memory, .maximum_bytes = 2 * MIB, .segment_bytes = 2 * MIB);
+    OK(gpumem_buffer_free(allocate_on(cache, 2 * MIB, NULL), NULL));
     gpumem_driver_api gated = *cu;
     driver = cu;
     gated.cuMemUnmap = gated_unmap;
@@ -214,8 +201,6 @@ TEST(an_allocation_waits_for_memory_being_returned) {
     assert_null(failed);
     assert_int_equal(pthread_join(taking, NULL), 0);
     device->cu = driver;
-    assert_int_equal(taker.status, GPUMEM_OK);
-    OK(gpumem_buffer_free(taker.buffer, NULL));
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(memory));
+    OK(taker.status);
+    DESTROY(taker.buffer, cache, memory);
 }

@@ -148,10 +148,9 @@ static void write_mark(struct worker *worker, const struct live *live, CUstream 
         MUST(gpumem_buffer_fill(live->buffer, 0, PROBE, live->mark, stream));
 }
 
-static void allocate_on(struct worker *worker, struct live *made, CUstream stream) {
+static void allocate_one_on(struct worker *worker, struct live *made, CUstream stream) {
     const size_t size = some_size(worker);
-    MUST(gpumem_buffer_allocate(worker->world->cache, size,
-                                GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
+    MUST(gpumem_buffer_allocate(worker->world->cache, size, GPUMEM_BUFFER_OPTIONS(.stream = stream),
                                 &made->buffer));
     write_mark(worker, made, stream);
 }
@@ -163,7 +162,7 @@ static void allocate_one(struct worker *worker) {
         return;
     made.mark = (unsigned char)draw(worker, 256);
     struct shared_stream *shared = borrow(worker, index);
-    allocate_on(worker, &made, shared->stream);
+    allocate_one_on(worker, &made, shared->stream);
     atomic_fetch_add(&shared->buffers, 1);
     give_back(shared);
     if (made.buffer)
@@ -267,7 +266,7 @@ static void capture_work(struct worker *worker, CUstream stream, struct slot **s
         struct live made = {.mark = (unsigned char)draw(worker, 256)};
         slots[i] = take_slot(worker);
         slots[i]->wanted = made.mark;
-        allocate_on(worker, &made, stream);
+        allocate_one_on(worker, &made, stream);
         if (!made.buffer)
             return;
         queue_read(worker, made.buffer, slots[i], stream);
@@ -285,7 +284,7 @@ static void launch(struct worker *worker, CUgraphExec exec, CUstream stream, str
         }
         /* What is allocated between the launches is other memory. */
         struct live other = {.mark = (unsigned char)draw(worker, 256)};
-        allocate_on(worker, &other, stream);
+        allocate_one_on(worker, &other, stream);
         MUST(gpumem_buffer_free(other.buffer, NULL));
     }
 }
@@ -358,11 +357,11 @@ static void *live(void *data) {
 static void begin_worker(struct worker *worker, struct world *world, uint64_t seed) {
     *worker = (struct worker){.world = world, .random = seed};
     void *seen = NULL;
-    assert_int_equal(cu->cuMemHostAlloc(&seen, SLOTS * PROBE, 0), CUDA_SUCCESS);
+    OK_CU(cu->cuMemHostAlloc(&seen, SLOTS * PROBE, 0));
     worker->seen = seen;
-    assert_int_equal(cu->cuMemAlloc_v2(&worker->landing, SLOTS * PROBE), CUDA_SUCCESS);
+    OK_CU(cu->cuMemAlloc_v2(&worker->landing, SLOTS * PROBE));
     for (unsigned i = 0; i < SLOTS; i++)
-        OK(gpumem_event_create(device, NULL, &worker->slots[i].event));
+        worker->slots[i].event = NEW_EVENT();
 }
 
 static void end_worker(struct worker *worker) {
@@ -370,8 +369,8 @@ static void end_worker(struct worker *worker) {
         fail_msg("%s (%s)", worker->failed, gpumem_last_error()->message);
     for (unsigned i = 0; i < SLOTS; i++)
         OK(gpumem_event_destroy(device, worker->slots[i].event));
-    assert_int_equal(cu->cuMemFree_v2(worker->landing), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemFreeHost(worker->seen), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFree_v2(worker->landing));
+    OK_CU(cu->cuMemFreeHost(worker->seen));
 }
 
 static void run_lives(struct worker *workers, pthread_t *threads) {
@@ -394,8 +393,7 @@ static void run_lives(struct worker *workers, pthread_t *threads) {
 static void run_epoch(struct world *world, gpumem_resource *upstream, uint64_t seed) {
     struct worker workers[WORKERS];
     pthread_t threads[WORKERS];
-    OK(gpumem_caching_resource_create(
-        upstream, GPUMEM_OPTIONS(gpumem_caching_options, .thread_bytes = MIB), &world->cache));
+    world->cache = NEW_CACHING_WITH(upstream, .thread_bytes = MIB);
     for (unsigned i = 0; i < WORKERS; i++)
         begin_worker(&workers[i], world, seed * WORKERS + i);
     run_lives(workers, threads);
@@ -428,7 +426,7 @@ static void run(gpumem_resource *upstream, int host) {
     use_context();
     for (unsigned i = 0; i < STREAMS; i++) {
         pthread_rwlock_init(&world.streams[i].lock, NULL);
-        world.streams[i].stream = make_stream();
+        world.streams[i].stream = NEW_STREAM();
     }
     uint64_t seed = seed_of_today();
     for (uint64_t epoch = 0; epoch < EPOCHS; epoch++)
@@ -442,10 +440,5 @@ static void run(gpumem_resource *upstream, int host) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-TEST(random_use_of_device_memory_keeps_every_byte) {
-    run(make_pool(), 0);
-}
-
-TEST(random_use_of_pinned_memory_keeps_every_byte) {
-    run(make_pinned(), 1);
-}
+TEST_IS(random_use_of_device_memory_keeps_every_byte, run(new_own_pool(), 0));
+TEST_IS(random_use_of_pinned_memory_keeps_every_byte, run(NEW_PINNED(), 1));

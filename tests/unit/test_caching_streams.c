@@ -37,9 +37,9 @@ static void *use_and_free(void *data) {
 }
 
 TEST(a_free_on_another_threads_default_stream_is_waited_for) {
-    gpumem_resource *pinned = make_pinned(), *cache = make_cache(pinned);
+    gpumem_resource *pinned = NEW_PINNED(), *cache = NEW_CACHING(pinned);
     struct gate gate = gate_with_stream(); /* for its flag */
-    struct visit visit = {.buffer = allocate(cache, 4096, GPUMEM_STREAM_PER_THREAD),
+    struct visit visit = {.buffer = allocate_on(cache, 4096, GPUMEM_STREAM_PER_THREAD),
                           .flag = gate.flag};
     pthread_barrier_init(&visit.freed, NULL, 2);
     pthread_barrier_init(&visit.passed, NULL, 2);
@@ -48,16 +48,15 @@ TEST(a_free_on_another_threads_default_stream_is_waited_for) {
     assert_int_equal(pthread_create(&thread, NULL, use_and_free, &visit), 0);
     pthread_barrier_wait(&visit.freed);
     OK(gpumem_resource_trim(cache, SIZE_MAX));
-    assert_int_equal(info_of(cache).pending_bytes, 4096);
+    assert_int_equal(caching_info_of(cache).pending_bytes, 4096);
     gate_drain(&gate);
     OK(gpumem_resource_trim(cache, SIZE_MAX));
     pthread_barrier_wait(&visit.passed);
     assert_int_equal(pthread_join(thread, &failed), 0);
     assert_null(failed);
     OK(gpumem_device_trim(device, 1));
-    assert_int_equal(info_of(cache).pending_bytes, 0);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pinned));
+    assert_int_equal(caching_info_of(cache).pending_bytes, 0);
+    DESTROY(cache, pinned);
     pthread_barrier_destroy(&visit.freed);
     pthread_barrier_destroy(&visit.passed);
     gate_remove(&gate);
@@ -68,15 +67,14 @@ TEST(a_free_on_another_threads_default_stream_is_waited_for) {
 /* The driver gives no event when the stream ends. What has its handle next would tell nothing about
  * what it ran: it is not asked, and the whole context is waited for. */
 static void a_gone_stream_is_not_asked(gpumem_resource *upstream) {
-    gpumem_resource *cache = make_cache(upstream);
+    gpumem_resource *cache = NEW_CACHING(upstream);
     use_context();
     struct gate gate = gate_with_stream();
     CUdeviceptr flag = 0;
-    assert_int_equal(cu->cuMemHostGetDevicePointer_v2(&flag, gate.flag, 0), CUDA_SUCCESS);
-    CUstream stream = make_stream();
-    assert_int_equal(cu->cuStreamWaitValue32_v2(stream, flag, 1, CU_STREAM_WAIT_VALUE_EQ),
-                     CUDA_SUCCESS);
-    OK(gpumem_buffer_free(allocate(cache, 4096, stream), NULL));
+    OK_CU(cu->cuMemHostGetDevicePointer_v2(&flag, gate.flag, 0));
+    CUstream stream = NEW_STREAM();
+    OK_CU(cu->cuStreamWaitValue32_v2(stream, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
+    OK(gpumem_buffer_free(allocate_on(cache, 4096, stream), NULL));
     const int refused = CUDA_ERROR_OUT_OF_MEMORY;
     assert_int_equal(soft->fault_arm("cuEventRecord", 0, refused, SOFTGPU_FAULT_BEFORE), 0);
     OK(gpumem_caching_forget_stream(cache, stream));
@@ -84,50 +82,40 @@ static void a_gone_stream_is_not_asked(gpumem_resource *upstream) {
     assert_int_equal(soft->fault_arm("cuEventRecord", 0, refused, SOFTGPU_FAULT_BEFORE), 0);
     OK(gpumem_resource_trim(cache, 0));
     uint64_t asked = soft->fault_disarm();
-    gpumem_caching_info info = info_of(cache);
+    gpumem_caching_info info = caching_info_of(cache);
     gate_drain(&gate);
     assert_int_equal(asked, 0);
     assert_true(info.segments > 0);
     OK(gpumem_device_trim(device, 1));
-    assert_int_equal(info_of(cache).segments, 0);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(upstream));
-    gate_remove(&gate);
+    assert_int_equal(caching_info_of(cache).segments, 0);
+    DESTROY(stream, cache, upstream, &gate);
     leave_context();
 }
 
-TEST(a_destroyed_stream_is_not_queried_for_device_memory) {
-    a_gone_stream_is_not_asked(make_pool());
-}
-
-TEST(a_destroyed_stream_is_not_queried_for_pinned_memory) {
-    a_gone_stream_is_not_asked(make_pinned());
-}
+TEST_IS(a_destroyed_stream_is_not_queried_for_device_memory,
+        a_gone_stream_is_not_asked(new_own_pool()));
+TEST_IS(a_destroyed_stream_is_not_queried_for_pinned_memory,
+        a_gone_stream_is_not_asked(NEW_PINNED()));
 
 TEST(destroyed_streams_leave_nothing_in_the_cache) {
-    gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
+    gpumem_resource *pool = new_own_pool(), *cache = NEW_CACHING(pool);
     for (int i = 0; i < 500; i++) {
-        CUstream stream = make_stream();
-        OK(gpumem_buffer_free(allocate(cache, 4096, stream), NULL));
-        OK(gpumem_stream_destroy(device, stream));
+        CUstream stream = NEW_STREAM();
+        DESTROY(allocate_on(cache, 4096, stream), stream);
     }
     assert_in_range(lanes_of(cache), 0, 4);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(cache, pool);
 }
 
 /* ---- Caches below caches --------------------------------------------------------------------- */
 
 /* The stream on which the outer cache asks the inner one ends with it. */
 TEST(an_inner_cache_survives_the_destruction_of_its_outer_cache) {
-    gpumem_resource *pool = make_pool(), *inner = make_cache(pool), *outer = make_cache(inner);
-    OK(gpumem_buffer_free(allocate(outer, 4096, NULL), NULL));
-    OK(gpumem_buffer_free(allocate(outer, 5 * MIB, NULL), NULL));
-    assert_true(info_of(inner).segments > 0);
+    gpumem_resource *pool = new_own_pool(), *inner = NEW_CACHING(pool), *outer = NEW_CACHING(inner);
+    DESTROY(allocate_on(outer, 4096, NULL), allocate_on(outer, 5 * MIB, NULL));
+    assert_true(caching_info_of(inner).segments > 0);
     OK(gpumem_resource_destroy(outer));
     OK(gpumem_resource_trim(inner, 0));
-    assert_int_equal(info_of(inner).segments, 0);
-    OK(gpumem_resource_destroy(inner));
-    OK(gpumem_resource_destroy(pool));
+    assert_int_equal(caching_info_of(inner).segments, 0);
+    DESTROY(inner, pool);
 }

@@ -42,8 +42,8 @@ static void *end_late(void *unused) {
 }
 
 static void destructors_may_allocate(gpumem_resource *upstream) {
-    gpumem_resource *cache = make_cache(upstream);
-    OK(gpumem_buffer_free(allocate(cache, 4096, NULL),
+    gpumem_resource *cache = NEW_CACHING(upstream);
+    OK(gpumem_buffer_free(allocate_on(cache, 4096, NULL),
                           NULL)); /* the library's destructor is first */
     late_cache = cache;
     late_runs = late_failures = 0;
@@ -52,19 +52,13 @@ static void destructors_may_allocate(gpumem_resource *upstream) {
     assert_int_equal(pthread_key_delete(late), 0);
     assert_true(late_runs > 1);
     assert_int_equal(late_failures, 0);
-    assert_int_equal(info_of(cache).threads, 1);
+    assert_int_equal(caching_info_of(cache).threads, 1);
     assert_int_equal(stats_of(cache).allocations, 0);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(upstream));
+    DESTROY(cache, upstream);
 }
 
-TEST(thread_destructors_may_allocate_device_memory) {
-    destructors_may_allocate(make_pool());
-}
-
-TEST(thread_destructors_may_allocate_pinned_memory) {
-    destructors_may_allocate(make_pinned());
-}
+TEST_IS(thread_destructors_may_allocate_device_memory, destructors_may_allocate(new_own_pool()));
+TEST_IS(thread_destructors_may_allocate_pinned_memory, destructors_may_allocate(NEW_PINNED()));
 
 /* ---- What the driver is asked ---------------------------------------------------------------- */
 
@@ -83,17 +77,16 @@ TEST(an_ending_thread_makes_no_driver_call_for_device_memory) {
     print_message("skip: ThreadSanitizer does not know the threads of C11\n");
     skip();
 #endif
-    gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
-    OK(gpumem_buffer_free(allocate(cache, 4096, NULL), NULL));
+    gpumem_resource *pool = new_own_pool(), *cache = NEW_CACHING(pool);
+    OK(gpumem_buffer_free(allocate_on(cache, 4096, NULL), NULL));
     thrd_t thread;
     int result;
     assert_int_equal(thrd_create(&thread, use_and_end, cache), thrd_success);
     assert_int_equal(thrd_join(thread, &result), thrd_success);
     assert_int_equal(soft->fault_disarm(), 0);
     assert_int_equal(result, 0);
-    assert_int_equal(info_of(cache).threads, 1);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pool));
+    assert_int_equal(caching_info_of(cache).threads, 1);
+    DESTROY(cache, pool);
 }
 
 /* ---- A library that is closed ---------------------------------------------------------------- */
@@ -135,9 +128,9 @@ static void find_all(struct copy *copy) {
 static void *outlive(void *data) {
     struct copy *copy = data;
     gpumem_buffer *buffer = NULL;
-    int failed = copy->allocate(copy->cache, 4096,
-                                GPUMEM_OPTIONS(gpumem_buffer_options, .stream = GPUMEM_STREAM_NONE),
-                                &buffer) != GPUMEM_OK;
+    int failed =
+        copy->allocate(copy->cache, 4096, GPUMEM_BUFFER_OPTIONS(.stream = GPUMEM_STREAM_NONE),
+                       &buffer) != GPUMEM_OK;
     if (!failed)
         copy->free(buffer, NULL);
     pthread_barrier_wait(&copy->used);
@@ -150,7 +143,7 @@ static void use_copy(struct copy *copy) {
     gpumem_library *opened;
     gpumem_device *first;
     gpumem_resource *managed;
-    OK(copy->open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &opened));
+    OK(copy->open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &opened));
     OK(copy->device_open(opened, 0, &first));
     OK(copy->managed(first, NULL, &managed));
     OK(copy->caching(managed, NULL, &copy->cache));

@@ -96,8 +96,7 @@ static const char *round_of(struct worker *worker) {
     if (worker->host && next(worker, 2))
         stream = GPUMEM_STREAM_NONE;
     if (gpumem_buffer_allocate(worker->cache, some_size(worker),
-                               GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
-                               &buffer) != GPUMEM_OK)
+                               GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer) != GPUMEM_OK)
         return "allocate";
     if (!write_mark(worker, buffer, worker->stream))
         return "write";
@@ -139,16 +138,15 @@ static void run_workers(gpumem_resource *cache, int host) {
     struct exchange exchange = {.places = {NULL}};
     pthread_t threads[THREADS], trimmer;
     void *failed = NULL;
-    CUcontext before;
     atomic_store(&running, THREADS);
     for (unsigned i = 0; i < THREADS; i++) {
         void *scratch;
         workers[i] = (struct worker){
             .cache = cache, .exchange = &exchange, .seed = i * 7919 + 1, .host = host};
-        OK(gpumem_stream_create(device, NULL, &workers[i].stream));
-        cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-        assert_int_equal(cu->cuMemHostAlloc(&scratch, 4096, 0), CUDA_SUCCESS);
-        cu->cuCtxPopCurrent_v2(&before);
+        workers[i].stream = NEW_STREAM();
+        use_context();
+        OK_CU(cu->cuMemHostAlloc(&scratch, 4096, 0));
+        leave_context();
         workers[i].scratch = scratch;
     }
     for (unsigned i = 0; i < THREADS; i++)
@@ -163,39 +161,32 @@ static void run_workers(gpumem_resource *cache, int host) {
     assert_null(failed);
     for (size_t i = 0; i < COUNT(exchange.places); i++)
         OK(gpumem_buffer_free(atomic_load(&exchange.places[i]), NULL));
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(cache, &stats));
+    gpumem_stats stats = stats_of(cache);
     assert_int_equal(stats.allocations, 0);
     assert_int_equal(stats.in_use_bytes, 0);
     assert_int_equal(stats.allocations_total, THREADS * ROUNDS);
     OK(gpumem_resource_destroy(cache));
     for (unsigned i = 0; i < THREADS; i++) {
         OK(gpumem_stream_destroy(device, workers[i].stream));
-        cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-        assert_int_equal(cu->cuMemFreeHost(workers[i].scratch), CUDA_SUCCESS);
-        cu->cuCtxPopCurrent_v2(&before);
+        use_context();
+        OK_CU(cu->cuMemFreeHost(workers[i].scratch));
+        leave_context();
     }
 }
 
 static gpumem_resource *small_cache(gpumem_resource *upstream) {
-    gpumem_resource *cache;
     /* Little room for a thread, so that magazines overflow and come back all the time. */
-    OK(gpumem_caching_resource_create(
-        upstream, GPUMEM_OPTIONS(gpumem_caching_options, .thread_bytes = MIB), &cache));
-    return cache;
+    return NEW_CACHING_WITH(upstream, .thread_bytes = MIB);
 }
 
 TEST(threads_never_share_a_block_of_device_memory) {
-    gpumem_resource *pool;
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    gpumem_resource *pool = NEW_POOL();
     run_workers(small_cache(pool), 0);
     OK(gpumem_resource_destroy(pool));
 }
 
 TEST(threads_never_share_a_block_of_pinned_memory) {
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 4 * MIB), &pinned));
+    gpumem_resource *pinned = NEW_PINNED(.slab_bytes = 4 * MIB);
     run_workers(small_cache(pinned), 1);
     OK(gpumem_resource_destroy(pinned));
 }

@@ -52,23 +52,16 @@ TEST_WITH(the_candidate_thread_counts_end_at_the_maximum, NULL, NULL) {
 }
 
 static gpumem_pinned_info pin(size_t bytes, unsigned threads) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
-    gpumem_pinned_info info = {.size = sizeof info};
-    OK(gpumem_pinned_resource_create(
-        device,
-        GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_REGISTERED,
-                       .slab_bytes = 2 * MIB, .touch_threads = threads),
-        &resource));
-    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    gpumem_resource *resource = NEW_PINNED(.method = GPUMEM_PINNED_REGISTERED,
+                                           .slab_bytes = 2 * MIB, .touch_threads = threads);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, bytes);
     unsigned char *host = gpumem_buffer_host_pointer(buffer);
     OK(gpumem_buffer_fill(buffer, 0, bytes, 0x21, NULL));
     synchronize(NULL);
     for (size_t i = 0; i < bytes; i += 4096)
         assert_int_equal(host[i], 0x21);
-    OK(gpumem_pinned_get_info(resource, &info));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    gpumem_pinned_info info = pinned_info_of(resource);
+    DESTROY(buffer, resource);
     return info;
 }
 

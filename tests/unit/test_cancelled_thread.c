@@ -110,8 +110,8 @@ static int tell(void *user, const gpumem_load_progress *progress) {
 static void *load_and_tell(void *argument) {
     struct thread *thread = argument;
     OK(gpumem_load_file(memory, path,
-                        GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = 64 * KIB, .threads = 4,
-                                       .progress = tell, .user = thread),
+                        GPUMEM_LOAD_OPTIONS(.chunk_bytes = 64 * KIB, .threads = 4, .progress = tell,
+                                            .user = thread),
                         &thread->buffer, NULL));
     thread->done = true;
     pthread_testcancel();
@@ -143,15 +143,12 @@ static void check_sums(struct thread *thread) {
     OK(gpumem_buffer_free(thread->buffer, NULL));
 }
 
-TEST(checksums_in_a_cancelled_thread_complete) {
-    run_in_thread(check_sums);
-}
+TEST_IS(checksums_in_a_cancelled_thread_complete, run_in_thread(check_sums));
 
 /* ---- Sending and receiving ------------------------------------------------------------------- */
 
 static void send_buffer(struct thread *thread) {
-    gpumem_export *exported;
-    OK(gpumem_export_create(thread->buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(thread->buffer);
     OK(gpumem_export_send(exported, thread->socket, NULL));
     OK(gpumem_export_destroy(exported));
 }
@@ -164,15 +161,14 @@ TEST(sends_and_receives_in_cancelled_threads_complete) {
     int ends[2];
     struct thread sender = {.run = send_buffer}, receiver = {.run = receive_buffer};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    OK(gpumem_buffer_allocate(memory, 4 * MIB, NULL, &sender.buffer));
+    sender.buffer = NEW_BUFFER(memory, 4 * MIB);
     sender.socket = ends[0];
     receiver.socket = ends[1];
     start(&receiver, run_cancelled);
     start(&sender, run_cancelled);
     expect_done(&sender);
     expect_done(&receiver);
-    OK(gpumem_buffer_free(receiver.buffer, NULL));
-    OK(gpumem_buffer_free(sender.buffer, NULL));
+    DESTROY(receiver.buffer, sender.buffer);
     close(ends[0]);
     close(ends[1]);
 }
@@ -199,14 +195,11 @@ TEST(a_cancelled_receiver_notices_that_its_sender_left) {
 /* ---- Everything else ------------------------------------------------------------------------- */
 
 static void use_buffers(struct thread *thread) {
-    gpumem_resource *pinned, *managed;
-    gpumem_buffer *buffer, *other;
     char bytes[16] = "bytes";
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
-    OK(gpumem_managed_resource_create(device, NULL, &managed));
-    OK(gpumem_buffer_allocate(memory, MIB,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 8 * MIB), &buffer));
-    OK(gpumem_buffer_allocate(pinned, MIB, NULL, &other));
+    gpumem_resource *pinned = NEW_PINNED();
+    gpumem_resource *managed = NEW_MANAGED();
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(memory, MIB, .capacity = 8 * MIB);
+    gpumem_buffer *other = NEW_BUFFER(pinned, MIB);
     OK(gpumem_buffer_write(buffer, 0, bytes, sizeof bytes, NULL));
     OK(gpumem_buffer_read(buffer, 0, bytes, sizeof bytes, NULL));
     OK(gpumem_buffer_copy(other, 0, buffer, 0, sizeof bytes, NULL));
@@ -216,22 +209,19 @@ static void use_buffers(struct thread *thread) {
     OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     OK(gpumem_buffer_hold(buffer));
     OK(gpumem_buffer_release(buffer));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(other, NULL));
+    DESTROY(buffer, other);
     OK(gpumem_resource_trim(pinned, 0));
-    OK(gpumem_resource_destroy(pinned));
-    OK(gpumem_resource_destroy(managed));
+    DESTROY(pinned, managed);
     OK(gpumem_device_trim(device, 1));
 }
 
 static void use_streams(struct thread *thread) {
-    CUstream stream;
     CUevent first, last;
     int done;
     float milliseconds;
-    OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_event_create(device, GPUMEM_OPTIONS(gpumem_event_options, .timing = 1), &first));
-    OK(gpumem_event_create(device, GPUMEM_OPTIONS(gpumem_event_options, .timing = 1), &last));
+    CUstream stream = NEW_STREAM();
+    OK(gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.timing = 1), &first));
+    OK(gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.timing = 1), &last));
     OK(gpumem_event_record(device, first, stream));
     OK(gpumem_event_record(device, last, stream));
     OK(gpumem_stream_wait_event(device, stream, last));
@@ -240,9 +230,7 @@ static void use_streams(struct thread *thread) {
     OK(gpumem_stream_query(device, stream, &done));
     OK(gpumem_event_query(device, last, &done));
     OK(gpumem_event_elapsed(device, first, last, &milliseconds));
-    OK(gpumem_event_destroy(device, first));
-    OK(gpumem_event_destroy(device, last));
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(first, last, stream);
 }
 
 static void use_devices(struct thread *thread) {
@@ -250,7 +238,7 @@ static void use_devices(struct thread *thread) {
     gpumem_device *same;
     gpumem_device_info info = {.size = sizeof info};
     uint64_t free_bytes, total_bytes;
-    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &again));
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &again));
     OK(gpumem_device_open(again, 0, &same));
     OK(gpumem_device_get_info(same, &info));
     OK(gpumem_device_get_memory(same, &free_bytes, &total_bytes));
@@ -265,23 +253,13 @@ static void use_low_level(struct thread *thread) {
     OK(gpumem_reservation_create(device, 2 * MIB, NULL, &reservation));
     OK(gpumem_physical_create(device, 2 * MIB, NULL, &physical));
     OK(gpumem_mapping_create(reservation, 0, physical, &mapping));
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(physical));
-    OK(gpumem_reservation_destroy(reservation));
+    DESTROY(mapping, physical, reservation);
 }
 
-TEST(buffer_calls_are_not_cancellation_points) {
-    run_in_thread(use_buffers);
-}
-TEST(stream_and_event_calls_are_not_cancellation_points) {
-    run_in_thread(use_streams);
-}
-TEST(library_and_device_calls_are_not_cancellation_points) {
-    run_in_thread(use_devices);
-}
-TEST(low_level_memory_calls_are_not_cancellation_points) {
-    run_in_thread(use_low_level);
-}
+TEST_IS(buffer_calls_are_not_cancellation_points, run_in_thread(use_buffers));
+TEST_IS(stream_and_event_calls_are_not_cancellation_points, run_in_thread(use_streams));
+TEST_IS(library_and_device_calls_are_not_cancellation_points, run_in_thread(use_devices));
+TEST_IS(low_level_memory_calls_are_not_cancellation_points, run_in_thread(use_low_level));
 
 BEFORE_TESTS {
     alarm(50); /* a lock that is left held would keep the next call waiting */

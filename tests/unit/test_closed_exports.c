@@ -28,8 +28,8 @@ static int take_over(void) {
     int fd = -1;
     FILE *own = tmpfile();
     assert_non_null(own);
-    OK(gpumem_buffer_allocate(memory, 2 * MIB, NULL, &buffer));
-    OK(gpumem_export_create(buffer, &exported));
+    buffer = NEW_BUFFER(memory, 2 * MIB);
+    exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_descriptor(exported, 0, &fd));
     assert_int_equal(dup2(fileno(own), fd), fd);
     fclose(own);
@@ -38,15 +38,12 @@ static int take_over(void) {
 
 static void give_back(int own) {
     struct stat status;
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(exported, buffer);
     assert_int_equal(fstat(own, &status), 0);
     close(own);
 }
 
-TEST(destroying_an_export_does_not_close_a_reused_descriptor) {
-    give_back(take_over());
-}
+TEST_IS(destroying_an_export_does_not_close_a_reused_descriptor, give_back(take_over()));
 
 TEST(sending_an_export_does_not_send_a_reused_descriptor) {
     int ends[2], own = take_over();

@@ -7,12 +7,11 @@
 
 /* A second buffer over the memory of `buffer`, as another process would have it. */
 static gpumem_buffer *import(gpumem_buffer *buffer) {
-    gpumem_export *exported;
     gpumem_buffer *imported;
     const void *description;
     size_t bytes;
     int fd;
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_description(exported, &description, &bytes));
     OK(gpumem_export_get_descriptor(exported, 0, &fd));
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
@@ -22,13 +21,10 @@ static gpumem_buffer *import(gpumem_buffer *buffer) {
 
 /* Frees all but the import. */
 static gpumem_buffer *only_an_import(void) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, 2 * MIB, NULL, &buffer));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 2 * MIB);
     gpumem_buffer *imported = import(buffer);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     return imported;
 }
 
@@ -58,8 +54,7 @@ TEST(a_device_with_imports_in_use_cannot_be_closed) {
     /* The driver does not tell when the work is done. */
     assert_int_equal(
         soft->fault_arm("cuEventSynchronize", 0, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE), 0);
-    FAILS(BUSY, gpumem_device_close(device));
-    SAYS("imported");
+    FAILS_SAYING(BUSY, "imported", gpumem_device_close(device));
     assert_true(soft->fault_disarm() >= 1);
     assert_int_equal(device_stats().deferred_frees, 1);
     gate_drain(&gate);
@@ -123,7 +118,7 @@ static void check_refused_pop(softgpu_fault_mode mode, const char *wanted) {
     else
         assert_string_equal(logged, "");
     CUcontext now = NULL;
-    assert_int_equal(cu->cuCtxGetCurrent(&now), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxGetCurrent(&now));
     assert_int_equal(now != NULL, wanted[0] != 0);
 }
 
@@ -136,6 +131,6 @@ TEST(a_refused_context_pop_is_logged) {
     check_refused_pop(SOFTGPU_FAULT_FROM, "may stay current");
     gpumem_set_log(NULL, NULL, GPUMEM_LOG_WARNING);
     CUcontext popped = NULL;
-    assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxPopCurrent_v2(&popped));
     assert_int_equal(close_device(state), 0);
 }

@@ -67,7 +67,7 @@ static void meet(gpumem_listener *listener, const char *path) {
     start_client(&client, path);
     OK(gpumem_accept(listener, NULL, &connection, &peer));
     pthread_join(client.thread, NULL);
-    assert_int_equal(client.status, GPUMEM_OK);
+    OK(client.status);
     assert_int_equal(peer.pid, getpid());
     assert_int_equal(peer.user, getuid());
     assert_int_equal(client.peer.pid, getpid());
@@ -109,13 +109,11 @@ TEST(an_abstract_name_leaves_no_file) {
     snprintf(name, sizeof name, "@gpumem-test-%d", (int)getpid());
     gpumem_listener *listener = listen_at(name), *second = NULL;
     meet(listener, name);
-    FAILS(SYSTEM, gpumem_listen(name, NULL, &second));
-    SAYS("another process is listening");
+    FAILS_SAYING(SYSTEM, "another process is listening", gpumem_listen(name, NULL, &second));
     assert_null(second);
     OK(gpumem_listener_close(listener));
     int connection = -1;
-    FAILS(PEER, gpumem_connect(name, NULL, &connection, NULL));
-    SAYS("nobody listens");
+    FAILS_SAYING(PEER, "nobody listens", gpumem_connect(name, NULL, &connection, NULL));
     listener = listen_at(name);
     OK(gpumem_listener_close(listener));
 }
@@ -154,8 +152,7 @@ TEST(a_file_that_is_not_a_socket_is_never_removed) {
     struct stat about;
     int fd = open(path, O_CREAT | O_WRONLY, 0600);
     close(fd);
-    FAILS(SYSTEM, gpumem_listen(path, NULL, &none));
-    SAYS("not a socket");
+    FAILS_SAYING(SYSTEM, "not a socket", gpumem_listen(path, NULL, &none));
     assert_int_equal(stat(path, &about), 0);
     assert_int_equal(symlink(path, link), 0);
     FAILS(SYSTEM, gpumem_listen(link, NULL, &none));
@@ -275,10 +272,10 @@ TEST(only_listed_users_may_connect) {
     gpumem_connection_peer peer = {.size = sizeof peer};
     OK(gpumem_listen(name, GPUMEM_CONNECT_OPTIONS(.users = users, .user_count = 1), &listener));
     pid_t stranger = connect_as(name, 4321);
-    FAILS(PEER,
-          gpumem_accept(listener, GPUMEM_CONNECT_OPTIONS(.timeout_ms = 400), &connection, &peer));
-    SAYS("nobody connected within 400 ms");
-    assert_int_equal(exit_of(stranger), GPUMEM_ERROR_PEER);
+    FAILS_SAYING(
+        PEER, "nobody connected within 400 ms",
+        gpumem_accept(listener, GPUMEM_CONNECT_OPTIONS(.timeout_ms = 400), &connection, &peer));
+    FAILS(PEER, exit_of(stranger));
     pid_t friend = connect_as(name, 1234);
     OK(gpumem_accept(listener, NULL, &connection, &peer));
     assert_int_equal(peer.user, 1234);
@@ -291,12 +288,11 @@ TEST(only_listed_users_may_connect) {
     FAILS(PEER,
           gpumem_accept(listener, GPUMEM_CONNECT_OPTIONS(.timeout_ms = 400), &connection, NULL));
     pthread_join(client.thread, NULL);
-    assert_int_equal(client.status, GPUMEM_ERROR_PEER);
+    FAILS(PEER, client.status);
     int none = -1;
-    FAILS(
-        NOT_PERMITTED,
+    FAILS_SAYING(
+        NOT_PERMITTED, "user 0",
         gpumem_connect(name, GPUMEM_CONNECT_OPTIONS(.users = users, .user_count = 1), &none, NULL));
-    SAYS("user 0");
     assert_int_equal(none, -1);
     OK(gpumem_listener_close(listener));
 }
@@ -363,8 +359,7 @@ TEST(accepting_and_connecting_time_out) {
     gpumem_listener *listener;
     int connection = -1;
     OK(gpumem_listen(path, GPUMEM_CONNECT_OPTIONS(.backlog = 1), &listener));
-    FAILS(PEER, gpumem_accept(listener, &soon, &connection, NULL));
-    SAYS("within 50 ms");
+    FAILS_SAYING(PEER, "within 50 ms", gpumem_accept(listener, &soon, &connection, NULL));
     FAILS(PEER, gpumem_connect(path, &soon, &connection, NULL)); /* nobody greets back */
     SAYS("within 50 ms");
     /* And when as many wait already as may. */
@@ -377,8 +372,7 @@ TEST(accepting_and_connecting_time_out) {
         if (connect(waiting[count++], (struct sockaddr *)&address, sizeof address) != 0)
             break;
     }
-    FAILS(PEER, gpumem_connect(path, &soon, &connection, NULL));
-    SAYS("does not accept");
+    FAILS_SAYING(PEER, "does not accept", gpumem_connect(path, &soon, &connection, NULL));
     assert_int_equal(connection, -1);
     while (count)
         close(waiting[--count]);
@@ -409,8 +403,7 @@ TEST(invalid_arguments_are_refused_with_a_reason) {
     gpumem_listener *listener = listen_at(path_of("closed"));
     int fd = gpumem_listener_descriptor(listener);
     close(fd);
-    FAILS(SYSTEM, gpumem_accept(listener, NULL, &connection, NULL));
-    SAYS("closed by other code");
+    FAILS_SAYING(SYSTEM, "closed by other code", gpumem_accept(listener, NULL, &connection, NULL));
     OK(gpumem_listener_close(listener));
     FAILS(INVALID_ARGUMENT, gpumem_listener_close(listener));
     assert_null(none);

@@ -6,28 +6,18 @@ static gpumem_resource *pool, *pinned, *host_pool;
 static int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
-    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL),
-                                     &host_pool));
+    pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
+    pinned = NEW_PINNED();
+    host_pool = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
     return 0;
 }
 
 static int teardown(void **state) {
-    OK(gpumem_resource_destroy(host_pool));
-    OK(gpumem_resource_destroy(pinned));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(host_pool, pinned, pool);
     return close_device(state);
 }
 
 ALL_TESTS(setup, teardown);
-
-static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
-    return buffer;
-}
 
 static void read_all(gpumem_buffer *buffer, void *bytes) {
     OK(gpumem_buffer_read_sync(buffer, 0, bytes, gpumem_buffer_size(buffer), NULL));
@@ -36,7 +26,7 @@ static void read_all(gpumem_buffer *buffer, void *bytes) {
 TEST(patterns_of_1_2_and_4_bytes_fill_their_range_only) {
     const unsigned char pattern[] = {0x11, 0x22, 0x33, 0x44};
     unsigned char bytes[256];
-    gpumem_buffer *buffer = allocate(pool, sizeof bytes);
+    gpumem_buffer *buffer = NEW_BUFFER(pool, sizeof bytes);
     for (size_t width = 1; width <= 4; width *= 2) {
         OK(gpumem_buffer_fill(buffer, 0, sizeof bytes, 0xee, NULL));
         OK(gpumem_buffer_fill_pattern(buffer, 8, 64, pattern, width, NULL));
@@ -53,7 +43,7 @@ TEST(patterns_of_1_2_and_4_bytes_fill_their_range_only) {
 
 TEST(patterns_that_do_not_fit_are_refused) {
     const unsigned char pattern[8] = {1};
-    gpumem_buffer *buffer = allocate(pool, 256);
+    gpumem_buffer *buffer = NEW_BUFFER(pool, 256);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill_pattern(buffer, 0, 9, pattern, 3, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill_pattern(buffer, 0, 8, pattern, 8, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill_pattern(buffer, 0, 8, pattern, 0, NULL));
@@ -80,7 +70,8 @@ TEST(copying_rows_leaves_the_gaps_untouched) {
         source[i] = (unsigned char)(i + 1);
     for (size_t t = 0; t < COUNT(resources); t++) {
         for (size_t f = 0; f < COUNT(resources); f++) {
-            gpumem_buffer *to = allocate(resources[t], 256), *from = allocate(resources[f], 256);
+            gpumem_buffer *to = NEW_BUFFER(resources[t], 256),
+                          *from = NEW_BUFFER(resources[f], 256);
             OK(gpumem_buffer_write(from, 0, source, 256, NULL));
             OK(gpumem_buffer_fill(to, 0, 256, 0xee, NULL));
             OK(gpumem_buffer_copy_2d(to, 3, from, 1, &rows, NULL));
@@ -94,8 +85,7 @@ TEST(copying_rows_leaves_the_gaps_untouched) {
             OK(gpumem_stream_synchronize(device, NULL));
             for (size_t i = 0; i < sizeof packed; i++)
                 assert_int_equal(packed[i], source[1 + i / WIDTH * NARROW + i % WIDTH]);
-            OK(gpumem_buffer_free(to, NULL));
-            OK(gpumem_buffer_free(from, NULL));
+            DESTROY(to, from);
         }
     }
 }
@@ -105,7 +95,7 @@ TEST(writing_rows_from_the_host_leaves_the_gaps_untouched) {
     const unsigned char source[] = {1, 2, 3, 4, 5, 6};
     const unsigned char wanted[] = {0, 1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0};
     unsigned char bytes[12];
-    gpumem_buffer *buffer = allocate(pool, sizeof bytes);
+    gpumem_buffer *buffer = NEW_BUFFER(pool, sizeof bytes);
     OK(gpumem_buffer_fill(buffer, 0, sizeof bytes, 0, NULL));
     OK(gpumem_buffer_write_2d(buffer, 1, source, &rows, NULL));
     read_all(buffer, bytes);
@@ -119,7 +109,7 @@ TEST(writing_rows_from_the_host_leaves_the_gaps_untouched) {
 
 TEST(rows_that_do_not_fit_are_refused) {
     unsigned char host[64] = {0};
-    gpumem_buffer *buffer = allocate(pool, 64);
+    gpumem_buffer *buffer = NEW_BUFFER(pool, 64);
     gpumem_rows rows = {.width = 8, .count = 8};
     OK(gpumem_buffer_write_2d(buffer, 0, host, &rows, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_write_2d(buffer, 1, host, &rows, NULL));
@@ -145,7 +135,7 @@ static gpumem_batch_report copy_in_a_batch(CUstream stream) {
     enum { ITEMS = 40 };
     gpumem_buffer_copy_item items[ITEMS + 1];
     unsigned char source[ITEMS * 16], target[ITEMS * 16];
-    gpumem_buffer *to = allocate(pool, sizeof target), *from = allocate(pinned, sizeof source);
+    gpumem_buffer *to = NEW_BUFFER(pool, sizeof target), *from = NEW_BUFFER(pinned, sizeof source);
     for (size_t i = 0; i < sizeof source; i++)
         source[i] = (unsigned char)(i * 7);
     OK(gpumem_buffer_write_sync(from, 0, source, sizeof source, NULL));
@@ -163,14 +153,12 @@ static gpumem_batch_report copy_in_a_batch(CUstream stream) {
         assert_int_equal(target[i], inside ? source[item * 16 + i % 16] : 0xee);
     }
     assert_int_equal(report.copies, ITEMS - (ITEMS + 15) / 16); /* those of 0 bytes are left out */
-    OK(gpumem_buffer_free(to, NULL));
-    OK(gpumem_buffer_free(from, NULL));
+    DESTROY(to, from);
     return report;
 }
 
 TEST(a_batch_is_one_driver_call) {
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    CUstream stream = NEW_STREAM();
     gpumem_batch_report report = copy_in_a_batch(stream);
     assert_int_equal(report.batched, 1);
     assert_string_equal(report.note, "");
@@ -184,10 +172,9 @@ TEST(a_batch_on_the_legacy_stream_is_copied_one_by_one) {
 }
 
 TEST(an_invalid_batch_queues_nothing) {
-    CUstream stream;
     unsigned char bytes[64];
-    OK(gpumem_stream_create(device, NULL, &stream));
-    gpumem_buffer *buffer = allocate(pool, 64);
+    CUstream stream = NEW_STREAM();
+    gpumem_buffer *buffer = NEW_BUFFER(pool, 64);
     OK(gpumem_buffer_fill_sync(buffer, 0, 64, 0xee, NULL));
     OK(gpumem_buffer_fill_sync(buffer, 32, 32, 1, NULL));
     gpumem_buffer_copy_item items[] = {{buffer, 0, buffer, 32, 8}, {buffer, 8, buffer, 60, 8}};
@@ -196,8 +183,7 @@ TEST(an_invalid_batch_queues_nothing) {
     const gpumem_copy_item wrong[] = {
         {gpumem_buffer_pointer(buffer), gpumem_buffer_pointer(buffer) + 32, 8},
         {gpumem_buffer_pointer(buffer), gpumem_buffer_pointer(buffer) + 32, (size_t)1 << 40}};
-    FAILS(DRIVER, gpumem_copy_batch(device, wrong, 2, stream, &report));
-    SAYS("copy 1 of 2");
+    FAILS_SAYING(DRIVER, "copy 1 of 2", gpumem_copy_batch(device, wrong, 2, stream, &report));
     report.size = 3;
     items[1].from_offset = 32;
     FAILS(INVALID_ARGUMENT, gpumem_buffer_copy_batch(items, 2, stream, &report));
@@ -215,11 +201,10 @@ TEST(an_invalid_batch_queues_nothing) {
 /* ---- Synchronous forms ----------------------------------------------------------------------- */
 
 TEST(synchronous_copies_are_complete_when_they_return) {
-    CUstream stream;
     int done = 0;
     unsigned char bytes[64] = {5};
-    OK(gpumem_stream_create(device, NULL, &stream));
-    gpumem_buffer *a = allocate(pool, 64), *b = allocate(pinned, 64);
+    CUstream stream = NEW_STREAM();
+    gpumem_buffer *a = NEW_BUFFER(pool, 64), *b = NEW_BUFFER(pinned, 64);
     OK(gpumem_buffer_write_sync(a, 0, bytes, 64, stream));
     bytes[0] = 0;
     OK(gpumem_buffer_copy_sync(b, 0, a, 0, 64, stream));
@@ -243,10 +228,9 @@ TEST(a_synchronous_copy_does_not_disturb_a_capture) {
     size_t nodes = 1;
     unsigned char bytes[64] = {0};
     OK(gpumem_stream_create(device, GPUMEM_STREAM_OPTIONS(.blocking = 1), &stream));
-    gpumem_buffer *buffer = allocate(pool, 64);
+    gpumem_buffer *buffer = NEW_BUFFER(pool, 64);
     OK(gpumem_stream_synchronize(device, NULL));
-    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     const CUstream streams[] = {stream, NULL};
     for (size_t i = 0; i < COUNT(streams); i++) {
         FAILS(BUSY, gpumem_buffer_write_sync(buffer, 0, bytes, 64, streams[i]));
@@ -254,32 +238,28 @@ TEST(a_synchronous_copy_does_not_disturb_a_capture) {
         FAILS(BUSY, gpumem_buffer_copy_sync(buffer, 0, buffer, 32, 8, streams[i]));
         FAILS(BUSY, gpumem_buffer_fill_sync(buffer, 0, 64, 1, streams[i]));
     }
-    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-    assert_int_equal(cu->cuGraphGetNodes(graph, NULL, &nodes), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    OK_CU(cu->cuGraphGetNodes(graph, NULL, &nodes));
     assert_int_equal(nodes, 0);
-    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_stream_destroy(device, stream));
+    OK_CU(cu->cuGraphDestroy(graph));
+    DESTROY(buffer, stream);
 }
 
 TEST(a_batch_is_captured_copy_by_copy) {
-    CUstream stream;
     CUgraph graph = NULL;
     size_t nodes = 0;
-    OK(gpumem_stream_create(device, NULL, &stream));
-    gpumem_buffer *buffer = allocate(pool, 64);
+    CUstream stream = NEW_STREAM();
+    gpumem_buffer *buffer = NEW_BUFFER(pool, 64);
     const gpumem_buffer_copy_item items[] = {{buffer, 0, buffer, 32, 8},
                                              {buffer, 8, buffer, 40, 8}};
     gpumem_batch_report report = {.size = sizeof report};
-    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK(gpumem_buffer_copy_batch(items, 2, stream, &report));
-    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamEndCapture(stream, &graph));
     assert_int_equal(report.batched, 0);
     assert_non_null(strstr(report.note, "capturing"));
-    assert_int_equal(cu->cuGraphGetNodes(graph, NULL, &nodes), CUDA_SUCCESS);
+    OK_CU(cu->cuGraphGetNodes(graph, NULL, &nodes));
     assert_int_equal(nodes, 2);
-    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_stream_destroy(device, stream));
+    OK_CU(cu->cuGraphDestroy(graph));
+    DESTROY(buffer, stream);
 }

@@ -73,9 +73,7 @@ static void small_ones(const struct direction *direction, enum gm_copy_kernel ke
             }
 }
 
-TEST(each_kernel_copies_every_small_size_and_alignment) {
-    with_every_kernel(small_ones);
-}
+TEST_IS(each_kernel_copies_every_small_size_and_alignment, with_every_kernel(small_ones));
 
 /* Pages without access on both sides of `size` bytes. */
 static unsigned char *guarded(size_t size) {
@@ -122,9 +120,7 @@ static void borders(const struct direction *direction, enum gm_copy_kernel kerne
     end_guarded(from, size);
 }
 
-TEST(no_kernel_reads_or_writes_past_a_page_border) {
-    with_every_kernel(borders);
-}
+TEST_IS(no_kernel_reads_or_writes_past_a_page_border, with_every_kernel(borders));
 
 static void large_ones(const struct direction *direction, enum gm_copy_kernel kernel) {
     const size_t size = (size_t)1 << 20;
@@ -142,17 +138,13 @@ static void large_ones(const struct direction *direction, enum gm_copy_kernel ke
     end_guarded(from, size);
 }
 
-TEST(each_kernel_copies_large_sizes) {
-    with_every_kernel(large_ones);
-}
+TEST_IS(each_kernel_copies_large_sizes, with_every_kernel(large_ones));
 
 static void nothing_needs_no_memory(const struct direction *direction, enum gm_copy_kernel kernel) {
     direction->copy(kernel, NULL, NULL, 0);
 }
 
-TEST(copying_zero_bytes_touches_no_memory) {
-    with_every_kernel(nothing_needs_no_memory);
-}
+TEST_IS(copying_zero_bytes_touches_no_memory, with_every_kernel(nothing_needs_no_memory));
 
 /* What the kernel of the machine says, which asks cpuid too. */
 static bool cpu_has(const char *flag) {

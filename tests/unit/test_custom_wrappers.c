@@ -14,10 +14,9 @@ static gpumem_status take(struct wrapper *w, const gpumem_request *request, gpum
     w->kept = NULL;
     if (*from)
         return GPUMEM_OK;
-    return gpumem_buffer_allocate(w->upstream, request->bytes + w->offset,
-                                  GPUMEM_OPTIONS(gpumem_buffer_options, .stream = request->stream,
-                                                 .capacity = request->capacity),
-                                  from);
+    return gpumem_buffer_allocate(
+        w->upstream, request->bytes + w->offset,
+        GPUMEM_BUFFER_OPTIONS(.stream = request->stream, .capacity = request->capacity), from);
 }
 
 static gpumem_status allocate(void *user, const gpumem_request *request,
@@ -92,7 +91,7 @@ static gpumem_resource *upstream, *resource;
 static int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
-    OK(gpumem_virtual_resource_create(device, NULL, &upstream));
+    upstream = NEW_VIRTUAL();
     wrapper = (struct wrapper){.upstream = upstream};
     const gpumem_resource_ops ops = ops_of(upstream);
     OK(gpumem_resource_create(device, &ops, &wrapper, &resource));
@@ -100,24 +99,14 @@ static int setup(void **state) {
 }
 
 static int teardown(void **state) {
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_resource_destroy(upstream));
+    DESTROY(resource, upstream);
     return close_device(state);
 }
 
 EACH_TEST(setup, teardown);
 
 static gpumem_buffer *make(gpumem_resource *from, size_t bytes, size_t capacity) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(
-        from, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity), &buffer));
-    return buffer;
-}
-
-static gpumem_stats stats_of(gpumem_resource *of) {
-    gpumem_stats now = {.size = sizeof now};
-    OK(gpumem_resource_get_stats(of, &now));
-    return now;
+    return NEW_BUFFER_WITH(from, bytes, .capacity = capacity);
 }
 
 static void check_counts(gpumem_stats now, uint64_t allocations, uint64_t bytes) {
@@ -129,8 +118,7 @@ static void check_counts(gpumem_stats now, uint64_t allocations, uint64_t bytes)
 
 /* Memory of wrapped resources is counted once for a device, by the innermost. */
 TEST(memory_of_wrapped_resources_is_counted_once) {
-    gpumem_resource *limited;
-    OK(gpumem_limit_resource_create(resource, 32 * MIB, &limited));
+    gpumem_resource *limited = NEW_LIMIT(resource, 32 * MIB);
     gpumem_resource *through[] = {resource, limited};
     for (size_t i = 0; i < COUNT(through); i++) {
         gpumem_buffer *buffer = make(through[i], 4 * MIB, 16 * MIB);
@@ -152,8 +140,7 @@ TEST(memory_of_wrapped_resources_is_counted_once) {
 }
 
 TEST(a_wrapped_resource_cannot_be_destroyed) {
-    FAILS(BUSY, gpumem_resource_destroy(upstream));
-    SAYS("wrapped by 1 other");
+    FAILS_SAYING(BUSY, "wrapped by 1 other", gpumem_resource_destroy(upstream));
     gpumem_buffer *buffer = make(resource, MIB, 0);
     OK(gpumem_buffer_free(buffer, NULL));
     FAILS(BUSY, gpumem_resource_destroy(upstream));
@@ -161,19 +148,17 @@ TEST(a_wrapped_resource_cannot_be_destroyed) {
 }
 
 static void check_export(gpumem_resource *through) {
-    gpumem_resource_properties now = {.size = sizeof now};
-    OK(gpumem_resource_get_properties(through, &now));
+    gpumem_resource_properties now = properties_of(through);
     assert_int_equal(now.exportable, 1);
     assert_int_equal(now.handle_type, GPUMEM_HANDLE_POSIX_FD);
     gpumem_buffer *buffer = make(through, 4 * MIB, 16 * MIB), *imported;
-    gpumem_export *exported;
     const void *description;
     size_t bytes;
     int fds[4];
     OK(gpumem_buffer_grow(buffer, 6 * MIB - 100, NULL));
     OK(gpumem_buffer_fill(buffer, 0, 6 * MIB - 100, 0x42, NULL));
     synchronize(NULL);
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     assert_int_equal(gpumem_export_size(exported), 6 * MIB - 100);
     assert_int_equal(device_stats().exports, 1);
     assert_int_equal(stats_of(through).exports, 1);
@@ -198,17 +183,15 @@ static void check_export(gpumem_resource *through) {
 }
 
 TEST(exports_pass_through_custom_wrappers) {
-    gpumem_resource *logged, *outer;
+    gpumem_resource *outer;
     check_export(resource);
-    OK(gpumem_logging_resource_create(
-        resource, GPUMEM_OPTIONS(gpumem_logging_options, .level = GPUMEM_LOG_DEBUG), &logged));
+    gpumem_resource *logged = NEW_LOGGING(resource, .level = GPUMEM_LOG_DEBUG);
     check_export(logged);
     struct wrapper second = {.upstream = logged};
     const gpumem_resource_ops ops = ops_of(logged);
     OK(gpumem_resource_create(device, &ops, &second, &outer));
     check_export(outer);
-    OK(gpumem_resource_destroy(outer));
-    OK(gpumem_resource_destroy(logged));
+    DESTROY(outer, logged);
 }
 
 /* A part of a buffer cannot be given away without the rest. */
@@ -222,36 +205,31 @@ TEST(a_part_of_an_upstream_buffer_cannot_be_exported) {
     wrapper.offset = 0;
     wrapper.keeps_quiet = 1;
     gpumem_buffer *unnamed = make(resource, 2 * MIB, 0);
-    FAILS(NOT_SUPPORTED, gpumem_export_create(unnamed, &none));
-    SAYS("does not name the buffer");
+    FAILS_SAYING(NOT_SUPPORTED, "does not name the buffer", gpumem_export_create(unnamed, &none));
     OK(gpumem_buffer_free(unnamed, NULL));
 }
 
 /* Without `upstream` it is a resource like any other, whatever properties it copies. */
 TEST(a_resource_without_an_upstream_promises_no_exports) {
     gpumem_resource *plain;
-    gpumem_resource_properties now = {.size = sizeof now};
     gpumem_export *none;
     struct wrapper w = {.upstream = upstream};
     gpumem_resource_ops ops = ops_of(NULL);
     OK(gpumem_resource_create(device, &ops, &w, &plain));
-    OK(gpumem_resource_get_properties(plain, &now));
+    gpumem_resource_properties now = properties_of(plain);
     assert_int_equal(now.exportable, 0);
     gpumem_buffer *buffer = make(plain, MIB, 0);
-    FAILS(NOT_SUPPORTED, gpumem_export_create(buffer, &none));
-    SAYS("upstream");
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(plain));
+    FAILS_SAYING(NOT_SUPPORTED, "upstream", gpumem_export_create(buffer, &none));
+    DESTROY(buffer, plain);
     /* Nor does a wrapper get more than what it wraps. */
-    gpumem_resource *pool, *over;
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    gpumem_resource *over;
+    gpumem_resource *pool = NEW_POOL();
     w.upstream = upstream; /* whose properties it copies */
     ops = ops_of(pool);
     OK(gpumem_resource_create(device, &ops, &w, &over));
-    OK(gpumem_resource_get_properties(over, &now));
+    now = properties_of(over);
     assert_int_equal(now.exportable, 0);
-    OK(gpumem_resource_destroy(over));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(over, pool);
 }
 
 TEST(a_wrapper_that_caches_is_counted_and_trimmed) {
@@ -268,15 +246,15 @@ TEST(a_wrapper_that_caches_is_counted_and_trimmed) {
 TEST(wrapping_a_foreign_or_destroyed_resource_is_refused) {
     gpumem_library *second;
     gpumem_device *other;
-    gpumem_resource *none, *gone;
-    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second));
+    gpumem_resource *none;
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &second));
     OK(gpumem_device_open(second, 0, &other));
     gpumem_resource_ops ops = ops_of(upstream);
     FAILS(INVALID_ARGUMENT, gpumem_resource_create(other, &ops, &wrapper, &none));
     SAYS("another device");
     OK(gpumem_device_close(other));
     OK(gpumem_close(second));
-    OK(gpumem_device_pool_resource_create(device, NULL, &gone));
+    gpumem_resource *gone = NEW_POOL();
     OK(gpumem_resource_destroy(gone));
     ops = ops_of(gone);
     FAILS(INVALID_ARGUMENT, gpumem_resource_create(device, &ops, &wrapper, &none));

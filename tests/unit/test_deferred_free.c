@@ -19,19 +19,8 @@ static int teardown(void **state) {
 
 EACH_TEST(setup, teardown);
 
-static gpumem_buffer *allocate_on(CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 2 * MIB,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
-    return buffer;
-}
-
-/* Still there: the driver knows the address. */
-static int is_mapped(CUdeviceptr address) {
-    unsigned long long flags = 0;
-    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
-                                    .id = gpumem_device_handle(device)};
-    return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags != 0;
+static gpumem_buffer *allocate_for(CUstream stream) {
+    return NEW_BUFFER_WITH(resource, 2 * MIB, .stream = stream);
 }
 
 static void work_off(void) {
@@ -39,7 +28,7 @@ static void work_off(void) {
 }
 
 TEST(idle_streams_do_not_defer_a_free) {
-    gpumem_buffer *buffer = allocate_on(NULL);
+    gpumem_buffer *buffer = allocate_for(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     assert_true(is_mapped(address));
     OK(gpumem_buffer_free(buffer, NULL));
@@ -69,17 +58,16 @@ static void check_held_back(CUdeviceptr address, struct gate gate) {
 
 TEST(the_stream_of_the_allocation_defers_a_free) {
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate_on(gate.stream);
+    gpumem_buffer *buffer = allocate_for(gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_free(buffer, NULL));
     check_held_back(address, gate);
 }
 
 TEST(the_stream_of_the_free_defers_it) {
-    CUstream idle;
-    OK(gpumem_stream_create(device, NULL, &idle));
+    CUstream idle = NEW_STREAM();
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate_on(idle);
+    gpumem_buffer *buffer = allocate_for(idle);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_free(buffer, gate.stream));
     check_held_back(address, gate);
@@ -89,23 +77,22 @@ TEST(the_stream_of_the_free_defers_it) {
 TEST(named_streams_defer_a_free) {
     CUstream others[8];
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate_on(NULL);
+    gpumem_buffer *buffer = allocate_for(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     for (size_t i = 0; i < COUNT(others); i++) {
-        OK(gpumem_stream_create(device, NULL, &others[i]));
+        others[i] = NEW_STREAM();
         OK(gpumem_buffer_use(buffer, others[i]));
         OK(gpumem_buffer_use(buffer, others[i]));
     }
     OK(gpumem_buffer_use(buffer, gate.stream));
     OK(gpumem_buffer_free(buffer, NULL));
     check_held_back(address, gate);
-    for (size_t i = 0; i < COUNT(others); i++)
-        OK(gpumem_stream_destroy(device, others[i]));
+    DESTROY_EACH(others, COUNT(others));
 }
 
 TEST(a_copy_defers_a_free_by_its_stream) {
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate_on(NULL);
+    gpumem_buffer *buffer = allocate_for(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, gate.stream));
     OK(gpumem_buffer_free(buffer, NULL));
@@ -114,29 +101,23 @@ TEST(a_copy_defers_a_free_by_its_stream) {
 
 TEST(later_allocations_complete_deferred_frees) {
     struct gate gate = gate_with_stream();
-    gpumem_buffer *held = allocate_on(gate.stream);
+    gpumem_buffer *held = allocate_for(gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(held);
     OK(gpumem_buffer_free(held, NULL));
     gate_drain(&gate);
-    gpumem_buffer *buffer = allocate_on(NULL);
+    gpumem_buffer *buffer = allocate_for(NULL);
     assert_false(is_mapped(address) && gpumem_buffer_pointer(buffer) != address);
     assert_int_equal(device_stats().deferred_frees, 0);
-    OK(gpumem_buffer_free(buffer, NULL));
-    gate_remove(&gate);
+    DESTROY(buffer, &gate);
 }
 
 TEST(destroying_a_resource_waits_for_deferred_frees) {
-    gpumem_resource *second;
-    gpumem_buffer *buffer;
-    CUstream stream;
-    OK(gpumem_virtual_resource_create(device, NULL, &second));
-    OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_buffer_allocate(second, 64 * MIB,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    gpumem_resource *second = NEW_VIRTUAL();
+    CUstream stream = NEW_STREAM();
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(second, 64 * MIB, .stream = stream);
     soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
     OK(gpumem_buffer_fill(buffer, 0, 64 * MIB, 3, stream));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(second));
+    DESTROY(buffer, second);
     soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
     assert_int_equal(device_stats().deferred_frees, 0);
     synchronize(stream); /* no fault: the fill ran on mapped memory */
@@ -144,12 +125,11 @@ TEST(destroying_a_resource_waits_for_deferred_frees) {
 }
 
 TEST(a_hold_defers_a_free) {
-    gpumem_buffer *buffer = allocate_on(NULL);
+    gpumem_buffer *buffer = allocate_for(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_hold(buffer));
     OK(gpumem_buffer_free(buffer, NULL));
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_free(buffer, NULL));
-    SAYS("freed twice");
+    FAILS_SAYING(INVALID_ARGUMENT, "freed twice", gpumem_buffer_free(buffer, NULL));
     assert_true(is_mapped(address));
     FAILS(BUSY, gpumem_resource_destroy(resource));
     OK(gpumem_buffer_release(buffer));
@@ -157,15 +137,10 @@ TEST(a_hold_defers_a_free) {
 }
 
 TEST(a_pool_free_is_queued_behind_all_named_streams) {
-    gpumem_resource *pool;
-    gpumem_buffer *buffer;
-    CUstream stream;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
-    OK(gpumem_stream_create(device, NULL, &stream));
+    gpumem_resource *pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
+    CUstream stream = NEW_STREAM();
     struct gate gate = gate_with_stream();
-    OK(gpumem_buffer_allocate(pool, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
-                              &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(pool, MIB, .stream = stream);
     OK(gpumem_buffer_use(buffer, gate.stream));
     OK(gpumem_buffer_free(buffer, NULL)); /* queued behind the gate, not held by us */
     assert_int_equal(device_stats().deferred_frees, 0);
@@ -175,8 +150,7 @@ TEST(a_pool_free_is_queued_behind_all_named_streams) {
     gate_drain(&gate);
     synchronize(stream);
     gate_remove(&gate);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(stream, pool);
 }
 
 /* When memory runs out, what is held back is waited for. */
@@ -184,17 +158,13 @@ TEST(running_out_of_memory_waits_for_deferred_frees) {
     uint64_t free_bytes, total;
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
     size_t most = (size_t)free_bytes / (4 * MIB) * (4 * MIB) - 4 * MIB;
-    gpumem_buffer *first, *second;
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_buffer_allocate(resource, most,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &first));
+    CUstream stream = NEW_STREAM();
+    gpumem_buffer *first = NEW_BUFFER_WITH(resource, most, .stream = stream);
     soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
     OK(gpumem_buffer_fill(first, 0, MIB, 3, stream));
     OK(gpumem_buffer_free(first, NULL));
     assert_int_equal(device_stats().deferred_frees, 1);
-    OK(gpumem_buffer_allocate(resource, most, NULL, &second));
+    gpumem_buffer *second = NEW_BUFFER(resource, most);
     soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
-    OK(gpumem_buffer_free(second, NULL));
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(second, stream);
 }

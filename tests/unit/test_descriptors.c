@@ -68,9 +68,7 @@ static int make_each(int closed) {
     return taken(closed);
 }
 
-TEST(created_descriptors_are_above_the_standard_ones) {
-    with_each_closed(make_each);
-}
+TEST_IS(created_descriptors_are_above_the_standard_ones, with_each_closed(make_each));
 
 static ssize_t send_three(int socket) {
     int fds[3] = {socket, socket, socket};
@@ -131,9 +129,7 @@ static int receive_each(int closed) {
     return taken(closed);
 }
 
-TEST(received_descriptors_are_above_the_standard_ones) {
-    with_each_closed(receive_each);
-}
+TEST_IS(received_descriptors_are_above_the_standard_ones, with_each_closed(receive_each));
 
 static int count_open(void) {
     int count = 0;
@@ -216,9 +212,7 @@ static int make_while_printing(int closed) {
     return atomic_load(&landed) ? 51 : taken(6);
 }
 
-TEST(a_printed_line_never_lands_in_a_new_descriptor) {
-    in_child_without(6, make_while_printing);
-}
+TEST_IS(a_printed_line_never_lands_in_a_new_descriptor, in_child_without(6, make_while_printing));
 
 static void *make_until_told(void *unused) {
     while (atomic_load(&making))
@@ -248,9 +242,7 @@ static int fork_while_making(int closed) {
     return wrong ? wrong : taken(closed);
 }
 
-TEST(a_forked_child_may_create_descriptors) {
-    in_child_without(7, fork_while_making);
-}
+TEST_IS(a_forked_child_may_create_descriptors, in_child_without(7, fork_while_making));
 
 /* ---- One that loses its race ----------------------------------------------------------------- */
 
@@ -279,9 +271,7 @@ static int lose_race(int closed) {
     return is_good(fd) && fcntl(1, F_GETFD) < 0 ? 0 : 40;
 }
 
-TEST(a_descriptor_with_a_standard_number_is_moved) {
-    in_child_without(0, lose_race);
-}
+TEST_IS(a_descriptor_with_a_standard_number_is_moved, in_child_without(0, lose_race));
 
 static int lose_race_without_room(int closed) {
     struct rlimit limit = {.rlim_cur = 3, .rlim_max = 3};
@@ -293,9 +283,7 @@ static int lose_race_without_room(int closed) {
     return fd < 0 && (errno == EMFILE || errno == EINVAL) && fcntl(2, F_GETFD) < 0 ? 0 : 41;
 }
 
-TEST(a_descriptor_that_cannot_be_moved_is_closed) {
-    in_child_without(0, lose_race_without_room);
-}
+TEST_IS(a_descriptor_that_cannot_be_moved_is_closed, in_child_without(0, lose_race_without_room));
 
 BEFORE_TESTS {
     stands_in = true;

@@ -17,7 +17,7 @@ TEST(closed_libraries_and_devices_are_refused_by_name) {
     gpumem_device *other;
     int count;
     gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second));
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &second));
     OK(gpumem_device_open(second, 0, &other));
     OK(gpumem_device_close(other));
     DESTROYED(gpumem_device_close(other));
@@ -30,12 +30,11 @@ TEST(closed_libraries_and_devices_are_refused_by_name) {
 }
 
 TEST(destroyed_resources_and_wrappers_are_refused_by_name) {
-    gpumem_resource *pool, *limited, *none;
+    gpumem_resource *none;
     gpumem_buffer *buffer;
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
-    OK(gpumem_limit_resource_create(pool, MIB, &limited));
-    OK(gpumem_resource_destroy(limited));
-    OK(gpumem_resource_destroy(pool));
+    gpumem_resource *pool = NEW_POOL();
+    gpumem_resource *limited = NEW_LIMIT(pool, MIB);
+    DESTROY(limited, pool);
     DESTROYED(gpumem_buffer_allocate(limited, 1, NULL, &buffer));
     DESTROYED(gpumem_limit_resource_create(pool, MIB, &none));
     DESTROYED(gpumem_resource_trim(pool, 0));
@@ -43,14 +42,11 @@ TEST(destroyed_resources_and_wrappers_are_refused_by_name) {
 }
 
 TEST(freed_buffers_and_exports_are_refused_by_name) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer, *held;
-    gpumem_export *exported;
     int fd;
     char byte;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, 1, NULL, &buffer));
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 1);
+    gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_destroy(exported));
     DESTROYED(gpumem_export_destroy(exported));
     DESTROYED(gpumem_export_get_descriptor(exported, 0, &fd));
@@ -59,11 +55,10 @@ TEST(freed_buffers_and_exports_are_refused_by_name) {
     DESTROYED(gpumem_buffer_read(buffer, 0, &byte, 1, NULL));
     DESTROYED(gpumem_export_create(buffer, &exported));
     /* Who holds a buffer may use it, whatever its owner has done. */
-    OK(gpumem_buffer_allocate(resource, 1, NULL, &held));
+    gpumem_buffer *held = NEW_BUFFER(resource, 1);
     OK(gpumem_buffer_hold(held));
     OK(gpumem_buffer_free(held, NULL));
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_free(held, NULL));
-    SAYS("freed twice");
+    FAILS_SAYING(INVALID_ARGUMENT, "freed twice", gpumem_buffer_free(held, NULL));
     OK(gpumem_buffer_read(held, 0, &byte, 1, NULL));
     synchronize(NULL);
     OK(gpumem_buffer_release(held));
@@ -73,10 +68,8 @@ TEST(freed_buffers_and_exports_are_refused_by_name) {
 
 /* Its memory is still there, for the work that is queued, and the buffer is not. */
 TEST(a_freed_buffer_is_refused_while_its_free_is_deferred) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, 1, NULL, &buffer));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 1);
     struct gate gate = gate_with_stream();
     OK(gpumem_buffer_free(buffer, gate.stream));
     assert_int_equal(device_stats().deferred_frees, 1);
@@ -102,9 +95,7 @@ TEST(destroyed_low_level_objects_are_refused_by_name) {
     OK(gpumem_reservation_create(device, 2 * MIB, NULL, &range));
     OK(gpumem_physical_create(device, 2 * MIB, NULL, &memory));
     OK(gpumem_mapping_create(range, 0, memory, &mapping));
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(memory));
-    OK(gpumem_reservation_destroy(range));
+    DESTROY(mapping, memory, range);
     DESTROYED(gpumem_mapping_destroy(mapping));
     DESTROYED(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ));
     DESTROYED(gpumem_mapping_get_access(mapping, 0, &access));
@@ -130,11 +121,9 @@ TEST(memory_that_was_never_an_object_is_refused) {
 
 /* A child knows both apart. */
 TEST(a_forked_child_distinguishes_freed_from_live_objects) {
-    gpumem_resource *resource;
-    gpumem_buffer *freed, *live;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, 1, NULL, &freed));
-    OK(gpumem_buffer_allocate(resource, 1, NULL, &live));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *freed = NEW_BUFFER(resource, 1);
+    gpumem_buffer *live = NEW_BUFFER(resource, 1);
     OK(gpumem_buffer_free(freed, NULL));
     pid_t child = fork();
     if (child == 0) {
@@ -145,6 +134,5 @@ TEST(a_forked_child_distinguishes_freed_from_live_objects) {
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    OK(gpumem_buffer_free(live, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(live, resource);
 }

@@ -4,38 +4,31 @@
 EACH_TEST(open_device, NULL);
 
 static void poison(void) {
-    CUcontext popped;
-    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
+    use_context();
     assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
-    cu->cuCtxPopCurrent_v2(&popped);
+    leave_context();
 }
 
 TEST(after_a_device_fault_every_call_fails_and_all_can_be_closed) {
-    gpumem_resource *pinned, *pool, *big;
-    gpumem_buffer *a, *b, *c, *held, *none = NULL;
-    CUstream stream;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
-    OK(gpumem_virtual_resource_create(device, NULL, &big));
-    OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_buffer_allocate(pinned, 100, NULL, &a));
-    OK(gpumem_buffer_allocate(pool, 100, NULL, &b));
-    OK(gpumem_buffer_allocate(big, 100, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
-                              &c));
-    OK(gpumem_buffer_allocate(big, 100, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
-                              &held));
+    gpumem_buffer *none = NULL;
+    gpumem_resource *pinned = NEW_PINNED();
+    gpumem_resource *pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
+    gpumem_resource *big = NEW_VIRTUAL();
+    CUstream stream = NEW_STREAM();
+    gpumem_buffer *a = NEW_BUFFER(pinned, 100);
+    gpumem_buffer *b = NEW_BUFFER(pool, 100);
+    gpumem_buffer *c = NEW_BUFFER_WITH(big, 100, .stream = stream);
+    gpumem_buffer *held = NEW_BUFFER_WITH(big, 100, .stream = stream);
     OK(gpumem_buffer_hold(held));
     OK(gpumem_buffer_free(held, NULL));
     poison();
     FAILS(DEVICE_FAULT, gpumem_buffer_allocate(pool, 100, NULL, &none));
-    assert_int_equal(gpumem_last_error()->driver_code, CUDA_ERROR_ILLEGAL_ADDRESS);
+    FAILS_CU(ILLEGAL_ADDRESS, gpumem_last_error()->driver_code);
     SAYS("CUDA_ERROR_ILLEGAL_ADDRESS");
     FAILS(DEVICE_FAULT, gpumem_buffer_fill(c, 0, 1, 0, stream));
     FAILS(DEVICE_FAULT, gpumem_stream_synchronize(device, stream));
     assert_null(none);
-    OK(gpumem_buffer_free(a, NULL));
-    OK(gpumem_buffer_free(b, NULL));
+    DESTROY(a, b);
     OK(gpumem_buffer_free(c, stream));
     OK(gpumem_buffer_release(held));
     OK(gpumem_device_trim(device, 1));
@@ -44,9 +37,7 @@ TEST(after_a_device_fault_every_call_fails_and_all_can_be_closed) {
     assert_int_equal(stats.in_use_bytes, 0);
     assert_int_equal(stats.deferred_frees, 0);
     (void)gpumem_stream_destroy(device, stream);
-    OK(gpumem_resource_destroy(big));
-    OK(gpumem_resource_destroy(pool));
-    OK(gpumem_resource_destroy(pinned));
+    DESTROY(big, pool, pinned);
     /* What was not given back is counted, and only that. */
     stats = device_stats();
     if (stats.committed_bytes || stats.reserved_bytes)

@@ -9,26 +9,18 @@ static gpumem_resource *memory, *pinned, *managed;
 static int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
-    OK(gpumem_virtual_resource_create(device, NULL, &memory));
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
-    OK(gpumem_managed_resource_create(device, NULL, &managed));
+    memory = NEW_VIRTUAL();
+    pinned = NEW_PINNED();
+    managed = NEW_MANAGED();
     return 0;
 }
 
 static int teardown(void **state) {
-    OK(gpumem_resource_destroy(managed));
-    OK(gpumem_resource_destroy(pinned));
-    OK(gpumem_resource_destroy(memory));
+    DESTROY(managed, pinned, memory);
     return close_device(state);
 }
 
 ALL_TESTS(setup, teardown);
-
-static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
-    return buffer;
-}
 
 /* ---- The structs ----------------------------------------------------------------------------- */
 
@@ -54,7 +46,7 @@ TEST(the_structs_have_the_layout_of_dlpack) {
 /* ---- Buffers as tensors ---------------------------------------------------------------------- */
 
 TEST(a_buffer_becomes_a_one_dimensional_tensor_of_bytes) {
-    gpumem_buffer *buffer = allocate(memory, 1000);
+    gpumem_buffer *buffer = NEW_BUFFER(memory, 1000);
     DLManagedTensorVersioned *tensor;
     OK(gpumem_buffer_to_dlpack(buffer, NULL, &tensor));
     const DLTensor *is = &tensor->dl_tensor;
@@ -75,7 +67,7 @@ TEST(a_buffer_becomes_a_one_dimensional_tensor_of_bytes) {
 
 TEST(a_tensor_has_the_requested_shape_type_and_strides) {
     const int64_t shape[] = {2, 3, 4}, strides[] = {16, 5, 1};
-    gpumem_buffer *buffer = allocate(memory, 4096);
+    gpumem_buffer *buffer = NEW_BUFFER(memory, 4096);
     DLManagedTensor *tensor;
     OK(gpumem_buffer_to_dlpack_unversioned(buffer,
                                            GPUMEM_DLPACK_OPTIONS(.offset = 64, .code = kDLFloat,
@@ -111,7 +103,7 @@ TEST(a_tensor_that_exceeds_its_buffer_is_refused) {
     const int64_t shape[] = {10, 10}, far[] = {INT64_MAX, 1}, back[] = {-10, 1};
     const int64_t huge[] = {INT64_MAX, INT64_MAX}, negative[] = {-1, 1}, none[] = {0, 10};
     DLManagedTensorVersioned *tensor;
-    gpumem_buffer *buffer = allocate(memory, 100);
+    gpumem_buffer *buffer = NEW_BUFFER(memory, 100);
     refused(buffer, GPUMEM_DLPACK_OPTIONS(.offset = 1, .ndim = 2, .shape = shape));
     refused(buffer, GPUMEM_DLPACK_OPTIONS(.bits = 16, .ndim = 2, .shape = shape));
     refused(buffer, GPUMEM_DLPACK_OPTIONS(.lanes = 2, .ndim = 2, .shape = shape));
@@ -139,7 +131,7 @@ TEST(the_tensors_device_type_follows_the_memory) {
     const int types[] = {kDLCUDA, kDLCUDAHost, kDLCUDAManaged};
     for (size_t i = 0; i < COUNT(resources); i++) {
         DLManagedTensorVersioned *tensor;
-        gpumem_buffer *buffer = allocate(resources[i], KIB);
+        gpumem_buffer *buffer = NEW_BUFFER(resources[i], KIB);
         OK(gpumem_buffer_to_dlpack(buffer, NULL, &tensor));
         assert_int_equal(tensor->dl_tensor.device.device_type, types[i]);
         assert_int_equal(tensor->dl_tensor.device.device_id, 0);
@@ -151,7 +143,7 @@ TEST(the_tensors_device_type_follows_the_memory) {
 TEST(read_only_is_flagged_or_refused) {
     DLManagedTensorVersioned *tensor;
     DLManagedTensor *plain = NULL;
-    gpumem_buffer *buffer = allocate(memory, KIB);
+    gpumem_buffer *buffer = NEW_BUFFER(memory, KIB);
     OK(gpumem_buffer_to_dlpack(buffer, GPUMEM_DLPACK_OPTIONS(.read_only = 1), &tensor));
     assert_int_equal(tensor->flags, DLPACK_FLAG_BITMASK_READ_ONLY);
     FAILS(NOT_SUPPORTED, gpumem_buffer_to_dlpack_unversioned(
@@ -171,7 +163,7 @@ TEST(the_tensors_deleter_releases_the_buffer) {
     struct gate gate = gate_with_stream();
     DLManagedTensorVersioned *tensor;
     pthread_t thread;
-    gpumem_buffer *buffer = allocate(memory, 4 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(memory, 4 * MIB);
     OK(gpumem_buffer_to_dlpack(buffer, GPUMEM_DLPACK_OPTIONS(.stream = gate.stream), &tensor));
     FAILS(BUSY, gpumem_buffer_shrink(buffer, 1, NULL));
     OK(gpumem_buffer_free(buffer, NULL));
@@ -223,7 +215,7 @@ static void produce(struct producer *producer, CUdeviceptr data, DLDeviceType ty
 TEST(a_tensor_becomes_a_buffer) {
     struct gate gate = gate_with_stream();
     struct producer producer;
-    gpumem_buffer *behind = allocate(memory, KIB), *buffer;
+    gpumem_buffer *behind = NEW_BUFFER(memory, KIB), *buffer;
     for (int plain = 0; plain < 2; plain++) {
         produce(&producer, gpumem_buffer_pointer(behind), kDLCUDA);
         producer.plain.dl_tensor.strides = NULL;
@@ -242,13 +234,12 @@ TEST(a_tensor_becomes_a_buffer) {
     gate_drain(&gate);
     OK(gpumem_device_trim(device, 0));
     assert_int_equal(producer.deleted, 1);
-    OK(gpumem_buffer_free(behind, NULL));
-    gate_remove(&gate);
+    DESTROY(behind, &gate);
 }
 
 TEST(a_refused_tensor_stays_with_the_caller) {
     struct producer producer;
-    gpumem_buffer *buffer = NULL, *behind = allocate(memory, KIB);
+    gpumem_buffer *buffer = NULL, *behind = NEW_BUFFER(memory, KIB);
     CUdeviceptr data = gpumem_buffer_pointer(behind);
 #define REFUSED(status, change)                                                                    \
     do {                                                                                           \
@@ -284,7 +275,7 @@ TEST(a_round_trip_through_dlpack_keeps_the_memory) {
     for (size_t i = 0; i < COUNT(resources); i++) {
         DLManagedTensorVersioned *tensor;
         unsigned char bytes[KIB];
-        gpumem_buffer *again, *buffer = allocate(resources[i], KIB);
+        gpumem_buffer *again, *buffer = NEW_BUFFER(resources[i], KIB);
         OK(gpumem_buffer_to_dlpack(buffer, GPUMEM_DLPACK_OPTIONS(.read_only = 1), &tensor));
         OK(gpumem_buffer_from_dlpack(device, tensor, NULL, &again));
         assert_int_equal(gpumem_buffer_pointer(again), gpumem_buffer_pointer(buffer));

@@ -100,8 +100,7 @@ static void of_low_level_memory(size_t x) {
     REFUSED(gpumem_reservation_unmap(range, 2 * MIB, x));
     REFUSED(gpumem_reservation_set_access(range, x, 2 * MIB, 0, GPUMEM_ACCESS_READ));
     REFUSED(gpumem_reservation_set_access(range, 2 * MIB, x, 0, GPUMEM_ACCESS_READ));
-    OK(gpumem_physical_destroy(physical));
-    OK(gpumem_reservation_destroy(range));
+    DESTROY(physical, range);
 }
 
 /* A resource may be made with bounds that nothing reaches; what it then gives is what fits. */
@@ -118,7 +117,7 @@ static void try_resource(gpumem_status status, gpumem_resource *made) {
     OK(gpumem_device_trim(device, 1));
     OK(gpumem_resource_destroy(made));
 }
-#define MADE(function, from, ...)                                                                  \
+#define TRIED(function, from, ...)                                                                 \
     do {                                                                                           \
         gpumem_resource *made_ = NULL;                                                             \
         gpumem_status status_ = function(from, __VA_ARGS__, &made_);                               \
@@ -126,26 +125,26 @@ static void try_resource(gpumem_status status, gpumem_resource *made) {
     } while (0)
 
 static void of_options(size_t x) {
-    MADE(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.chunk_minimum = x));
-    MADE(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = x));
-    MADE(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.give_back_bytes = x));
-    MADE(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.capacity = x));
-    MADE(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.addr_align = TOP));
-    MADE(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.addr_hint = x));
-    MADE(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.cache_bytes = x));
-    MADE(gpumem_pinned_resource_create, device, GPUMEM_PINNED_OPTIONS(.slab_bytes = x));
-    MADE(gpumem_pinned_resource_create, device, GPUMEM_PINNED_OPTIONS(.maximum_bytes = x));
-    MADE(gpumem_device_pool_resource_create, device,
-         GPUMEM_DEVICE_POOL_OPTIONS(.maximum_bytes = x));
-    MADE(gpumem_caching_resource_create, memory, GPUMEM_CACHING_OPTIONS(.segment_bytes = x));
-    MADE(gpumem_caching_resource_create, memory, GPUMEM_CACHING_OPTIONS(.thread_bytes = x));
-    MADE(gpumem_caching_resource_create, memory, GPUMEM_CACHING_OPTIONS(.small_maximum = x));
-    MADE(gpumem_caching_resource_create, memory, GPUMEM_CACHING_OPTIONS(.maximum_bytes = x));
-    MADE(gpumem_alignment_resource_create, memory, GPUMEM_ALIGNMENT_OPTIONS(.alignment = TOP));
-    MADE(gpumem_alignment_resource_create, memory, GPUMEM_ALIGNMENT_OPTIONS(.size_multiple = TOP));
-    MADE(gpumem_alignment_resource_create, pool, GPUMEM_ALIGNMENT_OPTIONS(.size_multiple = TOP));
-    MADE(gpumem_alignment_resource_create, pinned, GPUMEM_ALIGNMENT_OPTIONS(.alignment = TOP));
-    MADE(gpumem_limit_resource_create, memory, x);
+    TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.chunk_minimum = x));
+    TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = x));
+    TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.give_back_bytes = x));
+    TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.capacity = x));
+    TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.addr_align = TOP));
+    TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.addr_hint = x));
+    TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.cache_bytes = x));
+    TRIED(gpumem_pinned_resource_create, device, GPUMEM_PINNED_OPTIONS(.slab_bytes = x));
+    TRIED(gpumem_pinned_resource_create, device, GPUMEM_PINNED_OPTIONS(.maximum_bytes = x));
+    TRIED(gpumem_device_pool_resource_create, device,
+          GPUMEM_DEVICE_POOL_OPTIONS(.maximum_bytes = x));
+    TRIED(gpumem_caching_resource_create, memory, GPUMEM_CACHING_OPTIONS(.segment_bytes = x));
+    TRIED(gpumem_caching_resource_create, memory, GPUMEM_CACHING_OPTIONS(.thread_bytes = x));
+    TRIED(gpumem_caching_resource_create, memory, GPUMEM_CACHING_OPTIONS(.small_maximum = x));
+    TRIED(gpumem_caching_resource_create, memory, GPUMEM_CACHING_OPTIONS(.maximum_bytes = x));
+    TRIED(gpumem_alignment_resource_create, memory, GPUMEM_ALIGNMENT_OPTIONS(.alignment = TOP));
+    TRIED(gpumem_alignment_resource_create, memory, GPUMEM_ALIGNMENT_OPTIONS(.size_multiple = TOP));
+    TRIED(gpumem_alignment_resource_create, pool, GPUMEM_ALIGNMENT_OPTIONS(.size_multiple = TOP));
+    TRIED(gpumem_alignment_resource_create, pinned, GPUMEM_ALIGNMENT_OPTIONS(.alignment = TOP));
+    TRIED(gpumem_limit_resource_create, memory, x);
 }
 
 static void of_tensors(size_t x) {
@@ -184,25 +183,18 @@ TEST_OF(of_tensors)
 static int begin(void **state) {
     if (open_device(state) != 0)
         return -1;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .exact_growth = 1), &memory));
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
-    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
-                                     &pinned));
-    OK(gpumem_buffer_allocate(memory, 4 * MIB, GPUMEM_BUFFER_OPTIONS(.capacity = 8 * MIB),
-                              &buffer));
-    OK(gpumem_buffer_allocate(pinned, MIB, NULL, &on_host));
+    memory = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .exact_growth = 1);
+    pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
+    pinned = NEW_PINNED(.slab_bytes = 2 * MIB);
+    buffer = NEW_BUFFER_WITH(memory, 4 * MIB, .capacity = 8 * MIB);
+    on_host = NEW_BUFFER(pinned, MIB);
     return make_host_memory_file();
 }
 
 static int end(void **state) {
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(on_host, NULL));
+    DESTROY(buffer, on_host);
     OK(gpumem_device_trim(device, 1));
-    OK(gpumem_resource_destroy(pinned));
-    OK(gpumem_resource_destroy(pool));
-    OK(gpumem_resource_destroy(memory));
+    DESTROY(pinned, pool, memory);
     return close_device(state);
 }
 

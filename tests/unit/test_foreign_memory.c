@@ -20,7 +20,7 @@ ALL_TESTS(setup, teardown);
 
 static CUdeviceptr take(size_t bytes) {
     CUdeviceptr pointer = 0;
-    assert_int_equal(cu->cuMemAlloc_v2(&pointer, bytes), CUDA_SUCCESS);
+    OK_CU(cu->cuMemAlloc_v2(&pointer, bytes));
     return pointer;
 }
 
@@ -29,12 +29,6 @@ static gpumem_buffer *over(CUdeviceptr pointer, size_t bytes,
     gpumem_buffer *buffer = NULL;
     OK(gpumem_buffer_from_pointer(device, pointer, bytes, options, &buffer));
     return buffer;
-}
-
-static gpumem_buffer_attributes attributes_of(gpumem_buffer *buffer) {
-    gpumem_buffer_attributes attributes = {.size = sizeof attributes};
-    OK(gpumem_buffer_get_attributes(buffer, &attributes));
-    return attributes;
 }
 
 /* ---- What is taken --------------------------------------------------------------------------- */
@@ -53,13 +47,12 @@ TEST(freeing_a_foreign_buffer_does_not_free_its_memory) {
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(buffer, 1, 512, 4, NULL));
     FAILS(NOT_SUPPORTED, gpumem_buffer_grow(buffer, 513, NULL));
     FAILS(NOT_SUPPORTED, gpumem_buffer_shrink(buffer, 1, NULL));
-    FAILS(BUSY, gpumem_device_close(device));
-    SAYS("1 buffers over foreign memory");
+    FAILS_SAYING(BUSY, "1 buffers over foreign memory", gpumem_device_close(device));
     OK(gpumem_buffer_free(buffer, NULL));
-    assert_int_equal(cu->cuMemcpyDtoH_v2(bytes, pointer, KIB), CUDA_SUCCESS);
+    OK_CU(cu->cuMemcpyDtoH_v2(bytes, pointer, KIB));
     assert_int_equal(bytes[256], 4);
     assert_int_equal(bytes[767], 4);
-    assert_int_equal(cu->cuMemFree_v2(pointer), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFree_v2(pointer));
     assert_int_equal(device_stats().allocations, 0);
 }
 
@@ -82,27 +75,24 @@ TEST(every_kind_of_driver_memory_is_recognized) {
     CUdeviceptr pointer = take(KIB), managed = 0;
     void *pinned = NULL;
     check_kind(pointer, GPUMEM_LOCATION_DEVICE, 0, 0);
-    assert_int_equal(cu->cuMemFree_v2(pointer), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemAllocManaged(&managed, KIB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFree_v2(pointer));
+    OK_CU(cu->cuMemAllocManaged(&managed, KIB, CU_MEM_ATTACH_GLOBAL));
     check_kind(managed, GPUMEM_LOCATION_DEVICE, 1, 1);
-    assert_int_equal(cu->cuMemFree_v2(managed), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemHostAlloc(&pinned, KIB, 0), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFree_v2(managed));
+    OK_CU(cu->cuMemHostAlloc(&pinned, KIB, 0));
     check_kind((CUdeviceptr)(uintptr_t)pinned, GPUMEM_LOCATION_HOST, 0, 1);
-    assert_int_equal(cu->cuMemFreeHost(pinned), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFreeHost(pinned));
     void *pages = mmap(NULL, 8 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_int_equal(cu->cuMemHostRegister_v2(pages, 8 * KIB, 0), CUDA_SUCCESS);
+    OK_CU(cu->cuMemHostRegister_v2(pages, 8 * KIB, 0));
     check_kind((CUdeviceptr)(uintptr_t)pages, GPUMEM_LOCATION_HOST, 0, 1);
-    assert_int_equal(cu->cuMemHostUnregister(pages), CUDA_SUCCESS);
+    OK_CU(cu->cuMemHostUnregister(pages));
     munmap(pages, 8 * KIB);
 }
 
 /* A virtual buffer of many handles, as if another library had mapped it. */
 TEST(foreign_memory_may_be_mapped_in_many_pieces) {
-    gpumem_resource *resource;
-    gpumem_buffer *inner;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .capacity = 16 * MIB), &resource));
-    OK(gpumem_buffer_allocate(resource, 8 * MIB, NULL, &inner));
+    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .capacity = 16 * MIB);
+    gpumem_buffer *inner = NEW_BUFFER(resource, 8 * MIB);
     CUdeviceptr pointer = gpumem_buffer_pointer(inner);
     gpumem_buffer *buffer = over(pointer + KIB, 8 * MIB - KIB, NULL);
     assert_int_equal(attributes_of(buffer).location, GPUMEM_LOCATION_DEVICE);
@@ -127,7 +117,7 @@ TEST(memory_unknown_to_the_driver_is_refused) {
     FAILS(INVALID_ARGUMENT, gpumem_buffer_from_pointer(device, pointer, 64 * MIB, NULL, &buffer));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_from_pointer(device, pointer, 1, NULL, NULL));
     assert_null(buffer);
-    assert_int_equal(cu->cuMemFree_v2(pointer), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFree_v2(pointer));
 }
 
 /* Host memory of another device's context is anybody's; its device memory is not. */
@@ -136,9 +126,9 @@ TEST(memory_of_another_device_is_refused) {
     gpumem_buffer *buffer = NULL;
     void *pinned = NULL;
     OK(gpumem_device_open(library, 1, &other));
-    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(other)), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(other)));
     CUdeviceptr pointer = take(KIB);
-    assert_int_equal(cu->cuMemHostAlloc(&pinned, KIB, CU_MEMHOSTALLOC_PORTABLE), CUDA_SUCCESS);
+    OK_CU(cu->cuMemHostAlloc(&pinned, KIB, CU_MEMHOSTALLOC_PORTABLE));
     FAILS(NO_DEVICE, gpumem_buffer_from_pointer(device, pointer, KIB, NULL, &buffer));
     assert_null(buffer);
     OK(gpumem_buffer_from_pointer(other, pointer, KIB, NULL, &buffer));
@@ -147,8 +137,8 @@ TEST(memory_of_another_device_is_refused) {
     buffer = over((CUdeviceptr)(uintptr_t)pinned, KIB, NULL);
     assert_int_equal(attributes_of(buffer).device_ordinal, -1);
     OK(gpumem_buffer_free(buffer, NULL));
-    assert_int_equal(cu->cuMemFree_v2(pointer), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemFreeHost(pinned), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFree_v2(pointer));
+    OK_CU(cu->cuMemFreeHost(pinned));
     CUcontext popped;
     cu->cuCtxPopCurrent_v2(&popped);
     OK(gpumem_device_close(other));
@@ -157,8 +147,8 @@ TEST(memory_of_another_device_is_refused) {
 TEST(writing_read_only_foreign_memory_is_refused) {
     CUdeviceptr pointer = take(KIB);
     unsigned char bytes[KIB] = {0};
-    gpumem_buffer *view, *buffer = over(pointer, KIB, GPUMEM_FOREIGN_OPTIONS(.read_only = 1));
-    OK(gpumem_buffer_view(buffer, 0, 16, &view));
+    gpumem_buffer *buffer = over(pointer, KIB, GPUMEM_FOREIGN_OPTIONS(.read_only = 1));
+    gpumem_buffer *view = NEW_VIEW(buffer, 0, 16);
     gpumem_buffer *both[] = {buffer, view};
     for (size_t i = 0; i < COUNT(both); i++) {
         const gpumem_buffer_copy_item item = {both[i], 0, buffer, 0, 8};
@@ -173,9 +163,8 @@ TEST(writing_read_only_foreign_memory_is_refused) {
         FAILS(NOT_PERMITTED, gpumem_buffer_copy_batch(&item, 1, NULL, NULL));
         OK(gpumem_buffer_read_sync(both[i], 0, bytes, 16, NULL));
     }
-    OK(gpumem_buffer_free(view, NULL));
-    OK(gpumem_buffer_free(buffer, NULL));
-    assert_int_equal(cu->cuMemFree_v2(pointer), CUDA_SUCCESS);
+    DESTROY(view, buffer);
+    OK_CU(cu->cuMemFree_v2(pointer));
 }
 
 /* ---- The deleter ----------------------------------------------------------------------------- */
@@ -190,16 +179,16 @@ struct deleted {
 static void note(void *user, CUdeviceptr pointer, size_t bytes, CUstream stream) {
     struct deleted *deleted = user;
     CUcontext current = NULL;
-    assert_int_equal(cu->cuCtxGetCurrent(&current), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxGetCurrent(&current));
     assert_ptr_equal(current, gpumem_device_context(device));
     *deleted = (struct deleted){deleted->calls + 1, pointer, bytes, stream};
-    assert_int_equal(cu->cuMemFree_v2(pointer), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFree_v2(pointer));
 }
 
 static void free_in_order(void *user, CUdeviceptr pointer, size_t bytes, CUstream stream) {
     struct deleted *deleted = user;
     *deleted = (struct deleted){deleted->calls + 1, pointer, bytes, stream};
-    assert_int_equal(cu->cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFreeAsync(pointer, stream));
 }
 
 TEST(the_deleter_is_called_after_the_last_use) {
@@ -210,7 +199,7 @@ TEST(the_deleter_is_called_after_the_last_use) {
                                         GPUMEM_FOREIGN_OPTIONS(.stream = GPUMEM_STREAM_NONE,
                                                                .deleter = note, .user = &deleted));
     OK(gpumem_buffer_fill(buffer, 0, KIB, 1, gate.stream));
-    OK(gpumem_buffer_view(buffer, 0, 1, &view));
+    view = NEW_VIEW(buffer, 0, 1);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_device_trim(device, 0));
     assert_int_equal(deleted.calls, 0);
@@ -230,11 +219,10 @@ TEST(the_deleter_is_called_after_the_last_use) {
 TEST(a_stream_ordered_deleter_is_called_at_once) {
     struct deleted deleted = {0};
     struct gate gate = gate_with_stream();
-    CUstream stream;
     CUdeviceptr pointer = 0, again = 0;
     int done = 1;
-    OK(gpumem_stream_create(device, NULL, &stream));
-    assert_int_equal(cu->cuMemAllocAsync(&pointer, KIB, stream), CUDA_SUCCESS);
+    CUstream stream = NEW_STREAM();
+    OK_CU(cu->cuMemAllocAsync(&pointer, KIB, stream));
     gpumem_buffer *buffer = over(pointer, KIB,
                                  GPUMEM_FOREIGN_OPTIONS(.stream = stream, .deleter = free_in_order,
                                                         .user = &deleted, .stream_ordered = 1));
@@ -246,10 +234,9 @@ TEST(a_stream_ordered_deleter_is_called_at_once) {
     assert_int_equal(done, 0); /* it waits for the gate */
     gate_drain(&gate);
     synchronize(stream);
-    assert_int_equal(cu->cuMemAllocAsync(&again, KIB, stream), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemFreeAsync(again, stream), CUDA_SUCCESS);
-    OK(gpumem_stream_destroy(device, stream));
-    gate_remove(&gate);
+    OK_CU(cu->cuMemAllocAsync(&again, KIB, stream));
+    OK_CU(cu->cuMemFreeAsync(again, stream));
+    DESTROY(stream, &gate);
 }
 
 TEST(a_refused_foreign_buffer_does_not_call_the_deleter) {
@@ -271,7 +258,7 @@ TEST(a_refused_foreign_buffer_does_not_call_the_deleter) {
                                      GPUMEM_FOREIGN_OPTIONS(.stream_ordered = 1), &buffer));
     assert_null(buffer);
     assert_int_equal(deleted.calls, 0);
-    assert_int_equal(cu->cuMemFree_v2(pointer), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFree_v2(pointer));
 }
 
 TEST(closing_the_device_waits_for_the_deleter) {

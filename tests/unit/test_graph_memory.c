@@ -11,29 +11,23 @@ static uint64_t number(gpumem_graph_memory_attribute attribute) {
 
 /* A graph that allocates and frees `bytes`, launched once. */
 static void run_a_graph(size_t bytes) {
-    gpumem_resource *pool;
-    gpumem_buffer *buffer;
-    CUstream stream;
     CUgraph graph;
     CUgraphExec exec;
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
-    OK(gpumem_stream_create(device, NULL, &stream));
-    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
-    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-                     CUDA_SUCCESS);
-    OK(gpumem_buffer_allocate(pool, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
-                              &buffer));
+    gpumem_resource *pool = NEW_POOL();
+    CUstream stream = NEW_STREAM();
+    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
+    OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(pool, bytes, .stream = stream);
     OK(gpumem_buffer_fill(buffer, 0, bytes, 3, stream));
     OK(gpumem_buffer_free(buffer, stream));
-    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-    assert_int_equal(cu->cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
-    assert_int_equal(cu->cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    OK_CU(cu->cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK_CU(cu->cuGraphLaunch(exec, stream));
     synchronize(stream);
-    assert_int_equal(cu->cuGraphExecDestroy(exec), CUDA_SUCCESS);
-    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
-    assert_int_equal(cu->cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(pool));
+    OK_CU(cu->cuGraphExecDestroy(exec));
+    OK_CU(cu->cuGraphDestroy(graph));
+    OK_CU(cu->cuCtxPopCurrent_v2(NULL));
+    DESTROY(stream, pool);
 }
 
 TEST(graph_memory_is_kept_counted_and_trimmed) {
@@ -60,31 +54,27 @@ TEST(graph_memory_is_kept_counted_and_trimmed) {
 
 TEST(invalid_arguments_are_refused_with_a_reason) {
     uint64_t value;
-    FAILS(INVALID_ARGUMENT,
-          gpumem_graph_memory_get_attribute(device, (gpumem_graph_memory_attribute)4, &value));
-    SAYS("no attribute 4");
+    FAILS_SAYING(
+        INVALID_ARGUMENT, "no attribute 4",
+        gpumem_graph_memory_get_attribute(device, (gpumem_graph_memory_attribute)4, &value));
     FAILS(INVALID_ARGUMENT,
           gpumem_graph_memory_get_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, NULL));
-    FAILS(INVALID_ARGUMENT,
-          gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_CURRENT, 0));
-    SAYS("read-only");
-    FAILS(INVALID_ARGUMENT,
-          gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 5));
-    SAYS("set to 0");
+    FAILS_SAYING(INVALID_ARGUMENT, "read-only",
+                 gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_CURRENT, 0));
+    FAILS_SAYING(INVALID_ARGUMENT, "set to 0",
+                 gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 5));
     FAILS(INVALID_ARGUMENT, gpumem_graph_memory_trim(NULL));
 }
 
 /* Asking and giving back is no work of a capture, and does not spoil one. */
 TEST(querying_and_trimming_do_not_spoil_a_capture) {
-    CUstream stream;
     CUgraph graph = NULL;
-    OK(gpumem_stream_create(device, NULL, &stream));
-    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
-                     CUDA_SUCCESS);
+    CUstream stream = NEW_STREAM();
+    OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     (void)number(GPUMEM_GRAPH_MEMORY_RESERVED_CURRENT);
     OK(gpumem_graph_memory_trim(device));
-    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    OK_CU(cu->cuGraphDestroy(graph));
     OK(gpumem_stream_destroy(device, stream));
 }
 

@@ -14,9 +14,7 @@ static gpumem_resource *plain;
 static gpumem_mapped_method method;
 
 static gpumem_buffer *allocate(size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(plain, bytes, NULL, &buffer));
-    return buffer;
+    return NEW_BUFFER(plain, bytes);
 }
 
 static gpumem_host_view *view_of(gpumem_buffer *buffer) {
@@ -30,21 +28,12 @@ static volatile unsigned char *host_of(gpumem_host_view *view) {
     return gpumem_host_view_pointer(view);
 }
 
-static unsigned char device_byte(gpumem_buffer *buffer, size_t offset) {
-    unsigned char byte;
-    OK(gpumem_buffer_read_sync(buffer, offset, &byte, 1, NULL));
-    return byte;
-}
-
 /* Each test by each method. */
 static void by_each(void (*test)(void), size_t cache_bytes) {
     for (size_t i = 0; i < COUNT(methods); i++) {
         method = methods[i];
-        OK(gpumem_virtual_resource_create(device,
-                                          GPUMEM_VIRTUAL_OPTIONS(.capacity = 32 * MIB,
-                                                                 .chunk_maximum = 2 * MIB,
-                                                                 .cache_bytes = cache_bytes),
-                                          &plain));
+        plain =
+            NEW_VIRTUAL(.capacity = 32 * MIB, .chunk_maximum = 2 * MIB, .cache_bytes = cache_bytes);
         test();
         OK(gpumem_resource_destroy(plain));
         assert_int_equal(device_stats().committed_bytes, 0);
@@ -65,16 +54,14 @@ static void hold_memory(void) {
     FAILS(BUSY, gpumem_buffer_decommit(buffer, 2 * MIB, 4 * MIB, NULL, NULL));
     FAILS(BUSY, gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &address));
     assert_int_equal(host_of(view)[5 * MIB], 9);
-    assert_int_equal(device_byte(buffer, 5 * MIB), 9);
+    assert_int_equal(byte_of(buffer, 5 * MIB), 9);
     OK(gpumem_host_view_destroy(view));
     OK(gpumem_buffer_decommit(buffer, 2 * MIB, 4 * MIB, NULL, NULL));
     OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(a_host_view_keeps_its_memory) {
-    by_each(hold_memory, 0);
-}
+TEST_IS(a_host_view_keeps_its_memory, by_each(hold_memory, 0));
 
 static void fill_holes(void) {
     gpumem_buffer *buffer = allocate(12 * MIB);
@@ -82,23 +69,19 @@ static void fill_holes(void) {
     gpumem_host_view *view = view_of(buffer);
     host_of(view)[0] = 1;
     host_of(view)[12 * MIB - 1] = 2;
-    FAILS(INVALID_ARGUMENT, gpumem_host_view_flush(view, 0, 12 * MIB));
-    SAYS("decommitted");
+    FAILS_SAYING(INVALID_ARGUMENT, "decommitted", gpumem_host_view_flush(view, 0, 12 * MIB));
     OK(gpumem_host_view_flush(view, 0, 4 * MIB));
     OK(gpumem_host_view_flush(view, 8 * MIB, 4 * MIB));
-    assert_int_equal(device_byte(buffer, 0), 1);
-    assert_int_equal(device_byte(buffer, 12 * MIB - 1), 2);
+    assert_int_equal(byte_of(buffer, 0), 1);
+    assert_int_equal(byte_of(buffer, 12 * MIB - 1), 2);
     OK(gpumem_buffer_recommit(buffer, 4 * MIB, 4 * MIB));
     host_of(view)[6 * MIB] = 3;
     OK(gpumem_host_view_flush(view, 6 * MIB, 1));
-    assert_int_equal(device_byte(buffer, 6 * MIB), 3);
-    OK(gpumem_host_view_destroy(view));
-    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(byte_of(buffer, 6 * MIB), 3);
+    DESTROY(view, buffer);
 }
 
-TEST(recommitted_holes_are_mapped_on_both_sides) {
-    by_each(fill_holes, 0);
-}
+TEST_IS(recommitted_holes_are_mapped_on_both_sides, by_each(fill_holes, 0));
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
@@ -112,8 +95,7 @@ static void end_in_any_order(void) {
         host_of(views[i])[8 * MIB - 1 - i] = (unsigned char)(i + 1);
     for (size_t i = 0; i < COUNT(views); i++)
         OK(gpumem_host_view_flush(views[i], 8 * MIB - 3, 3));
-    OK(gpumem_host_view_destroy(views[1]));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(views[1], buffer);
     FAILS(BUSY, gpumem_resource_destroy(plain));
     for (size_t i = 0; i < COUNT(views); i++)
         if (i != 1)
@@ -123,9 +105,7 @@ static void end_in_any_order(void) {
     OK(gpumem_host_view_destroy(views[2]));
 }
 
-TEST(views_and_their_buffer_may_be_freed_in_any_order) {
-    by_each(end_in_any_order, 0);
-}
+TEST_IS(views_and_their_buffer_may_be_freed_in_any_order, by_each(end_in_any_order, 0));
 
 /* A cached range that had a view is nobody's next mapping. */
 static void reuse_from_cache(void) {
@@ -135,16 +115,13 @@ static void reuse_from_cache(void) {
         OK(gpumem_buffer_fill_sync(buffer, 0, 4 * MIB, (unsigned char)round, NULL));
         OK(gpumem_host_view_invalidate(view, 0, 4 * MIB));
         assert_int_equal(host_of(view)[4 * MIB - 1], round);
-        OK(gpumem_host_view_destroy(view));
-        OK(gpumem_buffer_free(buffer, NULL));
+        DESTROY(view, buffer);
         synchronize(NULL);
     }
     OK(gpumem_device_trim(device, 1));
 }
 
-TEST(views_of_cached_buffers_see_their_own_memory) {
-    by_each(reuse_from_cache, 64 * MIB);
-}
+TEST_IS(views_of_cached_buffers_see_their_own_memory, by_each(reuse_from_cache, 64 * MIB));
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
@@ -161,8 +138,7 @@ static void *look(void *argument) {
         host_of(view)[at] = (unsigned char)round;
         gpumem_host_view *second = view_of(shared);
         assert_int_equal(host_of(second)[at], round);
-        OK(gpumem_host_view_destroy(view));
-        OK(gpumem_host_view_destroy(second));
+        DESTROY(view, second);
     }
     __atomic_fetch_sub(&looking, 1, __ATOMIC_SEQ_CST);
     return NULL;
@@ -189,9 +165,7 @@ static void grow_meanwhile(void) {
     OK(gpumem_buffer_free(shared, NULL));
 }
 
-TEST(views_are_created_and_destroyed_while_the_buffer_grows) {
-    by_each(grow_meanwhile, 0);
-}
+TEST_IS(views_are_created_and_destroyed_while_the_buffer_grows, by_each(grow_meanwhile, 0));
 
 static int begin(void **state) {
     setenv("SOFTGPU_PROFILE", "dmabuf", 1);

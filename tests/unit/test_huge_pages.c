@@ -51,18 +51,12 @@ static int teardown(void **state) {
 EACH_TEST(setup, teardown);
 
 static gpumem_resource *make(gpumem_pinned_method method) {
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(device,
-                                     GPUMEM_OPTIONS(gpumem_pinned_options, .method = method,
-                                                    .slab_bytes = 4 * MIB,
-                                                    .huge_pages = GPUMEM_HUGE_PAGES_RESERVED),
-                                     &resource));
-    return resource;
+    return NEW_PINNED(.method = method, .slab_bytes = 4 * MIB,
+                      .huge_pages = GPUMEM_HUGE_PAGES_RESERVED);
 }
 
 static gpumem_buffer *take(gpumem_resource *resource, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, bytes);
     OK(gpumem_buffer_fill(buffer, 0, bytes, 0x5c, NULL));
     synchronize(NULL);
     const unsigned char *host = gpumem_buffer_host_pointer(buffer);
@@ -71,27 +65,21 @@ static gpumem_buffer *take(gpumem_resource *resource, size_t bytes) {
     return buffer;
 }
 
-static gpumem_pinned_info info_of(gpumem_resource *resource) {
-    gpumem_pinned_info info = {.size = sizeof info};
-    OK(gpumem_pinned_get_info(resource, &info));
-    return info;
-}
-
 TEST(reserved_huge_pages_are_used_while_available) {
     reserve = 3;
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
-    gpumem_pinned_info info = info_of(resource);
+    gpumem_pinned_info info = pinned_info_of(resource);
     assert_int_equal(info.method, GPUMEM_PINNED_REGISTERED);
     assert_int_equal(info.slabs, 0);
     gpumem_buffer *first = take(resource, 4 * MIB);
-    info = info_of(resource);
+    info = pinned_info_of(resource);
     assert_int_equal(mapped, 1);
     assert_int_equal(info.slabs, 1);
     assert_int_equal(info.huge_bytes, 4 * MIB);
     assert_int_equal(info.pinned_bytes, 4 * MIB);
     assert_string_equal(info.reserved_reason, "");
     gpumem_buffer *second = take(resource, 4 * MIB); /* one page is left, and two are wanted */
-    info = info_of(resource);
+    info = pinned_info_of(resource);
     assert_int_equal(info.slabs, 2);
     assert_int_equal(info.huge_bytes, 4 * MIB);
     assert_int_equal(info.pinned_bytes, 8 * MIB);
@@ -99,21 +87,18 @@ TEST(reserved_huge_pages_are_used_while_available) {
     assert_non_null(strstr(info.reserved_reason, "Cannot allocate memory"));
     assert_int_equal(info.transparent_huge_pages, 1);
     assert_string_equal(info.transparent_reason, "");
-    OK(gpumem_buffer_free(first, NULL));
-    OK(gpumem_buffer_free(second, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(first, second, resource);
 }
 
 TEST(huge_pages_that_cannot_be_touched_are_returned) {
     gm_huge_for_tests(give_addresses_alone, planted_root);
     gpumem_resource *resource = make(GPUMEM_PINNED_REGISTERED);
     gpumem_buffer *buffer = take(resource, 4 * MIB);
-    gpumem_pinned_info info = info_of(resource);
+    gpumem_pinned_info info = pinned_info_of(resource);
     assert_int_equal(mapped, 1);
     assert_int_equal(info.huge_bytes, 0);
     assert_non_null(strstr(info.reserved_reason, "madvise"));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 TEST(a_refused_registration_falls_back_to_ordinary_pages) {
@@ -122,25 +107,21 @@ TEST(a_refused_registration_falls_back_to_ordinary_pages) {
     soft->fault_arm("cuMemHostRegister_v2", 1, CUDA_ERROR_NOT_SUPPORTED, SOFTGPU_FAULT_AFTER);
     gpumem_buffer *buffer = take(resource, 4 * MIB);
     assert_int_equal(soft->fault_disarm(), 1);
-    gpumem_pinned_info info = info_of(resource);
+    gpumem_pinned_info info = pinned_info_of(resource);
     assert_int_equal(info.huge_bytes, 0);
     assert_non_null(strstr(info.reserved_reason, "cuMemHostRegister"));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 TEST(slabs_not_a_multiple_of_the_huge_page_size_use_none) {
-    gpumem_resource *resource;
     reserve = 100;
-    OK(gpumem_pinned_resource_create(device,
-                                     GPUMEM_OPTIONS(gpumem_pinned_options, .maximum_bytes = 3 * MIB,
-                                                    .huge_pages = GPUMEM_HUGE_PAGES_RESERVED),
-                                     &resource));
+    gpumem_resource *resource =
+        NEW_PINNED(.maximum_bytes = 3 * MIB, .huge_pages = GPUMEM_HUGE_PAGES_RESERVED);
     gpumem_buffer *buffer = take(resource, MIB);
-    assert_non_null(strstr(info_of(resource).reserved_reason, "not a whole number of huge pages"));
+    assert_non_null(
+        strstr(pinned_info_of(resource).reserved_reason, "not a whole number of huge pages"));
     assert_int_equal(mapped, 0);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 /* What is set aside is not what a control group of ordinary memory limits. */
@@ -151,28 +132,27 @@ TEST(a_full_cgroup_does_not_limit_reserved_huge_pages) {
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
     gpumem_buffer *buffer = take(resource, 4 * MIB), *none;
     FAILS(OUT_OF_HOST_MEMORY, gpumem_buffer_allocate(resource, 4 * MIB, NULL, &none));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     gm_host_memory_set_root("");
 }
 
 TEST(disabled_transparent_huge_pages_are_reported) {
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
     plant("/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
-    gpumem_pinned_info info = info_of(resource);
+    gpumem_pinned_info info = pinned_info_of(resource);
     assert_int_equal(info.transparent_huge_pages, 0);
     assert_non_null(strstr(info.transparent_reason, "never"));
     plant("/sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
-    assert_int_equal(info_of(resource).transparent_huge_pages, 1);
+    assert_int_equal(pinned_info_of(resource).transparent_huge_pages, 1);
     gm_huge_for_tests(take_from_reserve, "/nowhere");
-    info = info_of(resource);
+    info = pinned_info_of(resource);
     assert_int_equal(info.transparent_huge_pages, 0);
     assert_non_null(strstr(info.transparent_reason, "does not report"));
     OK(gpumem_resource_destroy(resource));
 }
 
 TEST(invalid_options_are_refused_with_a_reason) {
-    gpumem_resource *none, *pool;
+    gpumem_resource *none;
     gpumem_pinned_info info = {.size = sizeof info};
     const gpumem_pinned_options wrong[] = {
         {.method = GPUMEM_PINNED_ALLOCATED, .huge_pages = GPUMEM_HUGE_PAGES_RESERVED},
@@ -185,14 +165,13 @@ TEST(invalid_options_are_refused_with_a_reason) {
         FAILS(INVALID_ARGUMENT, gpumem_pinned_resource_create(device, &options, &none));
         SAYS("huge_pages");
     }
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &pool));
+    gpumem_resource *pool = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
     FAILS(NOT_SUPPORTED, gpumem_pinned_get_info(pool, &info));
     OK(gpumem_resource_destroy(pool));
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    pool = NEW_POOL();
     FAILS(NOT_SUPPORTED, gpumem_pinned_get_info(pool, &info));
     OK(gpumem_resource_destroy(pool));
-    OK(gpumem_virtual_resource_create(device, NULL, &pool));
+    pool = NEW_VIRTUAL();
     FAILS(INVALID_ARGUMENT, gpumem_pinned_get_info(pool, &info));
     OK(gpumem_resource_destroy(pool));
 }
@@ -202,9 +181,8 @@ TEST(the_systems_reserved_huge_pages_are_used) {
     gm_huge_for_tests(NULL, "");
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
     gpumem_buffer *buffer = take(resource, 4 * MIB);
-    gpumem_pinned_info info = info_of(resource);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    gpumem_pinned_info info = pinned_info_of(resource);
+    DESTROY(buffer, resource);
     assert_int_equal(info.huge_bytes == 0, info.reserved_reason[0] != 0);
     if (!info.huge_bytes) {
         print_message("skip: %s\n", info.reserved_reason);

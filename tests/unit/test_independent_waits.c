@@ -63,15 +63,8 @@ static void begin_waiting(struct call *call, void *(*run)(void *)) {
         sched_yield();
 }
 
-static gpumem_resource *make_virtual(void) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    return resource;
-}
-
 static void free_behind(gpumem_resource *resource, size_t bytes, struct gate gate) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, bytes);
     OK(gpumem_buffer_free(buffer, gate.stream));
 }
 
@@ -79,7 +72,7 @@ static void free_behind(gpumem_resource *resource, size_t bytes, struct gate gat
 
 TEST(destroying_a_resource_waits_only_for_its_own_frees) {
     struct gate stuck = gate_with_stream(), other = gate_with_stream();
-    struct call a = {.resource = make_virtual()}, b = {.resource = make_virtual()};
+    struct call a = {.resource = NEW_VIRTUAL()}, b = {.resource = NEW_VIRTUAL()};
     free_behind(a.resource, 2 * MIB, stuck);
     free_behind(b.resource, 2 * MIB, other);
     begin_waiting(&a, run_destroy);
@@ -91,8 +84,8 @@ TEST(destroying_a_resource_waits_only_for_its_own_frees) {
     if (!apart)
         pthread_join(b.thread, NULL);
     assert_true(apart);
-    assert_int_equal(a.status, GPUMEM_OK);
-    assert_int_equal(b.status, GPUMEM_OK);
+    OK(a.status);
+    OK(b.status);
     gate_remove(&stuck);
     gate_remove(&other);
 }
@@ -100,8 +93,8 @@ TEST(destroying_a_resource_waits_only_for_its_own_frees) {
 /* Other threads go on working off what is done. */
 TEST(a_waiting_thread_does_not_block_deferred_frees) {
     struct gate stuck = gate_with_stream(), other = gate_with_stream();
-    gpumem_resource *second = make_virtual();
-    struct call a = {.resource = make_virtual()};
+    gpumem_resource *second = NEW_VIRTUAL();
+    struct call a = {.resource = NEW_VIRTUAL()};
     free_behind(a.resource, 2 * MIB, stuck);
     free_behind(second, 2 * MIB, other);
     begin_waiting(&a, run_destroy);
@@ -111,30 +104,29 @@ TEST(a_waiting_thread_does_not_block_deferred_frees) {
     gate_drain(&stuck);
     pthread_join(a.thread, NULL);
     assert_int_equal(left, 1);
-    assert_int_equal(a.status, GPUMEM_OK);
-    OK(gpumem_resource_destroy(second));
-    gate_remove(&stuck);
+    OK(a.status);
+    DESTROY(second, &stuck);
     gate_remove(&other);
 }
 
 /* Two threads that wait for the same free both see it. */
 TEST(two_threads_may_wait_for_one_free) {
     struct gate stuck = gate_with_stream();
-    struct call all = {0}, a = {.resource = make_virtual()};
+    struct call all = {0}, a = {.resource = NEW_VIRTUAL()};
     free_behind(a.resource, 2 * MIB, stuck);
     begin_waiting(&all, run_wait_for_all);
     begin(&a, run_destroy);
     gate_drain(&stuck);
     assert_true(ends(&all));
     assert_true(ends(&a));
-    assert_int_equal(all.status, GPUMEM_OK);
-    assert_int_equal(a.status, GPUMEM_OK);
+    OK(all.status);
+    OK(a.status);
     gate_remove(&stuck);
 }
 
 TEST(statistics_do_not_wait) {
     struct gate stuck = gate_with_stream();
-    struct call a = {.resource = make_virtual()}, stats = {0};
+    struct call a = {.resource = NEW_VIRTUAL()}, stats = {0};
     free_behind(a.resource, 2 * MIB, stuck);
     begin_waiting(&a, run_destroy);
     begin(&stats, run_stats);
@@ -149,9 +141,9 @@ TEST(statistics_do_not_wait) {
 
 TEST(a_limit_does_not_wait_for_frees_of_other_resources) {
     struct gate stuck = gate_with_stream();
-    gpumem_resource *upstream = make_virtual();
+    gpumem_resource *upstream = NEW_VIRTUAL();
     struct call limited = {.bytes = 4 * MIB};
-    OK(gpumem_limit_resource_create(upstream, 2 * MIB, &limited.resource));
+    limited.resource = NEW_LIMIT(upstream, 2 * MIB);
     free_behind(upstream, 2 * MIB, stuck);
     begin(&limited, run_allocate);
     int apart = ends(&limited);
@@ -159,22 +151,15 @@ TEST(a_limit_does_not_wait_for_frees_of_other_resources) {
     if (!apart)
         pthread_join(limited.thread, NULL);
     assert_true(apart);
-    assert_int_equal(limited.status, GPUMEM_ERROR_OUT_OF_CAPACITY);
-    OK(gpumem_resource_destroy(limited.resource));
-    OK(gpumem_resource_destroy(upstream));
-    gate_remove(&stuck);
+    FAILS(OUT_OF_CAPACITY, limited.status);
+    DESTROY(limited.resource, upstream, &stuck);
 }
 
 TEST(the_pinned_maximum_does_not_wait_for_other_resources) {
     struct gate stuck = gate_with_stream();
-    gpumem_resource *other;
     struct call pinned = {.bytes = 4 * MIB};
-    OK(gpumem_pinned_resource_create(
-        device,
-        GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB, .maximum_bytes = 2 * MIB),
-        &pinned.resource));
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB), &other));
+    pinned.resource = NEW_PINNED(.slab_bytes = 2 * MIB, .maximum_bytes = 2 * MIB);
+    gpumem_resource *other = NEW_PINNED(.slab_bytes = 2 * MIB);
     free_behind(other, MIB, stuck);
     begin(&pinned, run_allocate);
     int apart = ends(&pinned);
@@ -182,19 +167,15 @@ TEST(the_pinned_maximum_does_not_wait_for_other_resources) {
     if (!apart)
         pthread_join(pinned.thread, NULL);
     assert_true(apart);
-    assert_int_equal(pinned.status, GPUMEM_ERROR_OUT_OF_CAPACITY);
-    OK(gpumem_resource_destroy(pinned.resource));
-    OK(gpumem_resource_destroy(other));
-    gate_remove(&stuck);
+    FAILS(OUT_OF_CAPACITY, pinned.status);
+    DESTROY(pinned.resource, other, &stuck);
 }
 
 TEST(a_pools_maximum_does_not_wait_for_other_resources) {
     struct gate stuck = gate_with_stream();
-    gpumem_resource *other = make_virtual();
+    gpumem_resource *other = NEW_VIRTUAL();
     struct call pool = {.bytes = 64 * MIB};
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .maximum_bytes = 32 * MIB),
-        &pool.resource));
+    pool.resource = NEW_POOL(.maximum_bytes = 32 * MIB);
     free_behind(other, 2 * MIB, stuck);
     begin(&pool, run_allocate);
     int apart = ends(&pool);
@@ -202,21 +183,17 @@ TEST(a_pools_maximum_does_not_wait_for_other_resources) {
     if (!apart)
         pthread_join(pool.thread, NULL);
     assert_true(apart);
-    assert_int_equal(pool.status, GPUMEM_ERROR_OUT_OF_CAPACITY);
-    OK(gpumem_resource_destroy(pool.resource));
-    OK(gpumem_resource_destroy(other));
-    gate_remove(&stuck);
+    FAILS(OUT_OF_CAPACITY, pool.status);
+    DESTROY(pool.resource, other, &stuck);
 }
 
 /* What counts against the limit is waited for, through a wrapper over it too. */
 TEST(a_limit_waits_for_deferred_frees_that_count_against_it) {
     struct gate stuck = gate_with_stream(), own = gate_with_stream();
-    gpumem_resource *upstream = make_virtual(), *limit;
+    gpumem_resource *upstream = NEW_VIRTUAL();
     struct call limited = {.bytes = 2 * MIB};
-    OK(gpumem_limit_resource_create(upstream, 2 * MIB, &limit));
-    OK(gpumem_logging_resource_create(
-        limit, GPUMEM_OPTIONS(gpumem_logging_options, .level = GPUMEM_LOG_DEBUG),
-        &limited.resource));
+    gpumem_resource *limit = NEW_LIMIT(upstream, 2 * MIB);
+    limited.resource = NEW_LOGGING(limit, .level = GPUMEM_LOG_DEBUG);
     free_behind(upstream, 2 * MIB, stuck);
     free_behind(limit, 2 * MIB, own);
     begin_waiting(&limited, run_allocate);
@@ -226,12 +203,8 @@ TEST(a_limit_waits_for_deferred_frees_that_count_against_it) {
     if (!apart)
         pthread_join(limited.thread, NULL);
     assert_true(apart);
-    assert_int_equal(limited.status, GPUMEM_OK);
-    OK(gpumem_buffer_free(limited.buffer, NULL));
-    OK(gpumem_resource_destroy(limited.resource));
-    OK(gpumem_resource_destroy(limit));
-    OK(gpumem_resource_destroy(upstream));
-    gate_remove(&stuck);
+    OK(limited.status);
+    DESTROY(limited.buffer, limited.resource, limit, upstream, &stuck);
     gate_remove(&own);
 }
 
@@ -246,8 +219,8 @@ static size_t free_now(void) {
 /* Until enough is free, and no longer: the stuck stream has freed first. */
 TEST(running_out_waits_until_enough_is_free) {
     struct gate stuck = gate_with_stream(), enough = gate_with_stream();
-    gpumem_resource *other = make_virtual();
-    struct call big = {.resource = make_virtual()};
+    gpumem_resource *other = NEW_VIRTUAL();
+    struct call big = {.resource = NEW_VIRTUAL()};
     free_behind(other, 2 * MIB, stuck);
     big.bytes = free_now() / 2;
     free_behind(other, big.bytes / (2 * MIB) * (2 * MIB) + 4 * MIB, enough);
@@ -261,19 +234,16 @@ TEST(running_out_waits_until_enough_is_free) {
     if (!apart)
         pthread_join(big.thread, NULL);
     assert_true(apart);
-    assert_int_equal(big.status, GPUMEM_OK);
-    OK(gpumem_buffer_free(big.buffer, NULL));
-    OK(gpumem_resource_destroy(big.resource));
-    OK(gpumem_resource_destroy(other));
-    gate_remove(&stuck);
+    OK(big.status);
+    DESTROY(big.buffer, big.resource, other, &stuck);
     gate_remove(&enough);
 }
 
 /* All that is held back would not do. */
 TEST(an_allocation_that_can_never_fit_is_refused_at_once) {
     struct gate stuck = gate_with_stream();
-    gpumem_resource *other = make_virtual();
-    struct call big = {.resource = make_virtual(), .bytes = (size_t)1 << 40};
+    gpumem_resource *other = NEW_VIRTUAL();
+    struct call big = {.resource = NEW_VIRTUAL(), .bytes = (size_t)1 << 40};
     free_behind(other, 2 * MIB, stuck);
     begin(&big, run_allocate);
     int apart = ends(&big);
@@ -281,8 +251,6 @@ TEST(an_allocation_that_can_never_fit_is_refused_at_once) {
     if (!apart)
         pthread_join(big.thread, NULL);
     assert_true(apart);
-    assert_int_equal(big.status, GPUMEM_ERROR_OUT_OF_MEMORY);
-    OK(gpumem_resource_destroy(big.resource));
-    OK(gpumem_resource_destroy(other));
-    gate_remove(&stuck);
+    FAILS(OUT_OF_MEMORY, big.status);
+    DESTROY(big.resource, other, &stuck);
 }

@@ -3,37 +3,27 @@
 
 EACH_TEST(open_device, close_device);
 
-static gpumem_capability_report ask(gpumem_capability capability) {
-    gpumem_capability_report report = {.size = sizeof report};
-    OK(gpumem_device_get_capability(device, capability, &report));
-    return report;
-}
-
 TEST(a_device_without_a_uuid_reports_why) {
     const unsigned char zeros[16] = {0};
     gpumem_device_info info = {.size = sizeof info};
     gpumem_device *none;
-    gpumem_capability_report report = ask(GPUMEM_CAPABILITY_DEVICE_UUID);
+    gpumem_capability_report report = capability_of(GPUMEM_CAPABILITY_DEVICE_UUID);
     assert_int_equal(report.supported, 0);
     assert_int_equal(report.value, -1);
     assert_string_equal(report.reason, "cuDeviceGetUuid answered CUDA_ERROR_NOT_SUPPORTED");
     OK(gpumem_device_get_info(device, &info));
     assert_memory_equal(info.uuid, zeros, sizeof zeros);
-    FAILS(NO_DEVICE, gpumem_device_open_uuid(library, zeros, &none));
-    SAYS("reports no UUID");
+    FAILS_SAYING(NO_DEVICE, "reports no UUID", gpumem_device_open_uuid(library, zeros, &none));
     SAYS("by ordinal");
 }
 
 TEST(buffers_are_shared_by_device_location) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer, *imported;
-    gpumem_export *exported;
-    unsigned char last = 0;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer));
+    gpumem_buffer *imported;
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 4 * MIB);
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 7, NULL));
     synchronize(NULL);
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     const void *description;
     size_t bytes;
     int fd;
@@ -41,16 +31,14 @@ TEST(buffers_are_shared_by_device_location) {
     OK(gpumem_export_get_description(exported, &description, &bytes));
     OK(gpumem_export_get_descriptor(exported, 0, &fd));
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
-    OK(gpumem_buffer_read_sync(imported, 4 * MIB - 1, &last, 1, NULL));
-    assert_int_equal(last, 7);
+    assert_int_equal(byte_of(imported, 4 * MIB - 1), 7);
     OK(gpumem_buffer_free(imported, NULL));
     /* Memory of a device elsewhere is still told apart. */
     gpumem_device *other;
     OK(gpumem_device_open(library, 1, &other));
     FAILS(NO_DEVICE, gpumem_import_create(other, description, bytes, &fd, 1, NULL, &imported));
     OK(gpumem_device_close(other));
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(exported, buffer);
     OK(gpumem_device_trim(device, 1));
     OK(gpumem_resource_destroy(resource));
 }

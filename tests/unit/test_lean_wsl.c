@@ -3,53 +3,41 @@
 
 EACH_TEST(open_device, close_device);
 
-static gpumem_capability_report ask(gpumem_capability capability) {
-    gpumem_capability_report report = {.size = sizeof report};
-    OK(gpumem_device_get_capability(device, capability, &report));
-    return report;
-}
-
 TEST(each_missing_capability_has_its_reason) {
-    gpumem_capability_report fd = ask(GPUMEM_CAPABILITY_HANDLE_POSIX_FD),
-                             pool = ask(GPUMEM_CAPABILITY_DEVICE_POOL_POSIX_FD);
+    gpumem_capability_report fd = capability_of(GPUMEM_CAPABILITY_HANDLE_POSIX_FD),
+                             pool = capability_of(GPUMEM_CAPABILITY_DEVICE_POOL_POSIX_FD);
     assert_int_equal(fd.supported, 0);
     assert_string_equal(fd.reason, "attribute HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED is 0");
     assert_int_equal(pool.supported, 0);
     assert_string_equal(pool.reason, "attribute MEMPOOL_SUPPORTED_HANDLE_TYPES is 9, but "
                                      "cuMemPoolCreate answered CUDA_ERROR_INVALID_VALUE");
-    assert_int_equal(ask(GPUMEM_CAPABILITY_MANAGED_CONCURRENT).supported, 0);
-    assert_int_equal(ask(GPUMEM_CAPABILITY_DEVICE_UUID).supported, 1);
+    assert_int_equal(capability_of(GPUMEM_CAPABILITY_MANAGED_CONCURRENT).supported, 0);
+    assert_int_equal(capability_of(GPUMEM_CAPABILITY_DEVICE_UUID).supported, 1);
 }
 
 TEST(virtual_memory_works_without_sharing) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
     gpumem_export *none;
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    unsigned char last = 0;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource)); /* whose default is to share */
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource *resource = NEW_VIRTUAL(); /* whose default is to share */
+    gpumem_resource_properties properties = properties_of(resource);
     assert_int_equal(properties.handle_type, GPUMEM_HANDLE_NONE);
     assert_int_equal(properties.exportable, 0);
     assert_non_null(strstr(properties.note, "no posix_fd handles: cuMemCreate answered"));
-    OK(gpumem_buffer_allocate(resource, MIB, GPUMEM_BUFFER_OPTIONS(.capacity = 64 * MIB), &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, MIB, .capacity = 64 * MIB);
     OK(gpumem_buffer_fill(buffer, 0, MIB, 3, NULL));
     OK(gpumem_buffer_grow(buffer, 32 * MIB, NULL));
-    OK(gpumem_buffer_read_sync(buffer, MIB - 1, &last, 1, NULL));
-    assert_int_equal(last, 3);
+    assert_int_equal(byte_of(buffer, MIB - 1), 3);
     FAILS(NOT_SUPPORTED, gpumem_export_create(buffer, &none));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     FAILS(NOT_SUPPORTED, gpumem_virtual_resource_create(
                              device, GPUMEM_VIRTUAL_OPTIONS(.handle_strict = 1), &resource));
 }
 
 TEST(refused_pools_name_the_driver_call) {
     gpumem_resource *pool;
-    FAILS(DRIVER,
-          gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
-    SAYS("cuMemPoolCreate answered CUDA_ERROR_INVALID_VALUE");
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    FAILS_SAYING(
+        DRIVER, "cuMemPoolCreate answered CUDA_ERROR_INVALID_VALUE",
+        gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
+    pool = NEW_POOL();
     OK(gpumem_resource_destroy(pool));
     FAILS(NOT_SUPPORTED, gpumem_managed_resource_create(device, NULL, &pool));
     SAYS("CONCURRENT_MANAGED_ACCESS is 0");

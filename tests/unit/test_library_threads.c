@@ -23,8 +23,7 @@ static void *allocate_and_free(void *argument) {
         if (gpumem_buffer_free(*slot, NULL) != GPUMEM_OK)
             return "free";
         if (gpumem_buffer_allocate(shared, 1 + (round * 977 + self * 131) % (64 * KIB),
-                                   GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
-                                   slot) != GPUMEM_OK)
+                                   GPUMEM_BUFFER_OPTIONS(.stream = stream), slot) != GPUMEM_OK)
             return "allocate";
         size_t last = gpumem_buffer_size(*slot) - 1;
         if (gpumem_buffer_fill(*slot, 0, last + 1, (unsigned char)(self + 1), stream) != GPUMEM_OK)
@@ -73,18 +72,16 @@ static void run_threads(void) {
 }
 
 TEST(threads_share_a_virtual_resource) {
-    OK(gpumem_virtual_resource_create(device, NULL, &shared));
+    shared = NEW_VIRTUAL();
     run_threads();
 }
 
 TEST(threads_share_a_pinned_resource) {
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB), &shared));
+    shared = NEW_PINNED(.slab_bytes = 2 * MIB);
     run_threads();
 }
 
 TEST(threads_share_a_pool) {
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &shared));
+    shared = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     run_threads();
 }

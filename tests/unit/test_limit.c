@@ -30,7 +30,7 @@ static void generous_properties(void *user, gpumem_resource_properties *properti
 }
 
 TEST(a_limit_counts_the_bytes_the_upstream_handed_out) {
-    gpumem_resource *generous, *limited;
+    gpumem_resource *generous;
     gpumem_buffer *one, *two, *none;
     const gpumem_resource_ops ops = {.size = sizeof ops,
                                      .kind = "generous",
@@ -39,17 +39,15 @@ TEST(a_limit_counts_the_bytes_the_upstream_handed_out) {
                                      .resize = generous_resize,
                                      .properties = generous_properties};
     OK(gpumem_resource_create(device, &ops, NULL, &generous));
-    OK(gpumem_limit_resource_create(generous, 4 * UNIT, &limited));
+    gpumem_resource *limited = NEW_LIMIT(generous, 4 * UNIT);
     for (int i = 0; i < 3; i++) { /* nothing adds up */
-        OK(gpumem_buffer_allocate(limited, 1, NULL, &one));
+        one = NEW_BUFFER(limited, 1);
         OK(gpumem_buffer_grow(one, UNIT + 1, NULL));
-        OK(gpumem_buffer_allocate(limited, UNIT + 1, NULL, &two));
+        two = NEW_BUFFER(limited, UNIT + 1);
         FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(limited, 1, NULL, &none));
         SAYS("16384 are in use");
         OK(gpumem_buffer_shrink(two, 1, NULL));
-        OK(gpumem_buffer_free(one, NULL));
-        OK(gpumem_buffer_free(two, NULL));
+        DESTROY(one, two);
     }
-    OK(gpumem_resource_destroy(limited));
-    OK(gpumem_resource_destroy(generous));
+    DESTROY(limited, generous);
 }

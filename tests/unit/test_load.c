@@ -67,9 +67,8 @@ static gpumem_load_report load_size(size_t bytes, size_t chunk, unsigned threads
     gpumem_buffer *buffer = NULL;
     write_file(bytes, (unsigned)bytes);
     char *before = dump();
-    OK(gpumem_load_file(
-        memory, path, GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = chunk, .threads = threads),
-        &buffer, &report));
+    OK(gpumem_load_file(memory, path, GPUMEM_LOAD_OPTIONS(.chunk_bytes = chunk, .threads = threads),
+                        &buffer, &report));
     assert_int_equal(gpumem_buffer_size(buffer), bytes);
     assert_int_equal(report.bytes, bytes);
     assert_int_equal(report.mappings, gpumem_buffer_chunks(buffer));
@@ -100,9 +99,8 @@ TEST(the_checksum_is_as_documented) {
     write_file(17 * MIB, 1);
     OK(gpumem_load_file(memory, path, NULL, &buffer, NULL));
     OK(gpumem_buffer_checksum(buffer, NULL, &first));
-    OK(gpumem_buffer_checksum(
-        buffer, GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = 64 * KIB, .threads = 1),
-        &second));
+    OK(gpumem_buffer_checksum(buffer, GPUMEM_LOAD_OPTIONS(.chunk_bytes = 64 * KIB, .threads = 1),
+                              &second));
     assert_true(first == second);
     OK(gpumem_buffer_fill(buffer, 16 * MIB + 3, 1, 0, NULL));
     OK(gpumem_buffer_fill(buffer, 16 * MIB + 4, 1, 1, NULL));
@@ -131,26 +129,20 @@ TEST(a_load_grows_its_buffer_in_few_steps) {
 }
 
 TEST(staging_memory_can_come_from_the_caller) {
-    gpumem_resource *pinned;
     gpumem_buffer *buffer;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    gpumem_resource *pinned = NEW_PINNED();
     write_file(MIB, 3);
-    OK(gpumem_load_file(memory, path, GPUMEM_OPTIONS(gpumem_load_options, .pinned = pinned),
-                        &buffer, NULL));
+    OK(gpumem_load_file(memory, path, GPUMEM_LOAD_OPTIONS(.pinned = pinned), &buffer, NULL));
     check_content(buffer);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pinned));
+    DESTROY(buffer, pinned);
 
     /* In stream order, the memory is there when the stream has come to it. */
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &pinned));
+    pinned = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
     soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
-    OK(gpumem_load_file(memory, path, GPUMEM_OPTIONS(gpumem_load_options, .pinned = pinned),
-                        &buffer, NULL));
+    OK(gpumem_load_file(memory, path, GPUMEM_LOAD_OPTIONS(.pinned = pinned), &buffer, NULL));
     soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
     check_content(buffer);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pinned));
+    DESTROY(buffer, pinned);
 }
 
 /* ---- What is refused ------------------------------------------------------------------------- */
@@ -187,13 +179,11 @@ TEST(invalid_load_options_are_refused) {
     } newer = {.options = {.size = sizeof newer}};
     gpumem_buffer *buffer = NULL;
     write_file(10, 1);
-    REFUSED(INVALID_ARGUMENT, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .threads = 17));
+    REFUSED(INVALID_ARGUMENT, memory, path, GPUMEM_LOAD_OPTIONS(.threads = 17));
     SAYS("17");
-    REFUSED(INVALID_ARGUMENT, memory, path,
-            GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = 65535));
+    REFUSED(INVALID_ARGUMENT, memory, path, GPUMEM_LOAD_OPTIONS(.chunk_bytes = 65535));
     SAYS("65535");
-    REFUSED(INVALID_ARGUMENT, memory, path,
-            GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = SIZE_MAX / 2));
+    REFUSED(INVALID_ARGUMENT, memory, path, GPUMEM_LOAD_OPTIONS(.chunk_bytes = SIZE_MAX / 2));
     REFUSED(INVALID_ARGUMENT, memory, path, &(gpumem_load_options){.threads = 2});
     SAYS("size is 0");
     REFUSED(INVALID_ARGUMENT, memory, path, &(gpumem_load_options){.size = 8, .threads = 2});
@@ -232,9 +222,7 @@ TEST(paths_that_are_not_regular_files_are_refused) {
 
 /* Whatever the size of the file: a small one would fit into a buffer that cannot grow. */
 TEST(a_resource_that_cannot_grow_is_refused) {
-    gpumem_resource *pool;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
+    gpumem_resource *pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     write_file(10, 1);
     REFUSED(NOT_SUPPORTED, pool, path, NULL);
     SAYS("virtual resource");
@@ -243,30 +231,25 @@ TEST(a_resource_that_cannot_grow_is_refused) {
 
 /* Refused before the CPU would fault on it, and whether or not it can be written by chance. */
 TEST(staging_that_the_cpu_cannot_reach_is_refused) {
-    gpumem_resource *pool;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
+    gpumem_resource *pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     write_file(10, 1);
-    REFUSED(INVALID_ARGUMENT, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .pinned = pool));
+    REFUSED(INVALID_ARGUMENT, memory, path, GPUMEM_LOAD_OPTIONS(.pinned = pool));
     SAYS("(device_pool) provides memory that the CPU cannot access");
     OK(gpumem_resource_destroy(pool));
 }
 
 TEST(too_little_staging_is_refused) {
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .maximum_bytes = MIB), &pinned));
+    gpumem_resource *pinned = NEW_PINNED(.maximum_bytes = MIB);
     write_file(8 * MIB, 1);
-    REFUSED(OUT_OF_CAPACITY, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .pinned = pinned));
+    REFUSED(OUT_OF_CAPACITY, memory, path, GPUMEM_LOAD_OPTIONS(.pinned = pinned));
     OK(gpumem_resource_destroy(pinned));
 }
 
 TEST(hitting_a_limit_undoes_the_load) {
-    gpumem_resource *limit;
-    OK(gpumem_limit_resource_create(memory, 5 * MIB, &limit));
+    gpumem_resource *limit = NEW_LIMIT(memory, 5 * MIB);
     write_file(8 * MIB, 1);
     REFUSED(OUT_OF_CAPACITY, limit, path,
-            GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = 64 * KIB, .threads = 4));
+            GPUMEM_LOAD_OPTIONS(.chunk_bytes = 64 * KIB, .threads = 4));
     OK(gpumem_resource_destroy(limit));
 }
 
@@ -288,8 +271,7 @@ static int stop_at_once(void *user, const gpumem_load_progress *progress) {
 TEST(a_cancelled_load_is_undone) {
     uint64_t total = 0;
     write_file(3 * MIB, 1);
-    REFUSED(CANCELLED, memory, path,
-            GPUMEM_OPTIONS(gpumem_load_options, .progress = stop_at_once, .user = &total));
+    REFUSED(CANCELLED, memory, path, GPUMEM_LOAD_OPTIONS(.progress = stop_at_once, .user = &total));
     SAYS("stopped after");
     assert_int_equal(total, 3 * MIB);
 }
@@ -300,12 +282,11 @@ static int grow_the_file(void *user, const gpumem_load_progress *progress) {
 
 TEST(a_file_that_grows_while_loading_is_refused) {
     write_file(3 * MIB, 1);
-    REFUSED(DATA, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .progress = grow_the_file));
+    REFUSED(DATA, memory, path, GPUMEM_LOAD_OPTIONS(.progress = grow_the_file));
     SAYS("grew while it was read: from 3145728 to 4194304");
     write_file(3 * MIB, 1);
     uint64_t sum = 77;
-    FAILS(DATA, gpumem_file_checksum(
-                    path, GPUMEM_OPTIONS(gpumem_load_options, .progress = grow_the_file), &sum));
+    FAILS(DATA, gpumem_file_checksum(path, GPUMEM_LOAD_OPTIONS(.progress = grow_the_file), &sum));
     assert_int_equal(sum, 77);
 }
 
@@ -316,12 +297,9 @@ TEST(a_file_that_grows_while_loading_is_refused) {
 TEST(blocked_streams_do_not_delay_a_load) {
     struct gate gate = gate_with_stream();
     CUstream blocked;
-    CUevent reached;
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
-    OK(gpumem_stream_create(device, GPUMEM_OPTIONS(gpumem_stream_options, .blocking = 1),
-                            &blocked));
-    OK(gpumem_event_create(device, NULL, &reached));
+    gpumem_resource *pinned = NEW_PINNED();
+    OK(gpumem_stream_create(device, GPUMEM_STREAM_OPTIONS(.blocking = 1), &blocked));
+    CUevent reached = NEW_EVENT();
     OK(gpumem_event_record(device, reached, gate.stream));
     OK(gpumem_stream_wait_event(device, blocked, reached));
     write_file(MIB, 4);
@@ -338,11 +316,7 @@ TEST(blocked_streams_do_not_delay_a_load) {
     assert_true(of_buffer == of_file);
     gate_drain(&gate);
     synchronize(blocked);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_event_destroy(device, reached));
-    OK(gpumem_stream_destroy(device, blocked));
-    OK(gpumem_resource_destroy(pinned));
-    gate_remove(&gate);
+    DESTROY(buffer, reached, blocked, pinned, &gate);
 }
 
 struct one_load {
@@ -354,17 +328,16 @@ struct one_load {
 
 static void *load_beside(void *argument) {
     struct one_load *load = argument;
-    load->status = gpumem_load_file(memory, path,
-                                    GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = 64 * KIB,
-                                                   .threads = 3, .pinned = load->pinned),
-                                    &load->buffer, NULL);
+    load->status = gpumem_load_file(
+        memory, path,
+        GPUMEM_LOAD_OPTIONS(.chunk_bytes = 64 * KIB, .threads = 3, .pinned = load->pinned),
+        &load->buffer, NULL);
     return NULL;
 }
 
 TEST(several_loads_run_at_once) {
     struct one_load loads[3] = {{0}};
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    gpumem_resource *pinned = NEW_PINNED();
     write_file(5 * MIB + 17, 5);
     for (size_t i = 0; i < COUNT(loads); i++) {
         loads[i].pinned = i ? pinned : NULL;
@@ -372,7 +345,7 @@ TEST(several_loads_run_at_once) {
     }
     for (size_t i = 0; i < COUNT(loads); i++) {
         assert_int_equal(pthread_join(loads[i].thread, NULL), 0);
-        assert_int_equal(loads[i].status, GPUMEM_OK);
+        OK(loads[i].status);
         check_content(loads[i].buffer);
         OK(gpumem_buffer_free(loads[i].buffer, NULL));
     }
@@ -382,49 +355,40 @@ TEST(several_loads_run_at_once) {
 /* Memory that only frees hold back is no reason to refuse. */
 TEST(a_load_waits_for_deferred_frees) {
     uint64_t free_bytes, total;
-    gpumem_resource *pool;
-    gpumem_buffer *cached, *buffer = NULL;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
+    gpumem_buffer *buffer = NULL;
+    gpumem_resource *pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
     assert_true(free_bytes > 128 * MIB);
     size_t most = (size_t)free_bytes - 16 * MIB;
-    OK(gpumem_buffer_allocate(pool, most, NULL, &cached));
+    gpumem_buffer *cached = NEW_BUFFER(pool, most);
     OK(gpumem_buffer_free(cached, NULL));
     synchronize(NULL);
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
     assert_true(free_bytes <= 16 * MIB); /* the pool keeps it */
     write_file(24 * MIB, 6);
     OK(gpumem_load_file(memory, path, NULL, &buffer, NULL));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(buffer, pool);
 }
 
 /* Free memory of the device says nothing of the host's. */
 TEST(free_device_memory_does_not_limit_loads_into_host_memory) {
     uint64_t free_bytes, total;
-    gpumem_resource *host;
-    gpumem_buffer *most, *buffer = NULL;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST_NUMA),
-        &host));
+    gpumem_buffer *buffer = NULL;
+    gpumem_resource *host = NEW_VIRTUAL(.location = GPUMEM_LOCATION_HOST_NUMA);
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
-    OK(gpumem_buffer_allocate(memory, (size_t)free_bytes - 4 * MIB, NULL, &most));
+    gpumem_buffer *most = NEW_BUFFER(memory, (size_t)free_bytes - 4 * MIB);
     write_file(8 * MIB, 8);
     REFUSED(OUT_OF_MEMORY, memory, path, NULL);
     OK(gpumem_load_file(host, path, NULL, &buffer, NULL));
     check_content(buffer);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(most, NULL));
-    OK(gpumem_resource_destroy(host));
+    DESTROY(buffer, most, host);
 }
 
 /* The wait for the last copies is refused while they are still to be done: nothing that they use
  * may be given back under them, which would be the end of the context. */
 TEST(a_refused_wait_is_retried) {
     gpumem_buffer *buffer = NULL;
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    gpumem_resource *pinned = NEW_PINNED();
     write_file(MIB, 9);
     const gpumem_load_options options = {
         .size = sizeof options, .chunk_bytes = MIB, .pinned = pinned};
@@ -435,11 +399,10 @@ TEST(a_refused_wait_is_retried) {
     assert_int_equal(device_stats().deferred_frees, 0);
     soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
     assert_int_equal(fired, 1);
-    assert_int_equal(status, GPUMEM_ERROR_DRIVER);
+    FAILS(DRIVER, status);
     OK(gpumem_load_file(memory, path, &options, &buffer, NULL));
     check_content(buffer);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pinned));
+    DESTROY(buffer, pinned);
 }
 
 /* A successful call leaves the last failure of the thread alone, whatever it met on its way. */

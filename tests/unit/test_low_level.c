@@ -33,12 +33,9 @@ TEST(a_mapping_keeps_its_bytes) {
     assert_int_equal(stats.committed_bytes, 4 * MIB);
     assert_int_equal(stats.mappings, 1);
 
-    FAILS(BUSY, gpumem_reservation_destroy(range));
-    SAYS("still mapped at offset 2097152");
+    FAILS_SAYING(BUSY, "still mapped at offset 2097152", gpumem_reservation_destroy(range));
     FAILS(BUSY, gpumem_physical_destroy(memory));
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(memory));
-    OK(gpumem_reservation_destroy(range));
+    DESTROY(mapping, memory, range);
     SAME_STATE(before);
     OK(gpumem_mapping_destroy(NULL));
     OK(gpumem_physical_destroy(NULL));
@@ -59,11 +56,10 @@ TEST(misuse_is_refused_without_a_driver_call) {
     FAILS(INVALID_ARGUMENT, gpumem_reservation_create(device, 0, NULL, &none));
     FAILS(INVALID_ARGUMENT, gpumem_reservation_create(device, 3 * MIB, NULL, &none));
     FAILS(INVALID_ARGUMENT,
-          gpumem_reservation_create(
-              device, 2 * MIB, GPUMEM_OPTIONS(gpumem_reservation_options, .alignment = 5), &none));
-    FAILS(INVALID_ARGUMENT,
-          gpumem_reservation_create(
-              device, 2 * MIB, GPUMEM_OPTIONS(gpumem_reservation_options, .address = 5), &none));
+          gpumem_reservation_create(device, 2 * MIB, GPUMEM_RESERVATION_OPTIONS(.alignment = 5),
+                                    &none));
+    FAILS(INVALID_ARGUMENT, gpumem_reservation_create(
+                                device, 2 * MIB, GPUMEM_RESERVATION_OPTIONS(.address = 5), &none));
     FAILS(INVALID_ARGUMENT, gpumem_physical_create(device, 1, NULL, &no_memory));
     FAILS(INVALID_ARGUMENT, gpumem_mapping_create(range, MIB, memory, &no_mapping));
     SAYS("not aligned");
@@ -75,9 +71,7 @@ TEST(misuse_is_refused_without_a_driver_call) {
     assert_int_equal(soft->call_count("cuMemAddressReserve"), reserves);
     assert_int_equal(soft->call_count("cuMemCreate"), creates);
     assert_int_equal(soft->call_count("cuMemMap"), maps);
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(memory));
-    OK(gpumem_reservation_destroy(range));
+    DESTROY(mapping, memory, range);
 }
 
 TEST(mixing_objects_of_two_libraries_is_refused) {
@@ -86,14 +80,12 @@ TEST(mixing_objects_of_two_libraries_is_refused) {
     gpumem_reservation *range;
     gpumem_physical *memory;
     gpumem_mapping *mapping;
-    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second));
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &second));
     OK(gpumem_device_open(second, 0, &other));
     OK(gpumem_reservation_create(device, 2 * MIB, NULL, &range));
     OK(gpumem_physical_create(other, 2 * MIB, NULL, &memory));
-    FAILS(INVALID_ARGUMENT, gpumem_mapping_create(range, 0, memory, &mapping));
-    SAYS("different");
-    OK(gpumem_physical_destroy(memory));
-    OK(gpumem_reservation_destroy(range));
+    FAILS_SAYING(INVALID_ARGUMENT, "different", gpumem_mapping_create(range, 0, memory, &mapping));
+    DESTROY(memory, range);
     OK(gpumem_device_close(other));
     OK(gpumem_close(second));
 }
@@ -120,15 +112,10 @@ TEST(physical_memory_is_shared_by_descriptor) {
     synchronize(NULL);
     assert_int_equal(byte, 17);
     assert_int_equal(device_stats().imported_bytes, 2 * MIB);
-    OK(gpumem_mapping_destroy(second));
-    OK(gpumem_mapping_destroy(first));
-    OK(gpumem_reservation_destroy(range));
-    OK(gpumem_physical_destroy(same));
-    OK(gpumem_physical_destroy(memory));
+    DESTROY(second, first, range, same, memory);
 
-    OK(gpumem_physical_create(
-        device, 2 * MIB, GPUMEM_OPTIONS(gpumem_physical_options, .handle_type = GPUMEM_HANDLE_NONE),
-        &memory));
+    OK(gpumem_physical_create(device, 2 * MIB,
+                              GPUMEM_PHYSICAL_OPTIONS(.handle_type = GPUMEM_HANDLE_NONE), &memory));
     FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(memory, &fd));
     OK(gpumem_physical_destroy(memory));
     uint64_t imports = soft->call_count("cuMemImportFromShareableHandle");
@@ -152,13 +139,11 @@ TEST(alignment_applies_only_to_the_address) {
         gpumem_reservation *range;
         gpumem_mapping *mapping;
         OK(gpumem_reservation_create(
-            device, 6 * MIB, GPUMEM_OPTIONS(gpumem_reservation_options, .alignment = alignments[i]),
-            &range));
+            device, 6 * MIB, GPUMEM_RESERVATION_OPTIONS(.alignment = alignments[i]), &range));
         size_t unit = alignments[i] > 2 * MIB ? alignments[i] : 2 * MIB;
         assert_true(gpumem_reservation_address(range) % unit == 0);
         OK(gpumem_mapping_create(range, 4 * MIB, memory, &mapping));
-        OK(gpumem_mapping_destroy(mapping));
-        OK(gpumem_reservation_destroy(range));
+        DESTROY(mapping, range);
     }
     OK(gpumem_physical_destroy(memory));
 }
@@ -167,8 +152,7 @@ TEST(granularities_are_reported) {
     size_t bytes = 0;
     OK(gpumem_physical_granularity(device, NULL, GPUMEM_GRANULARITY_MINIMUM, &bytes));
     assert_int_equal(bytes, 2 * MIB);
-    FAILS(INVALID_ARGUMENT,
-          gpumem_physical_granularity(
-              device, GPUMEM_OPTIONS(gpumem_physical_options, .location = (gpumem_location)9),
-              GPUMEM_GRANULARITY_MINIMUM, &bytes));
+    FAILS(INVALID_ARGUMENT, gpumem_physical_granularity(
+                                device, GPUMEM_PHYSICAL_OPTIONS(.location = (gpumem_location)9),
+                                GPUMEM_GRANULARITY_MINIMUM, &bytes));
 }

@@ -12,19 +12,16 @@ static gpumem_buffer *buffer;
 static CUstream stream;
 
 static void begin(gpumem_managed_method method, size_t bytes) {
-    OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_managed_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_managed_options, .method = method), &resource));
-    OK(gpumem_buffer_allocate(resource, bytes,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    stream = NEW_STREAM();
+    resource = NEW_MANAGED(.method = method);
+    buffer = NEW_BUFFER_WITH(resource, bytes, .stream = stream);
     synchronize(stream);
 }
 
 static void end(void) {
     OK(gpumem_buffer_free(buffer, NULL));
     synchronize(stream);
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(resource, stream);
 }
 
 static gpumem_managed_range range_of(size_t offset, size_t bytes) {
@@ -108,9 +105,7 @@ TEST(a_free_waits_for_a_queued_prefetch) {
     gate_drain(&gate);
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().deferred_frees, 0);
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_stream_destroy(device, stream));
-    gate_remove(&gate);
+    DESTROY(resource, stream, &gate);
 }
 
 /* Whole pages in the range lose their content, those that it only touches keep theirs. */
@@ -137,9 +132,9 @@ TEST(discarding_affects_only_whole_pages_of_the_range) {
 }
 
 TEST(advice_applies_to_views_and_foreign_memory) {
-    gpumem_buffer *view, *whole, *foreign;
+    gpumem_buffer *whole, *foreign;
     begin(ALLOCATED, 4 * MIB);
-    OK(gpumem_buffer_view(buffer, MIB, MIB, &view));
+    gpumem_buffer *view = NEW_VIEW(buffer, MIB, MIB);
     whole = buffer;
     buffer = view;
     advise(0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY, GPUMEM_LOCATION_DEVICE, 0);
@@ -160,8 +155,6 @@ TEST(advice_applies_to_views_and_foreign_memory) {
 }
 
 TEST(invalid_arguments_are_refused_with_a_reason) {
-    gpumem_resource *plain;
-    gpumem_buffer *other;
     gpumem_managed_range range = {.size = sizeof range};
     const gpumem_advice mostly = GPUMEM_ADVICE_SET_READ_MOSTLY;
     const gpumem_location here = GPUMEM_LOCATION_DEVICE;
@@ -170,19 +163,17 @@ TEST(invalid_arguments_are_refused_with_a_reason) {
     SAYS("do not fit");
     FAILS(INVALID_ARGUMENT, gpumem_buffer_advise(buffer, 0, 1, (gpumem_advice)7, here, 0));
     SAYS("unknown advice 7");
-    FAILS(INVALID_ARGUMENT,
-          gpumem_buffer_advise(buffer, 0, 1, GPUMEM_ADVICE_SET_ACCESSED_BY, here, 9));
-    SAYS("no peer device 9");
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_advise(buffer, 0, 1, GPUMEM_ADVICE_SET_ACCESSED_BY,
-                                                 GPUMEM_LOCATION_HOST_NUMA, 0));
-    SAYS("a device or the host");
+    FAILS_SAYING(INVALID_ARGUMENT, "no peer device 9",
+                 gpumem_buffer_advise(buffer, 0, 1, GPUMEM_ADVICE_SET_ACCESSED_BY, here, 9));
+    FAILS_SAYING(INVALID_ARGUMENT, "a device or the host",
+                 gpumem_buffer_advise(buffer, 0, 1, GPUMEM_ADVICE_SET_ACCESSED_BY,
+                                      GPUMEM_LOCATION_HOST_NUMA, 0));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_prefetch(buffer, 0, 1, (gpumem_location)9, 0, stream));
     FAILS(INVALID_ARGUMENT,
           gpumem_buffer_prefetch(buffer, 0, 1, GPUMEM_LOCATION_HOST_NUMA, 999, stream));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_prefetch(buffer, 0, 1, GPUMEM_LOCATION_HOST, 3, stream));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_prefetch(buffer, 0, MIB + 1, here, 0, stream));
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(buffer, 0, MIB, NULL));
-    SAYS("legacy");
+    FAILS_SAYING(INVALID_ARGUMENT, "legacy", gpumem_buffer_discard(buffer, 0, MIB, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(buffer, 0, MIB, GPUMEM_STREAM_LEGACY));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(buffer, 0, MIB, GPUMEM_STREAM_NONE));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_managed_range(buffer, 0, 0, &range));
@@ -192,8 +183,8 @@ TEST(invalid_arguments_are_refused_with_a_reason) {
     OK(gpumem_buffer_advise(buffer, 0, 0, mostly, here, 0));
     assert_int_equal(range_of(0, PAGE).read_mostly, 0);
 
-    OK(gpumem_device_pool_resource_create(device, NULL, &plain));
-    OK(gpumem_buffer_allocate(plain, MIB, NULL, &other));
+    gpumem_resource *plain = NEW_POOL();
+    gpumem_buffer *other = NEW_BUFFER(plain, MIB);
     char *before = soft->state_dump();
     FAILS(INVALID_ARGUMENT, gpumem_buffer_advise(other, 0, MIB, mostly, here, 0));
     SAYS("not managed memory");
@@ -202,8 +193,7 @@ TEST(invalid_arguments_are_refused_with_a_reason) {
     FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(other, 0, MIB, stream));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_managed_range(other, 0, MIB, &range));
     SAME_STATE(before);
-    OK(gpumem_buffer_free(other, NULL));
-    OK(gpumem_resource_destroy(plain));
+    DESTROY(other, plain);
     end();
 }
 
@@ -212,8 +202,7 @@ TEST(invalid_arguments_are_refused_with_a_reason) {
 TEST(managed_memory_calls_do_not_spoil_a_capture) {
     CUgraph graph = NULL;
     begin(ALLOCATED, MIB);
-    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     FAILS(NOT_SUPPORTED, gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
     SAYS("capturing");
     FAILS(NOT_SUPPORTED, gpumem_buffer_discard(buffer, 0, MIB, stream));
@@ -221,38 +210,35 @@ TEST(managed_memory_calls_do_not_spoil_a_capture) {
           gpumem_buffer_discard_and_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
     advise(0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY, GPUMEM_LOCATION_DEVICE, 0);
     assert_int_equal(range_of(0, MIB).read_mostly, 1);
-    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamEndCapture(stream, &graph));
     assert_non_null(graph);
-    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    OK_CU(cu->cuGraphDestroy(graph));
     end();
 }
 
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
 TEST(managed_pool_memory_is_host_accessible_and_stream_ordered) {
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    gpumem_pool_info info = {.size = sizeof info};
     unsigned char back[64];
     begin(POOL, 3 * MIB);
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource_properties properties = properties_of(resource);
     assert_string_equal(properties.kind, "managed_pool");
     assert_string_equal(properties.note, "");
     assert_true(properties.stream_ordered && properties.host_accessible &&
                 properties.device_accessible);
-    OK(gpumem_pool_get_info(resource, &info));
+    gpumem_pool_info info = pool_info_of(resource);
     assert_int_equal(info.owned, 0);
     assert_int_equal(info.device_id, -1);
-    gpumem_buffer_attributes attributes = {.size = sizeof attributes};
-    OK(gpumem_buffer_get_attributes(buffer, &attributes));
+    gpumem_buffer_attributes attributes = attributes_of(buffer);
     assert_int_equal(attributes.managed, 1);
     memset(gpumem_buffer_host_pointer(buffer), 7, 3 * MIB);
     OK(gpumem_buffer_read_sync(buffer, 3 * MIB - 64, back, sizeof back, stream));
     assert_int_equal(back[63], 7);
     OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
     assert_int_equal(range_of(0, MIB).prefetched, GPUMEM_LOCATION_HOST);
-    FAILS(NOT_SUPPORTED, gpumem_buffer_advise(buffer, 0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY,
-                                              GPUMEM_LOCATION_DEVICE, 0));
-    SAYS("pool");
+    FAILS_SAYING(NOT_SUPPORTED, "pool",
+                 gpumem_buffer_advise(buffer, 0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY,
+                                      GPUMEM_LOCATION_DEVICE, 0));
     OK(gpumem_buffer_discard(buffer, 0, MIB, stream));
     end();
 }
@@ -261,17 +247,10 @@ TEST(own_managed_pools_have_the_requested_location) {
     const gpumem_managed_place places[] = {GPUMEM_MANAGED_ANYWHERE, GPUMEM_MANAGED_ON_DEVICE,
                                            GPUMEM_MANAGED_ON_HOST};
     for (size_t i = 0; i < COUNT(places); i++) {
-        gpumem_pool_info info = {.size = sizeof info};
         char *before = soft->state_dump();
-        OK(gpumem_managed_resource_create(device,
-                                          GPUMEM_OPTIONS(gpumem_managed_options, .method = POOL,
-                                                         .pool = GPUMEM_POOL_OWN,
-                                                         .preferred = places[i]),
-                                          &resource));
-        OK(gpumem_buffer_allocate(
-            resource, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = GPUMEM_STREAM_NONE),
-            &buffer));
-        OK(gpumem_pool_get_info(resource, &info));
+        resource = NEW_MANAGED(.method = POOL, .pool = GPUMEM_POOL_OWN, .preferred = places[i]);
+        buffer = NEW_BUFFER_WITH(resource, MIB, .stream = GPUMEM_STREAM_NONE);
+        gpumem_pool_info info = pool_info_of(resource);
         assert_int_equal(info.owned, 1);
         assert_int_equal(info.device_id, places[i] == GPUMEM_MANAGED_ON_DEVICE ? 0 : -1);
         gpumem_managed_range range = range_of(0, MIB);
@@ -285,9 +264,7 @@ TEST(own_managed_pools_have_the_requested_location) {
         OK(gpumem_resource_destroy(resource));
         SAME_STATE(before);
     }
-    OK(gpumem_managed_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_managed_options, .method = POOL, .pool = GPUMEM_POOL_DEFAULT),
-        &resource));
+    resource = NEW_MANAGED(.method = POOL, .pool = GPUMEM_POOL_DEFAULT);
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -295,24 +272,21 @@ TEST(allocating_managed_pool_memory_in_a_capture_is_refused) {
     CUgraph graph = NULL;
     gpumem_buffer *none;
     begin(POOL, MIB);
-    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
-                     CUDA_SUCCESS);
-    FAILS(NOT_SUPPORTED,
-          gpumem_buffer_allocate(resource, MIB,
-                                 GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &none));
-    SAYS("capturing");
-    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    FAILS_SAYING(
+        NOT_SUPPORTED, "capturing",
+        gpumem_buffer_allocate(resource, MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &none));
+    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    OK_CU(cu->cuGraphDestroy(graph));
     end();
 }
 
 TEST(without_managed_pools_plain_allocations_are_used) {
-    gpumem_resource_properties properties = {.size = sizeof properties};
     gpumem_pool_info info = {.size = sizeof info};
     soft->fault_arm("cuMemGetMemPool", 1, CUDA_ERROR_NOT_SUPPORTED, SOFTGPU_FAULT_BEFORE);
     begin(POOL, MIB);
     assert_int_equal(soft->fault_disarm(), 1);
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource_properties properties = properties_of(resource);
     assert_string_equal(properties.kind, "managed");
     assert_int_equal(properties.stream_ordered, 0);
     assert_non_null(strstr(properties.note, "allocations in place of a pool of managed memory"));
@@ -322,19 +296,16 @@ TEST(without_managed_pools_plain_allocations_are_used) {
     end();
     gpumem_resource *none;
     soft->fault_arm("cuMemGetMemPool", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE);
-    FAILS(DRIVER, gpumem_managed_resource_create(
-                      device, GPUMEM_OPTIONS(gpumem_managed_options, .method = POOL), &none));
+    FAILS(DRIVER,
+          gpumem_managed_resource_create(device, GPUMEM_MANAGED_OPTIONS(.method = POOL), &none));
     soft->fault_disarm();
+    FAILS(INVALID_ARGUMENT, gpumem_managed_resource_create(
+                                device, GPUMEM_MANAGED_OPTIONS(.pool = GPUMEM_POOL_OWN), &none));
     FAILS(INVALID_ARGUMENT,
           gpumem_managed_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_managed_options, .pool = GPUMEM_POOL_OWN), &none));
+              device, GPUMEM_MANAGED_OPTIONS(.method = POOL, .read_mostly = 1), &none));
     FAILS(INVALID_ARGUMENT,
-          gpumem_managed_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_managed_options, .method = POOL, .read_mostly = 1),
-              &none));
-    FAILS(INVALID_ARGUMENT,
-          gpumem_managed_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_managed_options, .method = 2), &none));
+          gpumem_managed_resource_create(device, GPUMEM_MANAGED_OPTIONS(.method = 2), &none));
 }
 
 /* Before 12.3 the driver told places by ordinal alone. */

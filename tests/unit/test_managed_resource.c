@@ -9,20 +9,13 @@ static gpumem_resource *managed(const gpumem_managed_options *options) {
     return resource;
 }
 
-static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
-    return buffer;
-}
-
 TEST(host_and_device_see_the_same_bytes) {
     gpumem_resource *resource = managed(NULL);
-    gpumem_resource_properties properties = {.size = sizeof properties};
     unsigned char back[64];
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource_properties properties = properties_of(resource);
     assert_string_equal(properties.kind, "managed");
     assert_true(properties.device_accessible && properties.host_accessible);
-    gpumem_buffer *buffer = allocate(resource, 3 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 3 * MIB);
     unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
     assert_non_null(bytes);
     assert_int_equal((uintptr_t)bytes, gpumem_buffer_pointer(buffer));
@@ -34,44 +27,36 @@ TEST(host_and_device_see_the_same_bytes) {
     OK(gpumem_buffer_write(buffer, 100, back, sizeof back, NULL));
     synchronize(NULL);
     assert_int_equal(bytes[105], 9);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 static int told(gpumem_buffer *buffer, CUmem_range_attribute attribute) {
     int value = 77;
-    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemRangeGetAttribute(&value, sizeof value, attribute,
-                                                gpumem_buffer_pointer(buffer), 100000),
-                     CUDA_SUCCESS);
-    assert_int_equal(cu->cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
+    OK_CU(cu->cuMemRangeGetAttribute(&value, sizeof value, attribute, gpumem_buffer_pointer(buffer),
+                                     100000));
+    OK_CU(cu->cuCtxPopCurrent_v2(NULL));
     return value;
 }
 
 TEST(the_resource_gives_its_advice_to_the_driver) {
-    gpumem_resource *resource = managed(GPUMEM_OPTIONS(
-        gpumem_managed_options, .preferred = GPUMEM_MANAGED_ON_HOST, .read_mostly = 1));
-    gpumem_buffer *buffer = allocate(resource, 100000);
+    gpumem_resource *resource =
+        managed(GPUMEM_MANAGED_OPTIONS(.preferred = GPUMEM_MANAGED_ON_HOST, .read_mostly = 1));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 100000);
     assert_int_equal(told(buffer, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY), 1);
     assert_int_equal(told(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION), CU_DEVICE_CPU);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
-    resource =
-        managed(GPUMEM_OPTIONS(gpumem_managed_options, .preferred = GPUMEM_MANAGED_ON_DEVICE));
-    buffer = allocate(resource, 100000);
+    DESTROY(buffer, resource);
+    resource = managed(GPUMEM_MANAGED_OPTIONS(.preferred = GPUMEM_MANAGED_ON_DEVICE));
+    buffer = NEW_BUFFER(resource, 100000);
     assert_int_equal(told(buffer, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY), 0);
     assert_int_equal(told(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION), 0);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 TEST(the_requested_alignment_is_respected) {
     gpumem_resource *resource = managed(NULL);
     for (size_t alignment = 1; alignment <= 8 * MIB; alignment *= 4) {
-        gpumem_buffer *buffer;
-        OK(gpumem_buffer_allocate(resource, 1000,
-                                  GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = alignment),
-                                  &buffer));
+        gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, 1000, .alignment = alignment);
         assert_int_equal(gpumem_buffer_pointer(buffer) % alignment, 0);
         OK(gpumem_buffer_free(buffer, NULL));
     }
@@ -81,11 +66,10 @@ TEST(the_requested_alignment_is_respected) {
 TEST(a_refused_allocation_leaks_nothing) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
-    FAILS(INVALID_ARGUMENT,
-          gpumem_managed_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_managed_options, .preferred = 9), &resource));
+    FAILS(INVALID_ARGUMENT, gpumem_managed_resource_create(
+                                device, GPUMEM_MANAGED_OPTIONS(.preferred = 9), &resource));
     FAILS(INVALID_ARGUMENT, gpumem_managed_resource_create(device, NULL, NULL));
-    resource = managed(GPUMEM_OPTIONS(gpumem_managed_options, .read_mostly = 1));
+    resource = managed(GPUMEM_MANAGED_OPTIONS(.read_mostly = 1));
     char *before = soft->state_dump();
     FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(resource, SIZE_MAX / 2, NULL, &buffer));
     soft->fault_arm("cuMemAdvise", 1, CUDA_ERROR_INVALID_VALUE, SOFTGPU_FAULT_BEFORE);

@@ -10,11 +10,8 @@ static gpumem_resource *mapped;
 static int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
-    OK(gpumem_mapped_resource_create(device,
-                                     GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR,
-                                                           .method_strict = 1, .capacity = 64 * MIB,
-                                                           .chunk_maximum = 4 * MIB),
-                                     &mapped));
+    mapped = NEW_MAPPED(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1,
+                        .capacity = 64 * MIB, .chunk_maximum = 4 * MIB);
     return 0;
 }
 
@@ -25,26 +22,14 @@ static int teardown(void **state) {
 
 ALL_TESTS(setup, teardown);
 
-static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
-    return buffer;
-}
-
 static unsigned char *host_of(gpumem_buffer *buffer) {
     unsigned char *host = gpumem_buffer_host_pointer(buffer);
     assert_non_null(host);
     return host;
 }
 
-static unsigned char device_byte(gpumem_buffer *buffer, size_t offset) {
-    unsigned char byte;
-    OK(gpumem_buffer_read_sync(buffer, offset, &byte, 1, NULL));
-    return byte;
-}
-
 TEST(host_and_device_see_the_same_bytes) {
-    gpumem_buffer *buffer = allocate(mapped, 3 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(mapped, 3 * MIB);
     unsigned char *host = host_of(buffer);
     assert_true((CUdeviceptr)(uintptr_t)host != gpumem_buffer_pointer(buffer));
     OK(gpumem_buffer_fill_sync(buffer, 0, 3 * MIB, 7, NULL));
@@ -52,15 +37,15 @@ TEST(host_and_device_see_the_same_bytes) {
         assert_int_equal(host[i], 7);
     memset(host + MIB, 9, MIB);
     OK(gpumem_mapped_flush(buffer, MIB, MIB));
-    assert_int_equal(device_byte(buffer, MIB - 1), 7);
-    assert_int_equal(device_byte(buffer, MIB), 9);
-    assert_int_equal(device_byte(buffer, 2 * MIB - 1), 9);
-    assert_int_equal(device_byte(buffer, 2 * MIB), 7);
+    assert_int_equal(byte_of(buffer, MIB - 1), 7);
+    assert_int_equal(byte_of(buffer, MIB), 9);
+    assert_int_equal(byte_of(buffer, 2 * MIB - 1), 9);
+    assert_int_equal(byte_of(buffer, 2 * MIB), 7);
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
 TEST(a_mapped_buffer_grows_and_shrinks_in_place) {
-    gpumem_buffer *buffer = allocate(mapped, 2 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(mapped, 2 * MIB);
     unsigned char *host = host_of(buffer);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     memset(host, 1, 2 * MIB);
@@ -69,21 +54,21 @@ TEST(a_mapped_buffer_grows_and_shrinks_in_place) {
         assert_ptr_equal(host_of(buffer), host);
         assert_true(gpumem_buffer_pointer(buffer) == address);
         memset(host + bytes / 2, (int)(bytes / MIB), bytes / 2);
-        assert_int_equal(device_byte(buffer, bytes - 1), bytes / MIB & 0xff);
+        assert_int_equal(byte_of(buffer, bytes - 1), bytes / MIB & 0xff);
     }
-    assert_int_equal(device_byte(buffer, 0), 1);
-    assert_int_equal(device_byte(buffer, 3 * MIB), 4);
+    assert_int_equal(byte_of(buffer, 0), 1);
+    assert_int_equal(byte_of(buffer, 3 * MIB), 4);
     OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     assert_int_equal(host[2 * MIB - 1], 1);
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
     host[8 * MIB - 1] = 5;
-    assert_int_equal(device_byte(buffer, 8 * MIB - 1), 5);
+    assert_int_equal(byte_of(buffer, 8 * MIB - 1), 5);
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(device_stats().committed_bytes, 0);
 }
 
 TEST(decommitting_and_recommitting_work_on_both_sides) {
-    gpumem_buffer *buffer = allocate(mapped, 16 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(mapped, 16 * MIB);
     unsigned char *host = host_of(buffer);
     size_t released = 0;
     memset(host, 3, 16 * MIB);
@@ -91,80 +76,73 @@ TEST(decommitting_and_recommitting_work_on_both_sides) {
     assert_true(released >= 4 * MIB);
     OK(gpumem_buffer_recommit(buffer, 4 * MIB, 8 * MIB));
     host[5 * MIB] = 4;
-    assert_int_equal(device_byte(buffer, 5 * MIB), 4);
-    assert_int_equal(device_byte(buffer, 0), 3);
-    assert_int_equal(device_byte(buffer, 16 * MIB - 1), 3);
+    assert_int_equal(byte_of(buffer, 5 * MIB), 4);
+    assert_int_equal(byte_of(buffer, 0), 3);
+    assert_int_equal(byte_of(buffer, 16 * MIB - 1), 3);
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
 TEST(moving_a_mapped_buffer_is_refused) {
     CUdeviceptr address;
-    gpumem_buffer *buffer = allocate(mapped, 2 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(mapped, 2 * MIB);
     FAILS(NOT_SUPPORTED, gpumem_buffer_move_to_capacity(buffer, 128 * MIB, NULL, &address));
     assert_non_null(strstr(gpumem_last_error()->message, "mapped for the CPU"));
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
 TEST(freed_buffers_stay_mapped_in_the_cache) {
-    gpumem_resource *cached;
-    OK(gpumem_mapped_resource_create(
-        device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .cache_bytes = 16 * MIB),
-        &cached));
-    gpumem_buffer *buffer = allocate(cached, 2 * MIB);
+    gpumem_resource *cached =
+        NEW_MAPPED(.method = GPUMEM_MAPPED_DESCRIPTOR, .cache_bytes = 16 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(cached, 2 * MIB);
     void *host = host_of(buffer);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_stream_synchronize(device, NULL));
-    buffer = allocate(cached, 2 * MIB);
+    buffer = NEW_BUFFER(cached, 2 * MIB);
     assert_ptr_equal(host_of(buffer), host);
     host_of(buffer)[12] = 34;
-    assert_int_equal(device_byte(buffer, 12), 34);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(cached));
+    assert_int_equal(byte_of(buffer, 12), 34);
+    DESTROY(buffer, cached);
     assert_int_equal(device_stats().committed_bytes, 0);
 }
 
 TEST(a_cache_over_mapped_memory_gives_small_buffers) {
-    gpumem_resource *cache;
     gpumem_buffer *buffers[100];
-    OK(gpumem_caching_resource_create(mapped, NULL, &cache));
+    gpumem_resource *cache = NEW_CACHING(mapped);
     for (size_t i = 0; i < 100; i++) {
-        buffers[i] = allocate(cache, 100);
+        buffers[i] = NEW_BUFFER(cache, 100);
         memset(host_of(buffers[i]), (int)i, 100);
     }
     for (size_t i = 0; i < 100; i++)
-        assert_int_equal(device_byte(buffers[i], 99), i);
+        assert_int_equal(byte_of(buffers[i], 99), i);
     uint32_t word = 77;
     OK(gpumem_mapped_write(buffers[5], 4, &word, sizeof word));
-    assert_int_equal(device_byte(buffers[5], 4), 77);
-    for (size_t i = 0; i < 100; i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
+    assert_int_equal(byte_of(buffers[5], 4), 77);
+    DESTROY_EACH(buffers, 100);
     OK(gpumem_resource_destroy(cache));
 }
 
 TEST(writes_and_reads_outside_the_buffer_are_refused) {
-    gpumem_buffer *buffer = allocate(mapped, 5000), *part;
+    gpumem_buffer *buffer = NEW_BUFFER(mapped, 5000);
     unsigned char bytes[5000], back[5000];
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (unsigned char)(i * 7);
     OK(gpumem_mapped_write(buffer, 0, bytes, sizeof bytes));
     OK(gpumem_mapped_read(buffer, 0, back, sizeof back));
     assert_memory_equal(back, bytes, sizeof bytes);
-    OK(gpumem_buffer_view(buffer, 1000, 100, &part));
+    gpumem_buffer *part = NEW_VIEW(buffer, 1000, 100);
     OK(gpumem_mapped_write(part, 99, "x", 1));
-    assert_int_equal(device_byte(buffer, 1099), 'x');
+    assert_int_equal(byte_of(buffer, 1099), 'x');
     FAILS(INVALID_ARGUMENT, gpumem_mapped_write(part, 99, "xy", 2));
     FAILS(INVALID_ARGUMENT, gpumem_mapped_write(buffer, 4999, bytes, 2));
     FAILS(INVALID_ARGUMENT, gpumem_mapped_read(buffer, SIZE_MAX, back, 2));
     FAILS(INVALID_ARGUMENT, gpumem_mapped_write(buffer, 0, NULL, 1));
     OK(gpumem_mapped_write(buffer, 5000, NULL, 0));
-    OK(gpumem_buffer_free(part, NULL));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(part, buffer);
 }
 
 TEST(memory_without_host_access_is_refused) {
-    gpumem_resource *plain;
-    OK(gpumem_virtual_resource_create(device, NULL, &plain));
-    gpumem_buffer *buffer = allocate(plain, 100);
+    gpumem_resource *plain = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(plain, 100);
     FAILS(NOT_SUPPORTED, gpumem_mapped_write(buffer, 0, "x", 1));
     FAILS(NOT_SUPPORTED, gpumem_mapped_flush(buffer, 0, 1));
     OK(gpumem_buffer_free(buffer, NULL));
@@ -174,13 +152,13 @@ TEST(memory_without_host_access_is_refused) {
 }
 
 TEST(publishing_writes_the_payload_and_the_flag) {
-    gpumem_buffer *buffer = allocate(mapped, 4096);
+    gpumem_buffer *buffer = NEW_BUFFER(mapped, 4096);
     OK(gpumem_buffer_fill_sync(buffer, 0, 4096, 0, NULL));
     OK(gpumem_mapped_publish(buffer, 0, "payload", 8, 1024, 1));
     char payload[8];
     OK(gpumem_buffer_read_sync(buffer, 0, payload, 8, NULL));
     assert_string_equal(payload, "payload");
-    assert_int_equal(device_byte(buffer, 1024), 1);
+    assert_int_equal(byte_of(buffer, 1024), 1);
     FAILS(INVALID_ARGUMENT, gpumem_mapped_publish(buffer, 0, "payload", 8, 1026, 1));
     FAILS(INVALID_ARGUMENT, gpumem_mapped_publish(buffer, 0, "payload", 8, 4, 1));
     FAILS(INVALID_ARGUMENT, gpumem_mapped_publish(buffer, 0, "payload", 8, 4094, 1));
@@ -188,9 +166,8 @@ TEST(publishing_writes_the_payload_and_the_flag) {
 }
 
 TEST(the_chosen_method_and_the_refused_ones_are_reported) {
-    gpumem_resource *any;
     gpumem_mapped_info info = {.size = sizeof info};
-    OK(gpumem_mapped_resource_create(device, NULL, &any));
+    gpumem_resource *any = NEW_MAPPED();
     OK(gpumem_mapped_get_info(any, &info));
     assert_int_not_equal(info.method, GPUMEM_MAPPED_ANY);
     assert_int_not_equal(info.method, GPUMEM_MAPPED_HOST);
@@ -205,22 +182,18 @@ TEST(the_chosen_method_and_the_refused_ones_are_reported) {
 }
 
 TEST(host_memory_is_the_last_choice_and_can_be_required) {
-    gpumem_resource *host;
     gpumem_mapped_info info = {.size = sizeof info};
-    OK(gpumem_mapped_resource_create(device,
-                                     GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_HOST,
-                                                           .method_strict = 1, .capacity = 8 * MIB),
-                                     &host));
+    gpumem_resource *host =
+        NEW_MAPPED(.method = GPUMEM_MAPPED_HOST, .method_strict = 1, .capacity = 8 * MIB);
     OK(gpumem_mapped_get_info(host, &info));
     assert_int_equal(info.method, GPUMEM_MAPPED_HOST);
-    gpumem_buffer *buffer = allocate(host, MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(host, MIB);
     OK(gpumem_mapped_write(buffer, 10, "z", 1));
-    assert_int_equal(device_byte(buffer, 10), 'z');
+    assert_int_equal(byte_of(buffer, 10), 'z');
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
     host_of(buffer)[8 * MIB - 1] = 6;
-    assert_int_equal(device_byte(buffer, 8 * MIB - 1), 6);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(host));
+    assert_int_equal(byte_of(buffer, 8 * MIB - 1), 6);
+    DESTROY(buffer, host);
 }
 
 TEST(invalid_options_are_refused) {
@@ -241,11 +214,9 @@ TEST(invalid_options_are_refused) {
 /* ---- Views ----------------------------------------------------------------------------------- */
 
 TEST(a_view_of_a_buffer_follows_its_growth) {
-    gpumem_resource *plain;
     gpumem_host_view *view, *second;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 32 * MIB, .chunk_maximum = 2 * MIB), &plain));
-    gpumem_buffer *buffer = allocate(plain, 4 * MIB);
+    gpumem_resource *plain = NEW_VIRTUAL(.capacity = 32 * MIB, .chunk_maximum = 2 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(plain, 4 * MIB);
     OK(gpumem_buffer_fill_sync(buffer, 0, 4 * MIB, 8, NULL));
     OK(gpumem_host_view_create(buffer, NULL, &view));
     unsigned char *host = gpumem_host_view_pointer(view);
@@ -254,12 +225,11 @@ TEST(a_view_of_a_buffer_follows_its_growth) {
     assert_ptr_equal(gpumem_host_view_pointer(view), host);
     host[32 * MIB - 1] = 2;
     OK(gpumem_host_view_flush(view, 32 * MIB - 1, 1));
-    assert_int_equal(device_byte(buffer, 32 * MIB - 1), 2);
+    assert_int_equal(byte_of(buffer, 32 * MIB - 1), 2);
     OK(gpumem_host_view_create(buffer, NULL, &second));
     assert_int_equal(((unsigned char *)gpumem_host_view_pointer(second))[32 * MIB - 1], 2);
     FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
-    OK(gpumem_host_view_destroy(second));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(second, buffer);
     host[0] = 1; /* the view holds the memory */
     FAILS(BUSY, gpumem_resource_destroy(plain));
     OK(gpumem_host_view_destroy(view));
@@ -269,19 +239,15 @@ TEST(a_view_of_a_buffer_follows_its_growth) {
 }
 
 TEST(buffers_that_cannot_be_viewed_are_refused) {
-    gpumem_resource *plain, *pool;
     gpumem_host_view *view;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.handle_type = GPUMEM_HANDLE_NONE), &plain));
-    gpumem_buffer *buffer = allocate(plain, MIB);
+    gpumem_resource *plain = NEW_VIRTUAL(.handle_type = GPUMEM_HANDLE_NONE);
+    gpumem_buffer *buffer = NEW_BUFFER(plain, MIB);
     FAILS(NOT_SUPPORTED, gpumem_host_view_create(buffer, NULL, &view));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(plain));
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
-    buffer = allocate(pool, MIB);
+    DESTROY(buffer, plain);
+    gpumem_resource *pool = NEW_POOL();
+    buffer = NEW_BUFFER(pool, MIB);
     FAILS(NOT_SUPPORTED, gpumem_host_view_create(buffer, NULL, &view));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(buffer, pool);
     FAILS(INVALID_ARGUMENT, gpumem_host_view_create(NULL, NULL, &view));
 }
 
@@ -293,12 +259,12 @@ TEST(buffers_that_cannot_be_viewed_are_refused) {
 static void *write_and_grow(void *argument) {
     unsigned char mine = (unsigned char)(uintptr_t)argument;
     for (int round = 0; round < ROUNDS; round++) {
-        gpumem_buffer *buffer = allocate(mapped, 2 * MIB);
+        gpumem_buffer *buffer = NEW_BUFFER(mapped, 2 * MIB);
         memset(host_of(buffer), mine, 4096);
         OK(gpumem_buffer_grow(buffer, 6 * MIB, NULL));
         OK(gpumem_mapped_write(buffer, 6 * MIB - 1, &mine, 1));
-        assert_int_equal(device_byte(buffer, 4095), mine);
-        assert_int_equal(device_byte(buffer, 6 * MIB - 1), mine);
+        assert_int_equal(byte_of(buffer, 4095), mine);
+        assert_int_equal(byte_of(buffer, 6 * MIB - 1), mine);
         OK(gpumem_buffer_free(buffer, NULL));
     }
     return NULL;

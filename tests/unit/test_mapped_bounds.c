@@ -6,14 +6,8 @@
 ALL_TESTS(find_icd, NULL);
 
 #define METHOD(which, ...)                                                                         \
-    make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_##which, .method_strict = 1, __VA_ARGS__))
+    NEW_MAPPED(.method = GPUMEM_MAPPED_##which, .method_strict = 1, __VA_ARGS__)
 #define PLAIN(...) METHOD(DESCRIPTOR, __VA_ARGS__)
-
-static gpumem_resource *make(const gpumem_mapped_options *options) {
-    gpumem_resource *made;
-    OK(gpumem_mapped_resource_create(device, options, &made));
-    return made;
-}
 
 static gpumem_status try_allocate(gpumem_resource *resource, size_t bytes, size_t capacity,
                                   gpumem_buffer **buffer) {
@@ -26,10 +20,6 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t c
     gpumem_buffer *buffer;
     OK(try_allocate(resource, bytes, capacity, &buffer));
     return buffer;
-}
-
-static void give(gpumem_buffer *buffer) {
-    OK(gpumem_buffer_free(buffer, NULL));
 }
 
 static int setup(void **state) {
@@ -62,18 +52,20 @@ static void fill_up(gpumem_resource *resource) {
     gpumem_buffer *buffers[4], *more;
     for (size_t i = 0; i < 4; i++)
         buffers[i] = allocate(resource, 2 * MIB, 0);
-    FAILS(OUT_OF_CAPACITY, try_allocate(resource, 2 * MIB, 0, &more));
-    SAYS("2097152 bytes more would bring the mapped resource from 8388608 over its maximum of "
-         "8388608");
-    give(buffers[2]);
+    FAILS_SAYING(
+        OUT_OF_CAPACITY,
+        "2097152 bytes more would bring the mapped resource from 8388608 over its maximum of "
+        "8388608",
+        try_allocate(resource, 2 * MIB, 0, &more));
+    DESTROY(buffers[2]);
     buffers[2] = allocate(resource, 2 * MIB, 0);
     FAILS(OUT_OF_CAPACITY, try_allocate(resource, 100, 0, &more)); /* for which a slab is wanted */
     SAYS("over its maximum");
     FAILS(OUT_OF_CAPACITY, try_allocate(resource, 3 * MIB, 0, &more));
     for (size_t i = 0; i < 4; i++)
-        give(buffers[i]);
+        DESTROY(buffers[i]);
     more = allocate(resource, 8 * MIB, 0);
-    give(more);
+    DESTROY(more);
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -100,8 +92,8 @@ TEST(growth_counts_against_the_maximum) {
     OK(gpumem_buffer_shrink(buffer, 4 * MIB, NULL));
     OK(gpumem_buffer_recommit(other, 2 * MIB, 4 * MIB));
     assert_int_equal(((unsigned char *)gpumem_buffer_host_pointer(buffer))[MIB], 7);
-    give(buffer);
-    give(other);
+    DESTROY(buffer);
+    DESTROY(other);
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -109,25 +101,25 @@ TEST(growth_counts_against_the_maximum) {
 TEST(cached_memory_is_released_before_refusing) {
     gpumem_resource *resource = PLAIN(.cache_bytes = 8 * MIB, .maximum_bytes = 8 * MIB);
     uint64_t before = used();
-    give(allocate(resource, 4 * MIB, 0));
+    DESTROY(allocate(resource, 4 * MIB, 0));
     gpumem_buffer *small = allocate(resource, 100, 0);
     assert_int_equal(used() - before, 6 * MIB); /* the free 4 MiB, and a slab */
     gpumem_buffer *large = allocate(resource, 6 * MIB, 0);
     assert_int_equal(used() - before, 8 * MIB);
-    give(small);
-    give(large);
+    DESTROY(small);
+    DESTROY(large);
     large = allocate(resource, 8 * MIB, 0);
     assert_int_equal(used() - before, 8 * MIB);
-    give(large);
+    DESTROY(large);
     small = allocate(resource, 100, 0); /* a slab, for which the free 8 MiB go */
-    give(small);
+    DESTROY(small);
     OK(gpumem_resource_destroy(resource));
     assert_int_equal(used(), before);
 }
 
 /* A free that queued work holds back is waited for, be it of a slab or not. */
 static void waits_for(gpumem_resource *resource, size_t held_bytes, size_t wanted_bytes) {
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     struct opener opener;
     gpumem_buffer *buffer = allocate(resource, held_bytes, 0), *wanted = NULL;
     OK(gpumem_buffer_fill(buffer, 0, held_bytes, 1, gate.stream));
@@ -137,8 +129,8 @@ static void waits_for(gpumem_resource *resource, size_t held_bytes, size_t wante
     int waited = opener_end(&opener);
     OK(status);
     assert_true(waited);
-    give(wanted);
-    remove_gate(gate);
+    DESTROY(wanted);
+    gate_remove(&gate);
 }
 
 TEST(deferred_frees_are_waited_for_at_the_maximum) {
@@ -159,10 +151,10 @@ TEST(memory_of_a_mirrored_ring_counts_once) {
             &ring));
         gpumem_buffer *rest = allocate(resource, 2 * MIB, 0), *more;
         FAILS(OUT_OF_CAPACITY, try_allocate(resource, 2 * MIB, 0, &more));
-        give(rest);
+        DESTROY(rest);
         OK(gpumem_ring_destroy(ring));
     }
-    give(allocate(resource, 6 * MIB, 0));
+    DESTROY(allocate(resource, 6 * MIB, 0));
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -177,9 +169,9 @@ TEST(a_refused_allocation_does_not_count_against_the_maximum) {
         gpumem_status status = try_allocate(resource, 4 * MIB, 0, &buffer);
         icd->refuse(NULL, 1, 0, 0);
         if (status == GPUMEM_OK) /* another function mapped it */
-            give(buffer);
+            DESTROY(buffer);
     }
-    give(allocate(resource, 4 * MIB, 0));
+    DESTROY(allocate(resource, 4 * MIB, 0));
     OK(gpumem_resource_destroy(resource));
     resource = PLAIN(.maximum_bytes = 4 * MIB);
     for (int i = 0; i < 4; i++) {
@@ -188,7 +180,7 @@ TEST(a_refused_allocation_does_not_count_against_the_maximum) {
         FAILS(OUT_OF_MEMORY, try_allocate(resource, 4 * MIB, 0, &buffer));
         soft->fault_disarm();
     }
-    give(allocate(resource, 4 * MIB, 0));
+    DESTROY(allocate(resource, 4 * MIB, 0));
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -202,7 +194,7 @@ TEST(a_snapshot_shows_the_maximum_and_the_used_bytes) {
     const char *maximum = strstr(found, "6291456"), *taken = strstr(found, "4194304");
     assert_true(maximum && maximum < found + 100 && taken && taken < found + 100);
     free(text);
-    give(buffer);
+    DESTROY(buffer);
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -317,7 +309,8 @@ static void *watch(void *data) {
 static void run_threads(const gpumem_mapped_options *options, int on_device) {
     struct worker workers[THREADS];
     pthread_t threads[THREADS], observer;
-    struct watcher watcher = {.resource = make(options)};
+    struct watcher watcher = {
+        .resource = MADE(gpumem_resource *, gpumem_mapped_resource_create, device, options)};
     unsigned refused = 0;
     watcher.before = used();
     atomic_store(&running, THREADS);
@@ -340,22 +333,20 @@ static void run_threads(const gpumem_mapped_options *options, int on_device) {
     assert_true(refused > 0 && refused < THREADS * ROUNDS / 2);
     if (on_device)
         assert_true(watcher.most > MAXIMUM / 2);
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(watcher.resource, &stats));
+    gpumem_stats stats = stats_of(watcher.resource);
     assert_int_equal(stats.allocations, 0);
     assert_int_equal(stats.in_use_bytes, 0);
     assert_true(stats.committed_high <= MAXIMUM);
     OK(gpumem_resource_trim(watcher.resource, 0));
-    give(allocate(watcher.resource, MAXIMUM, 0)); /* nothing was lost on the way */
+    DESTROY(allocate(watcher.resource, MAXIMUM, 0)); /* nothing was lost on the way */
     OK(gpumem_resource_destroy(watcher.resource));
     assert_int_equal(used(), watcher.before);
 }
 
-TEST(sixteen_threads_stay_below_the_maximum) {
-    run_threads(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1,
-                                      .maximum_bytes = MAXIMUM, .cache_bytes = 4 * MIB),
-                1);
-}
+TEST_IS(sixteen_threads_stay_below_the_maximum,
+        run_threads(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1,
+                                          .maximum_bytes = MAXIMUM, .cache_bytes = 4 * MIB),
+                    1));
 
 TEST(threads_stay_below_the_maximum_with_vulkan_export) {
     char budget[32];

@@ -1,6 +1,7 @@
 /* The plan of mapped copies: measured when asked, kept for later processes, never in the way. */
 #include "mapped_copies.h"
 #include "planted_files.h"
+#include "run_threads.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,11 +14,7 @@ static const gpumem_mapped_calibrate_options quick = {
     .size = sizeof quick, .maximum_bytes = 65536, .run_nanoseconds = 1000};
 
 static gpumem_resource *make(void) {
-    gpumem_resource *resource;
-    OK(gpumem_mapped_resource_create(
-        device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1),
-        &resource));
-    return resource;
+    return NEW_MAPPED(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1);
 }
 
 static int setup(void **state) {
@@ -81,9 +78,8 @@ TEST(a_calibration_is_measured_on_request_and_stored) {
 /* Copies are right by what was measured, whatever that is here. */
 TEST(copies_by_the_measured_plan_are_correct) {
     struct copies c;
-    gpumem_buffer *buffer;
     OK(gpumem_mapped_calibrate(mapped, &quick));
-    OK(gpumem_buffer_allocate(mapped, COPIES_ROOM, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(mapped, COPIES_ROOM);
     copies_begin(&c, buffer, mapped->engine);
     copies_many(&c, 500, "the measured plan");
     copies_end(&c);
@@ -160,34 +156,28 @@ TEST(calibration_works_without_a_writable_cache_folder) {
 }
 
 TEST(each_mapping_method_has_its_own_calibration) {
-    gpumem_resource *host;
-    OK(gpumem_mapped_resource_create(
-        device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_HOST, .method_strict = 1), &host));
+    gpumem_resource *host = NEW_MAPPED(.method = GPUMEM_MAPPED_HOST, .method_strict = 1);
     OK(gpumem_mapped_calibrate(mapped, &quick));
     assert_int_equal(source_of(host), GPUMEM_MEASURED_NEVER);
-    FAILS(NOT_SUPPORTED, gpumem_mapped_calibrate(host, NULL));
-    SAYS("mapped");
+    FAILS_SAYING(NOT_SUPPORTED, "mapped", gpumem_mapped_calibrate(host, NULL));
     OK(gpumem_resource_destroy(host));
 }
 
 TEST(wrappers_and_views_use_the_calibration_of_their_memory) {
-    gpumem_resource *cache, *plain;
-    gpumem_buffer *buffer;
     gpumem_host_view *view;
     gpumem_mapped_info info = {.size = sizeof info};
-    OK(gpumem_caching_resource_create(mapped, NULL, &cache));
+    gpumem_resource *cache = NEW_CACHING(mapped);
     OK(gpumem_mapped_calibrate(cache, &quick));
     OK(gpumem_resource_destroy(cache));
     assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE);
-    OK(gpumem_virtual_resource_create(device, NULL, &plain));
-    OK(gpumem_buffer_allocate(plain, MIB, NULL, &buffer));
+    gpumem_resource *plain = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(plain, MIB);
     OK(gpumem_host_view_create(
         buffer, GPUMEM_HOST_VIEW_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1),
         &view));
     OK(gpumem_host_view_get_info(view, &info));
     assert_int_equal(info.copy_measured, GPUMEM_MEASURED_HERE);
-    OK(gpumem_host_view_destroy(view));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(view, buffer);
     FAILS(NOT_SUPPORTED, gpumem_mapped_calibrate(plain, NULL));
     OK(gpumem_resource_destroy(plain));
 }
@@ -216,10 +206,6 @@ static void *calibrate(void *argument) {
 }
 
 TEST(threads_may_calibrate_concurrently) {
-    pthread_t threads[4];
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, calibrate, NULL), 0);
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    run_threads(4, calibrate, NULL, 0);
     assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE);
 }

@@ -10,11 +10,8 @@ static int setup(void **state) {
     gm_plans_for_tests();
     if (open_device(state) != 0)
         return -1;
-    OK(gpumem_mapped_resource_create(device,
-                                     GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR,
-                                                           .method_strict = 1, .capacity = 16 * MIB,
-                                                           .chunk_maximum = 2 * MIB),
-                                     &mapped));
+    mapped = NEW_MAPPED(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1,
+                        .capacity = 16 * MIB, .chunk_maximum = 2 * MIB);
     return 0;
 }
 
@@ -27,9 +24,7 @@ static int teardown(void **state) {
 EACH_TEST(setup, teardown);
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
-    return buffer;
+    return NEW_BUFFER(resource, bytes);
 }
 
 /* ---- Bytes ----------------------------------------------------------------------------------- */
@@ -92,12 +87,11 @@ static uint64_t driver_copies(void) {
 
 /* Whether a write to the buffer goes by the driver, where the plan says always. */
 static bool goes_by_the_driver(gpumem_buffer *buffer) {
-    unsigned char byte = 5, back;
+    unsigned char byte = 5;
     uint64_t before = driver_copies();
     OK(gpumem_mapped_write(buffer, 1, &byte, 1));
     bool went = driver_copies() > before;
-    OK(gpumem_buffer_read_sync(buffer, 1, &back, 1, NULL));
-    assert_int_equal(back, 5);
+    assert_int_equal(byte_of(buffer, 1), 5);
     return went;
 }
 
@@ -126,22 +120,19 @@ static void users_properties(void *user, gpumem_resource_properties *properties)
 
 TEST(every_wrapper_of_mapped_memory_uses_its_plan) {
     const struct gm_copy_plan plan = copies_plan(GM_COPY_PLAIN, 1, 1);
-    gpumem_resource *cache, *limit;
     gpumem_buffer *part;
     OK(gm_plans_take(mapped->engine->plans, &plan, GPUMEM_MEASURED_HERE));
-    OK(gpumem_caching_resource_create(mapped, NULL, &cache));
-    OK(gpumem_limit_resource_create(mapped, 64 * MIB, &limit));
+    gpumem_resource *cache = NEW_CACHING(mapped);
+    gpumem_resource *limit = NEW_LIMIT(mapped, 64 * MIB);
     gpumem_resource *const resources[] = {mapped, cache, limit};
     for (size_t i = 0; i < COUNT(resources); i++) {
         gpumem_buffer *buffer = allocate(resources[i], 1000);
         assert_true(goes_by_the_driver(buffer));
-        OK(gpumem_buffer_view(buffer, 100, 100, &part));
+        part = NEW_VIEW(buffer, 100, 100);
         assert_true(goes_by_the_driver(part));
-        OK(gpumem_buffer_free(part, NULL));
-        OK(gpumem_buffer_free(buffer, NULL));
+        DESTROY(part, buffer);
     }
-    OK(gpumem_resource_destroy(limit));
-    OK(gpumem_resource_destroy(cache));
+    DESTROY(limit, cache);
 }
 
 TEST(a_custom_wrapper_uses_the_plan_of_its_upstream) {
@@ -157,16 +148,13 @@ TEST(a_custom_wrapper_uses_the_plan_of_its_upstream) {
     OK(gpumem_resource_create(device, &ops, mapped, &users));
     gpumem_buffer *buffer = allocate(users, 1000);
     assert_true(goes_by_the_driver(buffer));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(users));
+    DESTROY(buffer, users);
 }
 
 /* The host's memory is the CPU's to copy, whatever its size. */
 TEST(host_memory_has_no_copy_plan) {
-    gpumem_resource *host, *pinned;
-    OK(gpumem_mapped_resource_create(
-        device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_HOST, .method_strict = 1), &host));
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    gpumem_resource *host = NEW_MAPPED(.method = GPUMEM_MAPPED_HOST, .method_strict = 1);
+    gpumem_resource *pinned = NEW_PINNED();
     gpumem_resource *const resources[] = {host, pinned};
     unsigned char *bytes = malloc(MIB), *back = malloc(MIB);
     memset(bytes, 0x3c, MIB);
@@ -214,15 +202,12 @@ TEST(the_host_pointer_is_queried_only_between_the_cut_overs) {
         assert_int_equal(soft->call_count("cuPointerGetAttribute") - asked, cases[i].questions);
         assert_int_equal(driver_copies() - copied, cases[i].copies);
     }
-    gpumem_resource *pinning;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinning));
+    gpumem_resource *pinning = NEW_PINNED();
     gpumem_buffer *pinned = allocate(pinning, 8192);
     uint64_t copied = driver_copies();
     OK(gpumem_mapped_read(buffer, 0, gpumem_buffer_host_pointer(pinned), 1024));
     assert_int_equal(driver_copies() - copied, 1);
-    OK(gpumem_buffer_free(pinned, NULL));
-    OK(gpumem_resource_destroy(pinning));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(pinned, pinning, buffer);
 }
 
 /* A kernel that waits for the flag may hold whatever the driver's copy would wait for. */
@@ -264,10 +249,9 @@ TEST(a_blocked_stream_does_not_delay_a_copy) {
     gpumem_buffer *buffer = allocate(mapped, sizeof bytes);
     gpumem_stream_options blocking = {.size = sizeof blocking, .blocking = 1};
     CUstream stream;
-    struct gate gate = close_gate();
-    CUevent closed;
+    struct gate gate = gate_with_stream();
     OK(gpumem_stream_create(device, &blocking, &stream));
-    OK(gpumem_event_create(device, NULL, &closed));
+    CUevent closed = NEW_EVENT();
     OK(gpumem_event_record(device, closed, gate.stream));
     OK(gpumem_stream_wait_event(device, stream, closed));
     memset(bytes, 0x77, sizeof bytes);
@@ -275,11 +259,9 @@ TEST(a_blocked_stream_does_not_delay_a_copy) {
     OK(gpumem_mapped_read(buffer, 0, back, sizeof back));
     assert_memory_equal(back, bytes, sizeof bytes);
     assert_memory_equal(gpumem_buffer_host_pointer(buffer), bytes, sizeof bytes);
-    open_gate(gate);
+    gate_drain(&gate);
     synchronize(stream);
-    OK(gpumem_event_destroy(device, closed));
-    OK(gpumem_stream_destroy(device, stream));
-    remove_gate(gate);
+    DESTROY(closed, stream, &gate);
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
@@ -289,23 +271,20 @@ TEST(mapped_copies_do_not_disturb_a_capture) {
     unsigned char bytes[100] = "captured", back[100];
     CUstream stream;
     CUgraph graph = NULL;
-    CUcontext popped;
     OK(gm_plans_take(mapped->engine->plans, &plan, GPUMEM_MEASURED_HERE));
     gpumem_buffer *buffer = allocate(mapped, 4096);
     OK(gpumem_stream_create(device, GPUMEM_STREAM_OPTIONS(.blocking = 1), &stream));
-    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
-    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
-                     CUDA_SUCCESS);
+    use_context();
+    OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     uint64_t copied = driver_copies();
     OK(gpumem_mapped_write(buffer, 0, bytes, sizeof bytes));
     OK(gpumem_mapped_read(buffer, 0, back, sizeof back));
     assert_int_equal(driver_copies() - copied, 2);
     assert_memory_equal(back, bytes, sizeof bytes);
-    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
-    cu->cuCtxPopCurrent_v2(&popped);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_buffer_free(buffer, NULL));
+    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    OK_CU(cu->cuGraphDestroy(graph));
+    leave_context();
+    DESTROY(stream, buffer);
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -346,9 +325,8 @@ TEST(threads_copy_while_the_plan_changes) {
 
 TEST(views_copy_by_their_plan) {
     struct copies c;
-    gpumem_resource *plain;
     gpumem_host_view *view;
-    OK(gpumem_virtual_resource_create(device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 4 * MIB), &plain));
+    gpumem_resource *plain = NEW_VIRTUAL(.capacity = 4 * MIB);
     gpumem_buffer *buffer = allocate(plain, COPIES_ROOM);
     OK(gpumem_host_view_create(
         buffer, GPUMEM_HOST_VIEW_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1),
@@ -372,9 +350,7 @@ TEST(views_copy_by_their_plan) {
     FAILS(NOT_SUPPORTED, gpumem_host_view_write(view, 0, "x", 1));
     buffer->read_only = 0;
     copies_end(&c);
-    OK(gpumem_host_view_destroy(view));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(plain));
+    DESTROY(view, buffer, plain);
 }
 
 TEST(rings_store_by_the_plan) {

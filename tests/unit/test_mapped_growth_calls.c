@@ -71,11 +71,7 @@ static void check_vulkan(unsigned chunks) {
 /* ---- Growth ---------------------------------------------------------------------------------- */
 
 static gpumem_resource *open_mapped(gpumem_mapped_method method, size_t chunk) {
-    gpumem_resource *mapped = NULL;
-    OK(gpumem_mapped_resource_create(
-        device, GPUMEM_MAPPED_OPTIONS(.method = method, .method_strict = 1, .chunk_maximum = chunk),
-        &mapped));
-    return mapped;
+    return NEW_MAPPED(.method = method, .method_strict = 1, .chunk_maximum = chunk);
 }
 
 static void grows(gpumem_mapped_method method) {
@@ -84,10 +80,8 @@ static void grows(gpumem_mapped_method method) {
                                           {"cuMemSetAccess", 1},
                                           {"cuMemExportToShareableHandle", 1}};
     gpumem_resource *mapped = open_mapped(method, 0);
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(
-        mapped, 2 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = GPUMEM_STREAM_NONE, .capacity = GROWN),
-        &buffer));
+    gpumem_buffer *buffer =
+        NEW_BUFFER_WITH(mapped, 2 * MIB, .stream = GPUMEM_STREAM_NONE, .capacity = GROWN);
     for (size_t bytes = 4 * MIB; bytes <= GROWN; bytes += 2 * MIB) {
         begin_count();
         OK(gpumem_buffer_grow(buffer, bytes, NULL));
@@ -98,13 +92,8 @@ static void grows(gpumem_mapped_method method) {
     OK(gpumem_resource_destroy(mapped));
 }
 
-TEST(growing_by_vulkan_import_makes_no_superfluous_call) {
-    grows(GPUMEM_MAPPED_VULKAN_IMPORT);
-}
-
-TEST(growing_by_descriptor_makes_no_superfluous_call) {
-    grows(GPUMEM_MAPPED_DESCRIPTOR);
-}
+TEST_IS(growing_by_vulkan_import_makes_no_superfluous_call, grows(GPUMEM_MAPPED_VULKAN_IMPORT));
+TEST_IS(growing_by_descriptor_makes_no_superfluous_call, grows(GPUMEM_MAPPED_DESCRIPTOR));
 
 /* Many pieces: access is given to all of them at once. */
 TEST(allocating_many_chunks_sets_their_access_in_one_call) {
@@ -114,10 +103,8 @@ TEST(allocating_many_chunks_sets_their_access_in_one_call) {
                                           {"cuMemSetAccess", 1},
                                           {"cuMemExportToShareableHandle", 8}};
     gpumem_resource *mapped = open_mapped(GPUMEM_MAPPED_VULKAN_IMPORT, 4 * MIB);
-    gpumem_buffer *buffer;
     begin_count();
-    OK(gpumem_buffer_allocate(mapped, 32 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = GPUMEM_STREAM_NONE),
-                              &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(mapped, 32 * MIB, .stream = GPUMEM_STREAM_NONE);
     check_driver(calls, COUNT(calls));
     check_vulkan(8);
     OK(gpumem_buffer_free(buffer, GPUMEM_STREAM_NONE));

@@ -124,9 +124,8 @@ static void use_without_standard_descriptors(void) {
     close_in_child();
 }
 
-TEST(mapped_memory_works_without_standard_descriptors) {
-    run_child(use_without_standard_descriptors);
-}
+TEST_IS(mapped_memory_works_without_standard_descriptors,
+        run_child(use_without_standard_descriptors));
 
 /* ---- Signals --------------------------------------------------------------------------------- */
 
@@ -183,6 +182,4 @@ static void use_under_signals(void) {
     HOLDS(signals > 50);
 }
 
-TEST(mapped_memory_works_under_frequent_signals) {
-    run_child(use_under_signals);
-}
+TEST_IS(mapped_memory_works_under_frequent_signals, run_child(use_under_signals));

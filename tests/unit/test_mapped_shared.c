@@ -95,9 +95,8 @@ static void exchange(const struct owner *o, int socket) {
 }
 
 static void share(const struct owner *o) {
-    gpumem_export *exported;
     int socket;
-    OK(gpumem_export_create(o->buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(o->buffer);
     pid_t child = other_start("import", SOCK_STREAM, &socket);
     OK(gpumem_export_send(exported, socket, NULL));
     exchange(o, socket);
@@ -112,33 +111,24 @@ static void share(const struct owner *o) {
 }
 
 static void a_mapped_resources(gpumem_mapped_method method) {
-    gpumem_resource *mapped;
     struct owner o = {.view = NULL};
-    OK(gpumem_mapped_resource_create(device,
-                                     GPUMEM_MAPPED_OPTIONS(.method = method, .method_strict = 1,
-                                                           .capacity = CAPACITY,
-                                                           .chunk_maximum = CHUNK),
-                                     &mapped));
-    OK(gpumem_buffer_allocate(mapped, CHUNK, NULL, &o.buffer));
+    gpumem_resource *mapped = NEW_MAPPED(.method = method, .method_strict = 1, .capacity = CAPACITY,
+                                         .chunk_maximum = CHUNK);
+    o.buffer = NEW_BUFFER(mapped, CHUNK);
     o.host = gpumem_buffer_host_pointer(o.buffer);
     share(&o);
-    OK(gpumem_buffer_free(o.buffer, NULL));
-    OK(gpumem_resource_destroy(mapped));
+    DESTROY(o.buffer, mapped);
 }
 
 static void a_views(gpumem_mapped_method method) {
-    gpumem_resource *plain;
     struct owner o = {.view = NULL};
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.capacity = CAPACITY, .chunk_maximum = CHUNK), &plain));
-    OK(gpumem_buffer_allocate(plain, CHUNK, NULL, &o.buffer));
+    gpumem_resource *plain = NEW_VIRTUAL(.capacity = CAPACITY, .chunk_maximum = CHUNK);
+    o.buffer = NEW_BUFFER(plain, CHUNK);
     OK(gpumem_host_view_create(
         o.buffer, GPUMEM_HOST_VIEW_OPTIONS(.method = method, .method_strict = 1), &o.view));
     o.host = gpumem_host_view_pointer(o.view);
     share(&o);
-    OK(gpumem_host_view_destroy(o.view));
-    OK(gpumem_buffer_free(o.buffer, NULL));
-    OK(gpumem_resource_destroy(plain));
+    DESTROY(o.view, o.buffer, plain);
 }
 
 TEST(mapped_memory_is_shared_with_another_process_by_each_method) {

@@ -10,45 +10,16 @@ ALL_TESTS(find_icd, NULL);
 #define UNIT 256 /* buffers lie at multiples of it */
 
 /* What the CPU reaches by a mapping of a descriptor wants no Vulkan. */
-#define PLAIN(...)                                                                                 \
-    make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1, __VA_ARGS__))
-
-static gpumem_resource *make(const gpumem_mapped_options *options) {
-    gpumem_resource *made;
-    OK(gpumem_mapped_resource_create(device, options, &made));
-    return made;
-}
-
-static gpumem_buffer *allocate_for(gpumem_resource *resource, size_t bytes, CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
-    return buffer;
-}
+#define PLAIN(...) NEW_MAPPED(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1, __VA_ARGS__)
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
-    return allocate_for(resource, bytes, GPUMEM_STREAM_NONE);
-}
-
-static void give(gpumem_buffer *buffer) {
-    OK(gpumem_buffer_free(buffer, NULL));
+    return allocate_on(resource, bytes, GPUMEM_STREAM_NONE);
 }
 
 static unsigned char *host_of(const gpumem_buffer *buffer) {
     unsigned char *host = gpumem_buffer_host_pointer(buffer);
     assert_non_null(host);
     return host;
-}
-
-static unsigned char device_byte(gpumem_buffer *buffer, size_t offset) {
-    unsigned char byte;
-    OK(gpumem_buffer_read_sync(buffer, offset, &byte, 1, NULL));
-    return byte;
-}
-
-static gpumem_stats stats_of(gpumem_resource *resource) {
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(resource, &stats));
-    return stats;
 }
 
 static int setup(void **state) {
@@ -119,15 +90,15 @@ static void go_round(gpumem_resource *resource, uint32_t rounds, CUstream stream
     static uint32_t stamps[ALIVE];
     seed = 1;
     for (uint32_t i = 0; i < ALIVE; i++) {
-        buffers[i] = allocate_for(resource, 8 + i, stream);
+        buffers[i] = allocate_on(resource, 8 + i, stream);
         stamp(buffers[i], stamps[i] = i);
     }
     struct calls before = calls_since((struct calls){0});
     for (uint32_t i = ALIVE; i < rounds; i++) {
         uint32_t at = next(ALIVE);
         check_stamp(buffers[at], stamps[at]);
-        give(buffers[at]);
-        buffers[at] = allocate_for(resource, 8 + next(2000), stream);
+        DESTROY(buffers[at]);
+        buffers[at] = allocate_on(resource, 8 + next(2000), stream);
         stamp(buffers[at], stamps[at] = i);
     }
     struct calls made = calls_since(before);
@@ -142,8 +113,8 @@ static void go_round(gpumem_resource *resource, uint32_t rounds, CUstream stream
         assert_true(made.events < rounds / 16 && made.driver + made.context < rounds / 2);
     for (uint32_t i = 0; i < ALIVE; i++) {
         check_stamp(buffers[i], stamps[i]);
-        assert_int_equal(device_byte(buffers[i], 0), stamps[i] & 0xff);
-        give(buffers[i]);
+        assert_int_equal(byte_of(buffers[i], 0), stamps[i] & 0xff);
+        DESTROY(buffers[i]);
     }
 }
 
@@ -151,37 +122,30 @@ static void go_round(gpumem_resource *resource, uint32_t rounds, CUstream stream
  */
 static void a_million_cost_no_call(gpumem_mapped_method method) {
     gpumem_resource *resource =
-        make(GPUMEM_MAPPED_OPTIONS(.method = method, .method_strict = 1, .slab_bytes = 4 * MIB));
+        NEW_MAPPED(.method = method, .method_strict = 1, .slab_bytes = 4 * MIB);
     go_round(resource, 20000, GPUMEM_STREAM_NONE);
     go_round(resource, ROUNDS, GPUMEM_STREAM_NONE);
     assert_true(stats_of(resource).committed_bytes <= 8 * MIB);
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(a_million_buffers_of_imported_memory_make_no_call) {
-    a_million_cost_no_call(GPUMEM_MAPPED_VULKAN_IMPORT);
-}
-
-TEST(a_million_buffers_of_exported_memory_make_no_call) {
-    a_million_cost_no_call(GPUMEM_MAPPED_VULKAN_EXPORT);
-}
-
-TEST(a_million_buffers_of_mapped_descriptors_make_no_call) {
-    a_million_cost_no_call(GPUMEM_MAPPED_DESCRIPTOR);
-}
+TEST_IS(a_million_buffers_of_imported_memory_make_no_call,
+        a_million_cost_no_call(GPUMEM_MAPPED_VULKAN_IMPORT));
+TEST_IS(a_million_buffers_of_exported_memory_make_no_call,
+        a_million_cost_no_call(GPUMEM_MAPPED_VULKAN_EXPORT));
+TEST_IS(a_million_buffers_of_mapped_descriptors_make_no_call,
+        a_million_cost_no_call(GPUMEM_MAPPED_DESCRIPTOR));
 
 /* An event for each batch that was freed behind it, and no call of Vulkan. */
 TEST(freeing_behind_a_stream_creates_only_events) {
-    CUstream stream;
     gpumem_resource *resource =
-        make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1));
-    OK(gpumem_stream_create(device, NULL, &stream));
+        NEW_MAPPED(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1);
+    CUstream stream = NEW_STREAM();
     uint64_t before = soft->call_count("cuMemCreate");
     go_round(resource, 100000, stream);
     go_round(resource, 100000, NULL);
     assert_true(soft->call_count("cuMemCreate") - before <= 2);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(stream, resource);
 }
 
 /* As many Vulkan allocations as slabs, however many buffers live. */
@@ -190,7 +154,7 @@ TEST(fifty_thousand_live_buffers_share_few_allocations) {
     gpumem_buffer **buffers = malloc(LIVE * sizeof *buffers);
     assert_non_null(buffers);
     gpumem_resource *resource =
-        make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_EXPORT, .method_strict = 1));
+        NEW_MAPPED(.method = GPUMEM_MAPPED_VULKAN_EXPORT, .method_strict = 1);
     size_t before = icd->live().memories;
     for (uint32_t i = 0; i < LIVE; i++)
         stamp(buffers[i] = allocate(resource, 200), i);
@@ -198,7 +162,7 @@ TEST(fifty_thousand_live_buffers_share_few_allocations) {
     assert_in_range(slabs, LIVE / (SLAB / UNIT), LIVE / (SLAB / UNIT) + 1);
     for (uint32_t i = 0; i < LIVE; i++) {
         check_stamp(buffers[i], i);
-        give(buffers[i]);
+        DESTROY(buffers[i]);
     }
     OK(gpumem_resource_trim(resource, 0));
     assert_int_equal(icd->live().memories, before);
@@ -221,9 +185,9 @@ TEST(larger_buffers_have_their_own_memory) {
     gpumem_buffer *more = allocate(resource, MIB + 1);
     assert_int_equal(reservations(), before + 1);
     OK(gpumem_buffer_grow(more, 2 * MIB, NULL)); /* to the granule that it has */
-    give(more);
-    give(also);
-    give(most);
+    DESTROY(more);
+    DESTROY(also);
+    DESTROY(most);
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -231,31 +195,31 @@ TEST(buffers_of_slabs_cannot_grow_without_a_capacity) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     gpumem_export *made;
     gpumem_host_view *view;
-    gpumem_buffer *own, *small = allocate(resource, 100);
-    FAILS(NOT_SUPPORTED, gpumem_buffer_grow(small, 200, NULL));
-    SAYS("a small buffer of the mapped resource lies in a slab and cannot grow: allocate it with a "
-         "capacity");
-    FAILS(NOT_SUPPORTED, gpumem_buffer_shrink(small, 50, NULL));
-    SAYS("with a capacity");
+    gpumem_buffer *small = allocate(resource, 100);
+    FAILS_SAYING(
+        NOT_SUPPORTED,
+        "a small buffer of the mapped resource lies in a slab and cannot grow: allocate it with a "
+        "capacity",
+        gpumem_buffer_grow(small, 200, NULL));
+    FAILS_SAYING(NOT_SUPPORTED, "with a capacity", gpumem_buffer_shrink(small, 50, NULL));
     FAILS(NOT_SUPPORTED, gpumem_export_create(small, &made));
     SAYS("cannot be exported: allocate it with a capacity");
-    FAILS(NOT_SUPPORTED, gpumem_host_view_create(small, NULL, &view));
-    SAYS("with a capacity");
+    FAILS_SAYING(NOT_SUPPORTED, "with a capacity", gpumem_host_view_create(small, NULL, &view));
     FAILS(NOT_SUPPORTED, gpumem_buffer_decommit(small, 0, 100, NULL, NULL));
     SAYS("with a capacity");
     assert_int_equal(gpumem_buffer_capacity(small), 100);
-    OK(gpumem_buffer_allocate(resource, 100, GPUMEM_BUFFER_OPTIONS(.capacity = 8 * MIB), &own));
+    gpumem_buffer *own = NEW_BUFFER_WITH(resource, 100, .capacity = 8 * MIB);
     OK(gpumem_buffer_grow(own, 8 * MIB, NULL));
     host_of(own)[8 * MIB - 1] = 3;
-    assert_int_equal(device_byte(own, 8 * MIB - 1), 3);
-    OK(gpumem_export_create(own, &made));
+    assert_int_equal(byte_of(own, 8 * MIB - 1), 3);
+    made = NEW_EXPORT(own);
     OK(gpumem_export_destroy(made));
-    give(own);
-    OK(gpumem_buffer_allocate(resource, 100, GPUMEM_BUFFER_OPTIONS(.capacity = 100), &own));
+    DESTROY(own);
+    own = NEW_BUFFER_WITH(resource, 100, .capacity = 100);
     OK(gpumem_host_view_create(own, NULL, &view));
     OK(gpumem_host_view_destroy(view));
-    give(own);
-    give(small);
+    DESTROY(own);
+    DESTROY(small);
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -263,12 +227,11 @@ TEST(a_resource_with_a_capacity_has_no_slabs) {
     gpumem_resource *resource = PLAIN(.capacity = 8 * MIB), *none;
     gpumem_buffer *buffer = allocate(resource, 100);
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
-    give(buffer);
+    DESTROY(buffer);
     OK(gpumem_resource_destroy(resource));
-    FAILS(INVALID_ARGUMENT,
-          gpumem_mapped_resource_create(
-              device, GPUMEM_MAPPED_OPTIONS(.capacity = MIB, .slab_bytes = SLAB), &none));
-    SAYS("capacity and slab_bytes exclude each other");
+    FAILS_SAYING(INVALID_ARGUMENT, "capacity and slab_bytes exclude each other",
+                 gpumem_mapped_resource_create(
+                     device, GPUMEM_MAPPED_OPTIONS(.capacity = MIB, .slab_bytes = SLAB), &none));
 }
 
 TEST(without_slabs_each_buffer_has_its_own_memory) {
@@ -278,19 +241,19 @@ TEST(without_slabs_each_buffer_has_its_own_memory) {
     gpumem_buffer *first = allocate(resource, 8), *second = allocate(resource, 8);
     assert_int_equal(reservations(), before + 2);
     FAILS(INVALID_ARGUMENT, gpumem_caching_get_info(resource, &info));
-    give(first);
-    give(second);
+    DESTROY(first);
+    DESTROY(second);
     OK(gpumem_resource_destroy(resource));
 }
 
 TEST(invalid_slab_sizes_are_refused) {
     gpumem_resource *none;
-    FAILS(INVALID_ARGUMENT, gpumem_mapped_resource_create(
-                                device, GPUMEM_MAPPED_OPTIONS(.slab_bytes = SLAB - 1), &none));
-    SAYS("slab_bytes is 2097151; 2 MiB is the least");
-    FAILS(INVALID_ARGUMENT, gpumem_mapped_resource_create(
-                                device, GPUMEM_MAPPED_OPTIONS(.slab_bytes = SIZE_MAX / 2), &none));
-    SAYS("slab_bytes");
+    FAILS_SAYING(INVALID_ARGUMENT, "slab_bytes is 2097151; 2 MiB is the least",
+                 gpumem_mapped_resource_create(
+                     device, GPUMEM_MAPPED_OPTIONS(.slab_bytes = SLAB - 1), &none));
+    FAILS_SAYING(INVALID_ARGUMENT, "slab_bytes",
+                 gpumem_mapped_resource_create(
+                     device, GPUMEM_MAPPED_OPTIONS(.slab_bytes = SIZE_MAX / 2), &none));
 }
 
 TEST(buffers_of_a_slab_do_not_overlap) {
@@ -306,23 +269,21 @@ TEST(buffers_of_a_slab_do_not_overlap) {
     for (size_t i = 0; i < LIVE; i++) {
         for (size_t at = 0; at < 1 + i * 7; at++)
             assert_int_equal(host_of(buffers[i])[at], i & 0xff);
-        assert_int_equal(device_byte(buffers[i], i * 7), i & 0xff);
+        assert_int_equal(byte_of(buffers[i], i * 7), i & 0xff);
     }
     for (size_t i = 0; i < LIVE; i++)
-        give(buffers[i]);
+        DESTROY(buffers[i]);
     OK(gpumem_resource_destroy(resource));
 }
 
 TEST(requested_alignments_are_respected) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     for (size_t alignment = 1; alignment <= MIB; alignment *= 2) {
-        gpumem_buffer *buffer;
-        OK(gpumem_buffer_allocate(resource, 300, GPUMEM_BUFFER_OPTIONS(.alignment = alignment),
-                                  &buffer));
+        gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, 300, .alignment = alignment);
         assert_int_equal(gpumem_buffer_pointer(buffer) % alignment, 0);
         stamp(buffer, (uint32_t)alignment);
         check_stamp(buffer, (uint32_t)alignment);
-        give(buffer);
+        DESTROY(buffer);
     }
     OK(gpumem_resource_destroy(resource));
 }
@@ -335,10 +296,10 @@ static void rest_until_passed(int named_at_allocation) {
     enum { MANY = 200, BYTES = 1000 };
     static gpumem_buffer *others[MANY];
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     CUstream stream = named_at_allocation ? gate.stream : GPUMEM_STREAM_NONE;
     gpumem_buffer *copy = allocate(resource, MIB);
-    gpumem_buffer *buffer = allocate_for(resource, BYTES, stream);
+    gpumem_buffer *buffer = allocate_on(resource, BYTES, stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     memset(host_of(copy), 0, BYTES);
     memset(host_of(buffer), 'a', BYTES);
@@ -346,57 +307,51 @@ static void rest_until_passed(int named_at_allocation) {
     OK(gpumem_copy(device, gpumem_buffer_pointer(copy), address, BYTES, gate.stream));
     OK(gpumem_buffer_free(buffer, gate.stream));
     for (size_t i = 0; i < MANY; i++) {
-        others[i] = allocate_for(resource, BYTES, stream);
+        others[i] = allocate_on(resource, BYTES, stream);
         memset(host_of(others[i]), 'b', BYTES);
     }
-    open_gate(gate);
+    gate_drain(&gate);
     for (size_t i = 0; i < MANY; i++)
         assert_true(gpumem_buffer_pointer(others[i]) != address);
     for (size_t i = 0; i < BYTES; i++)
         assert_int_equal(host_of(copy)[i], 'a');
     for (size_t i = 0; i < MANY; i++)
-        give(others[i]);
-    give(copy);
+        DESTROY(others[i]);
+    DESTROY(copy);
     OK(gpumem_resource_trim(resource, 0));
     assert_int_equal(stats_of(resource).committed_bytes, 0); /* nothing rests any more */
-    remove_gate(gate);
+    gate_remove(&gate);
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(memory_is_not_reused_before_its_stream_passes) {
-    rest_until_passed(1);
-}
-
-TEST(memory_is_not_reused_before_the_stream_of_its_free_passes) {
-    rest_until_passed(0);
-}
+TEST_IS(memory_is_not_reused_before_its_stream_passes, rest_until_passed(1));
+TEST_IS(memory_is_not_reused_before_the_stream_of_its_free_passes, rest_until_passed(0));
 
 TEST(memory_is_reused_after_its_stream_passes) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
-    struct gate gate = close_gate();
-    gpumem_buffer *buffer = allocate_for(resource, SLAB / 4, gate.stream);
+    struct gate gate = gate_with_stream();
+    gpumem_buffer *buffer = allocate_on(resource, SLAB / 4, gate.stream);
     OK(gpumem_buffer_free(buffer, gate.stream));
-    open_gate(gate);
+    gate_drain(&gate);
     for (int i = 0; i < 100; i++)
-        give(allocate_for(resource, SLAB / 4, gate.stream));
+        DESTROY(allocate_on(resource, SLAB / 4, gate.stream));
     assert_int_equal(stats_of(resource).committed_bytes, SLAB);
-    remove_gate(gate);
+    gate_remove(&gate);
     OK(gpumem_resource_destroy(resource));
 }
 
 /* A driver's stream that the library does not destroy is forgotten by hand. */
 TEST(a_destroyed_stream_can_be_forgotten) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
-    CUcontext before;
     CUstream stream;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    OK(gpumem_buffer_free(allocate_for(resource, 100, stream), stream));
+    use_context();
+    OK_CU(cu->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(gpumem_buffer_free(allocate_on(resource, 100, stream), stream));
     OK(gpumem_caching_forget_stream(resource, stream));
-    assert_int_equal(cu->cuStreamDestroy_v2(stream), CUDA_SUCCESS);
-    cu->cuCtxPopCurrent_v2(&before);
+    OK_CU(cu->cuStreamDestroy_v2(stream));
+    leave_context();
     for (int i = 0; i < 100; i++)
-        give(allocate(resource, 100));
+        DESTROY(allocate(resource, 100));
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -408,7 +363,8 @@ static void neighbours_keep_their_stores(const gpumem_mapped_options *options) {
     enum { LIVE = 16 };
     gpumem_buffer *buffers[LIVE];
     gpumem_mapped_info info = {.size = sizeof info};
-    gpumem_resource *resource = make(options);
+    gpumem_resource *resource =
+        MADE(gpumem_resource *, gpumem_mapped_resource_create, device, options);
     OK(gpumem_mapped_get_info(resource, &info));
     assert_false(info.coherent);
     assert_int_equal(info.atom, VULKAN_ICD_ATOM);
@@ -433,9 +389,9 @@ static void neighbours_keep_their_stores(const gpumem_mapped_options *options) {
     for (size_t i = 0; i < LIVE; i++)
         memset(host_of(buffers[i]), (int)(50 + i), gpumem_buffer_size(buffers[i]));
     OK(gpumem_mapped_flush(buffers[5], 0, gpumem_buffer_size(buffers[5])));
-    assert_int_equal(device_byte(buffers[5], 0), 55);
+    assert_int_equal(byte_of(buffers[5], 0), 55);
     for (size_t i = 0; i < LIVE; i++)
-        give(buffers[i]);
+        DESTROY(buffers[i]);
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -458,9 +414,8 @@ TEST(buffers_never_share_a_non_coherent_atom) {
 TEST(slabs_are_hidden_behind_one_resource) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     gpumem_mapped_info info = {.size = sizeof info};
-    gpumem_caching_info cached = {.size = sizeof cached};
-    gpumem_buffer *small = allocate(resource, 1000), *part, *large = allocate(resource, 3 * MIB);
-    OK(gpumem_buffer_view(small, 10, 20, &part));
+    gpumem_buffer *small = allocate(resource, 1000), *large = allocate(resource, 3 * MIB);
+    gpumem_buffer *part = NEW_VIEW(small, 10, 20);
     assert_ptr_equal(gpumem_buffer_resource(small), resource);
     assert_ptr_equal(gpumem_buffer_resource(part), resource);
     assert_ptr_equal(gpumem_buffer_resource(large), resource);
@@ -475,16 +430,15 @@ TEST(slabs_are_hidden_behind_one_resource) {
     assert_int_equal(all.committed_bytes, SLAB + 4 * MIB);
     assert_int_equal(all.cached_bytes, stats.cached_bytes);
     assert_in_range(stats.cached_bytes, SLAB - 2048, SLAB - 1000);
-    OK(gpumem_caching_get_info(resource, &cached));
+    gpumem_caching_info cached = caching_info_of(resource);
     assert_int_equal(cached.segments, 1);
     FAILS(BUSY, gpumem_resource_destroy(resource));
     SAYS("the mapped resource still has 2 buffers");
-    give(large);
-    FAILS(BUSY, gpumem_resource_destroy(resource));
-    SAYS("still has 1 buffer ");
+    DESTROY(large);
+    FAILS_SAYING(BUSY, "still has 1 buffer ", gpumem_resource_destroy(resource));
     FAILS(BUSY, gpumem_device_close(device));
     assert_null(strstr(gpumem_last_error()->message, "caching"));
-    give(small);
+    DESTROY(small);
     OK(gpumem_resource_trim(resource, 0));
     assert_int_equal(stats_of(resource).committed_bytes, 0);
     OK(gpumem_resource_destroy(resource));
@@ -504,28 +458,25 @@ TEST(allocations_by_address_come_from_slabs) {
 
 /* A wrapper counts whole buffers, which have memory of their own. */
 TEST(wrappers_get_buffers_with_their_own_memory) {
-    gpumem_resource *resource = PLAIN(.slab_bytes = 0), *limit, *cache;
-    OK(gpumem_limit_resource_create(resource, 64 * MIB, &limit));
+    gpumem_resource *resource = PLAIN(.slab_bytes = 0);
+    gpumem_resource *limit = NEW_LIMIT(resource, 64 * MIB);
     gpumem_buffer *buffer = allocate(limit, 100);
     memset(host_of(buffer), 9, 100);
-    assert_int_equal(device_byte(buffer, 99), 9);
-    FAILS(BUSY, gpumem_resource_destroy(resource));
-    SAYS("wrapped by 1 other");
-    give(buffer);
-    OK(gpumem_caching_resource_create(limit, NULL, &cache));
+    assert_int_equal(byte_of(buffer, 99), 9);
+    FAILS_SAYING(BUSY, "wrapped by 1 other", gpumem_resource_destroy(resource));
+    DESTROY(buffer);
+    gpumem_resource *cache = NEW_CACHING(limit);
     buffer = allocate(cache, 100);
     memset(host_of(buffer), 7, 100);
-    assert_int_equal(device_byte(buffer, 99), 7);
-    give(buffer);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(limit));
-    OK(gpumem_resource_destroy(resource));
+    assert_int_equal(byte_of(buffer, 99), 7);
+    DESTROY(buffer);
+    DESTROY(cache, limit, resource);
 }
 
 TEST(a_forked_child_may_not_use_mapped_slabs) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     gpumem_buffer *buffer = allocate(resource, 64), *other;
-    give(allocate(resource, 64)); /* one is at hand */
+    DESTROY(allocate(resource, 64)); /* one is at hand */
     pid_t child = fork();
     assert_true(child >= 0);
     if (!child) {
@@ -537,6 +488,6 @@ TEST(a_forked_child_may_not_use_mapped_slabs) {
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    give(buffer);
+    DESTROY(buffer);
     OK(gpumem_resource_destroy(resource));
 }

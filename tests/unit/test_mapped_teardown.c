@@ -21,29 +21,23 @@ static bool grows(gpumem_mapped_method method) {
 }
 
 static void make(gpumem_mapped_method method) {
-    OK(gpumem_mapped_resource_create(device,
-                                     GPUMEM_MAPPED_OPTIONS(.method = method, .method_strict = 1,
-                                                           .capacity = grows(method) ? 8 * MIB : 0,
-                                                           .chunk_maximum = 2 * MIB),
-                                     &s.mapped));
-    OK(gpumem_buffer_allocate(s.mapped, 4 * MIB, NULL, &s.buffer));
+    s.mapped = NEW_MAPPED(.method = method, .method_strict = 1,
+                          .capacity = grows(method) ? 8 * MIB : 0, .chunk_maximum = 2 * MIB);
+    s.buffer = NEW_BUFFER(s.mapped, 4 * MIB);
     OK(gpumem_ring_create(s.mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = 4096, .chunk_count = 2),
                           &s.ring));
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 8 * MIB, .chunk_maximum = 2 * MIB), &s.plain));
-    OK(gpumem_buffer_allocate(s.plain, 2 * MIB, NULL, &s.viewed));
+    s.plain = NEW_VIRTUAL(.capacity = 8 * MIB, .chunk_maximum = 2 * MIB);
+    s.viewed = NEW_BUFFER(s.plain, 2 * MIB);
     OK(gpumem_host_view_create(s.viewed, NULL, &s.view));
 }
 
 /* Whatever has ended: it is given back or counted, and Vulkan has nothing. */
 static void end(void) {
-    OK(gpumem_host_view_destroy(s.view));
-    OK(gpumem_buffer_free(s.viewed, NULL));
+    DESTROY(s.view, s.viewed);
     OK(gpumem_ring_destroy(s.ring));
     OK(gpumem_buffer_free(s.buffer, NULL));
     OK(gpumem_device_trim(device, 1));
-    OK(gpumem_resource_destroy(s.plain));
-    OK(gpumem_resource_destroy(s.mapped));
+    DESTROY(s.plain, s.mapped);
     assert_used_well();
 }
 
@@ -83,7 +77,7 @@ static void all_works(gpumem_mapped_method method) {
 
 static CUcontext current(void) {
     CUcontext context = NULL;
-    assert_int_equal(cu->cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxGetCurrent(&context));
     return context;
 }
 
@@ -100,7 +94,7 @@ TEST(mapped_memory_needs_no_current_context) {
 
 TEST(mapped_memory_works_with_another_context_current) {
     CUcontext other;
-    assert_int_equal(cu->cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxCreate_v2(&other, 0, 0));
     for (size_t i = 0; i < COUNT(methods); i++) {
         make(methods[i]);
         all_works(methods[i]);
@@ -108,7 +102,7 @@ TEST(mapped_memory_works_with_another_context_current) {
         end();
     }
     make(GPUMEM_MAPPED_VULKAN_EXPORT);
-    assert_int_equal(cu->cuCtxDestroy_v2(other), CUDA_SUCCESS); /* it has nothing of ours */
+    OK_CU(cu->cuCtxDestroy_v2(other)); /* it has nothing of ours */
     all_works(GPUMEM_MAPPED_VULKAN_EXPORT);
     end();
     assert_int_equal(device_stats().quarantined, 0);
@@ -133,7 +127,7 @@ static void nothing_is_made(gpumem_status wanted) {
 TEST(a_reset_context_leaves_the_host_mapping_usable) {
     for (size_t i = 0; i < COUNT(methods); i++) {
         make(methods[i]);
-        assert_int_equal(cu->cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+        OK_CU(cu->cuDevicePrimaryCtxReset_v2(0));
         the_cpu_still_reaches_it();
         nothing_is_made(GPUMEM_ERROR_DEVICE_FAULT);
         SAYS("CUDA_ERROR_CONTEXT_IS_DESTROYED");
@@ -171,16 +165,15 @@ TEST(a_lost_vulkan_device_fails_new_allocations) {
         FAILS(DEVICE_FAULT, gpumem_buffer_grow(s.viewed, 4 * MIB, NULL));
         assert_int_equal(gpumem_buffer_size(s.viewed), 2 * MIB);
         FAILS(DEVICE_FAULT, gpumem_host_view_flush(s.view, 0, 1));
-        FAILS(NOT_SUPPORTED,
-              gpumem_host_view_create(
-                  s.viewed, GPUMEM_HOST_VIEW_OPTIONS(.method = methods[0], .method_strict = 1),
-                  &no_view));
-        SAYS("VK_ERROR_DEVICE_LOST");
-        FAILS(NOT_SUPPORTED,
-              gpumem_mapped_resource_create(
-                  device, GPUMEM_MAPPED_OPTIONS(.method = methods[i], .method_strict = 1),
-                  &no_resource));
-        SAYS("VK_ERROR_DEVICE_LOST");
+        FAILS_SAYING(NOT_SUPPORTED, "VK_ERROR_DEVICE_LOST",
+                     gpumem_host_view_create(
+                         s.viewed,
+                         GPUMEM_HOST_VIEW_OPTIONS(.method = methods[0], .method_strict = 1),
+                         &no_view));
+        FAILS_SAYING(NOT_SUPPORTED, "VK_ERROR_DEVICE_LOST",
+                     gpumem_mapped_resource_create(
+                         device, GPUMEM_MAPPED_OPTIONS(.method = methods[i], .method_strict = 1),
+                         &no_resource));
         lost(false);
         all_works(methods[i]); /* nothing was left half done */
         end();
@@ -300,14 +293,13 @@ EACH_TEST(start, stop);
 TEST(after_a_device_fault_mapped_memory_is_freed) {
     struct subject all[COUNT(methods)];
     gpumem_buffer *more = NULL;
-    CUcontext popped;
     for (size_t i = 0; i < COUNT(methods); i++) {
         make(methods[i]);
         all[i] = s;
     }
-    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
+    use_context();
     assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
-    cu->cuCtxPopCurrent_v2(&popped);
+    leave_context();
     for (size_t i = 0; i < COUNT(methods); i++) {
         s = all[i];
         the_cpu_still_reaches_it();

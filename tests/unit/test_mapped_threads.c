@@ -50,14 +50,13 @@ static void both_ways(const struct worker *w, gpumem_buffer *buffer, size_t at, 
 }
 
 static void one_that_grows(const struct worker *w, int round) {
-    gpumem_buffer *buffer, *part;
-    OK(gpumem_buffer_allocate(w->group->mapped, 2 * MIB, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(w->group->mapped, 2 * MIB);
     both_ways(w, buffer, w->number, 3000, round);
     if (w->group->grows) {
         OK(gpumem_buffer_grow(buffer, 6 * MIB, NULL));
         both_ways(w, buffer, 6 * MIB - 3000, 3000, round);
     }
-    OK(gpumem_buffer_view(buffer, 4096, 4096, &part));
+    gpumem_buffer *part = NEW_VIEW(buffer, 4096, 4096);
     both_ways(w, part, 100, 500, round);
     OK(gpumem_buffer_free(part, NULL));
     if (w->group->grows) {
@@ -71,7 +70,7 @@ static void one_that_grows(const struct worker *w, int round) {
 static void small_ones(const struct worker *w, int round) {
     gpumem_buffer *buffers[6];
     for (size_t i = 0; i < COUNT(buffers); i++) {
-        OK(gpumem_buffer_allocate(w->group->small, 40 + 13 * i, NULL, &buffers[i]));
+        buffers[i] = NEW_BUFFER(w->group->small, 40 + 13 * i);
         both_ways(w, buffers[i], 0, 40 + 13 * i, round);
     }
     unsigned char back[200];
@@ -83,10 +82,9 @@ static void small_ones(const struct worker *w, int round) {
 }
 
 static void one_with_a_view(const struct worker *w, int round) {
-    gpumem_buffer *buffer;
     gpumem_host_view *view;
     unsigned char back[3000];
-    OK(gpumem_buffer_allocate(w->group->plain, 2 * MIB, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(w->group->plain, 2 * MIB);
     OK(gpumem_host_view_create(buffer, NULL, &view));
     OK(gpumem_buffer_grow(buffer, 4 * MIB, NULL));
     unsigned char *host = gpumem_host_view_pointer(view);
@@ -97,8 +95,7 @@ static void one_with_a_view(const struct worker *w, int round) {
     OK(gpumem_buffer_read_sync(buffer, at, back, sizeof back, NULL));
     check_bytes(w, round, back, 0, sizeof back);
     FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
-    OK(gpumem_host_view_destroy(view));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(view, buffer);
 }
 
 static void *work(void *argument) {
@@ -115,24 +112,18 @@ static void *work(void *argument) {
 static void run(gpumem_mapped_method method, bool views) {
     struct group group = {.grows = method != GPUMEM_MAPPED_VULKAN_EXPORT};
     struct worker workers[THREADS];
-    OK(gpumem_mapped_resource_create(device,
-                                     GPUMEM_MAPPED_OPTIONS(.method = method, .method_strict = 1,
-                                                           .capacity = group.grows ? 8 * MIB : 0,
-                                                           .chunk_maximum = 2 * MIB),
-                                     &group.mapped));
-    OK(gpumem_caching_resource_create(group.mapped, NULL, &group.small));
+    group.mapped = NEW_MAPPED(.method = method, .method_strict = 1,
+                              .capacity = group.grows ? 8 * MIB : 0, .chunk_maximum = 2 * MIB);
+    group.small = NEW_CACHING(group.mapped);
     if (views)
-        OK(gpumem_virtual_resource_create(
-            device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 8 * MIB, .chunk_maximum = 2 * MIB),
-            &group.plain));
+        group.plain = NEW_VIRTUAL(.capacity = 8 * MIB, .chunk_maximum = 2 * MIB);
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.group = &group, .number = i};
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(workers[i].thread, NULL);
-    OK(gpumem_resource_destroy(group.small));
-    OK(gpumem_resource_destroy(group.mapped));
+    DESTROY(group.small, group.mapped);
     if (group.plain)
         OK(gpumem_resource_destroy(group.plain));
     const gpumem_stats stats = device_stats();
@@ -142,13 +133,8 @@ static void run(gpumem_mapped_method method, bool views) {
     assert_nothing_left();
 }
 
-TEST(sixteen_threads_use_mapped_descriptors) {
-    run(GPUMEM_MAPPED_DESCRIPTOR, false);
-}
-
-TEST(sixteen_threads_use_imported_memory) {
-    run(GPUMEM_MAPPED_VULKAN_IMPORT, true);
-}
+TEST_IS(sixteen_threads_use_mapped_descriptors, run(GPUMEM_MAPPED_DESCRIPTOR, false));
+TEST_IS(sixteen_threads_use_imported_memory, run(GPUMEM_MAPPED_VULKAN_IMPORT, true));
 
 TEST(sixteen_threads_use_non_coherent_imported_memory) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);

@@ -69,7 +69,7 @@ TEST(flushed_ranges_are_widened_to_whole_atoms) {
             assert_int_equal(info_of(mapped).atom, strtoul(atoms[a], NULL, 10));
             assert_false(info_of(mapped).coherent);
             /* Over the end of a piece of memory, and up to the end of the buffer. */
-            OK(gpumem_buffer_allocate(mapped, 2 * MIB + 4096, NULL, &buffer));
+            buffer = NEW_BUFFER(mapped, 2 * MIB + 4096);
             odd_ranges(buffer);
             OK(gpumem_buffer_free(buffer, NULL));
             end();
@@ -79,26 +79,23 @@ TEST(flushed_ranges_are_widened_to_whole_atoms) {
 /* An invalidate throws away what was stored and not flushed, in whole atoms. */
 TEST(small_buffers_never_share_an_atom) {
     enum { BUFFERS = 64 };
-    gpumem_resource *cache;
     gpumem_buffer *buffers[BUFFERS];
     unsigned char byte;
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     setenv("VULKAN_ICD_ATOM", "256", 1);
     make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1));
-    OK(gpumem_caching_resource_create(mapped, NULL, &cache));
+    gpumem_resource *cache = NEW_CACHING(mapped);
     for (size_t i = 0; i < BUFFERS; i++) {
-        OK(gpumem_buffer_allocate(cache, 1 + 7 * i, NULL, &buffers[i]));
+        buffers[i] = NEW_BUFFER(cache, 1 + 7 * i);
         memset(gpumem_buffer_host_pointer(buffers[i]), (int)i, 1 + 7 * i); /* not flushed */
     }
     for (size_t i = 0; i < BUFFERS; i += 2)
         OK(gpumem_mapped_read(buffers[i], 0, &byte, 1));
     for (size_t i = 1; i < BUFFERS; i += 2) {
         OK(gpumem_mapped_flush(buffers[i], 0, 1 + 7 * i));
-        OK(gpumem_buffer_read_sync(buffers[i], 7 * i, &byte, 1, NULL));
-        assert_int_equal(byte, i);
+        assert_int_equal(byte_of(buffers[i], 7 * i), i);
     }
-    for (size_t i = 0; i < BUFFERS; i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
+    DESTROY_EACH(buffers, BUFFERS);
     OK(gpumem_resource_destroy(cache));
     end();
 }
@@ -129,17 +126,16 @@ TEST(buffers_of_caches_and_logs_never_share_an_atom) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     setenv("VULKAN_ICD_ATOM", "256", 1);
     for (size_t m = 0; m < COUNT(methods); m++) {
-        gpumem_resource *cache, *logged;
+        gpumem_resource *logged;
         make(GPUMEM_MAPPED_OPTIONS(.method = methods[m], .method_strict = 1));
-        OK(gpumem_caching_resource_create(mapped, NULL, &cache));
+        gpumem_resource *cache = NEW_CACHING(mapped);
         OK(gpumem_tracking_resource_create(mapped, NULL, &logged));
         for (size_t alignment = 1; alignment <= 512; alignment *= 8) {
             stored_beside(mapped, alignment);
             stored_beside(cache, alignment);
             stored_beside(logged, alignment);
         }
-        OK(gpumem_resource_destroy(logged));
-        OK(gpumem_resource_destroy(cache));
+        DESTROY(logged, cache);
         end();
     }
 }
@@ -156,7 +152,7 @@ TEST(alignments_are_respected_or_refused) {
                     mapped, 1000 + 70000 * i, GPUMEM_BUFFER_OPTIONS(.alignment = alignment),
                     &buffers[i]);
                 if (status != GPUMEM_OK) {
-                    assert_int_equal(status, GPUMEM_ERROR_NOT_SUPPORTED);
+                    FAILS(NOT_SUPPORTED, status);
                     assert_true(alignment > 2 * MIB);
                     continue;
                 }
@@ -174,7 +170,6 @@ TEST(alignments_are_respected_or_refused) {
 
 TEST(coherence_can_be_required_or_disabled) {
     gpumem_resource *none = NULL;
-    gpumem_buffer *buffer;
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     FAILS(NOT_SUPPORTED, gpumem_mapped_resource_create(
                              device,
@@ -191,7 +186,7 @@ TEST(coherence_can_be_required_or_disabled) {
     assert_int_equal(info_of(mapped).method, GPUMEM_MAPPED_VULKAN_IMPORT);
     assert_false(info_of(mapped).coherent);
     assert_int_equal(info_of(mapped).atom, VULKAN_ICD_ATOM);
-    OK(gpumem_buffer_allocate(mapped, 4096, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(mapped, 4096);
     icd->reset();
     OK(gpumem_mapped_write(buffer, 100, "x", 1));
     assert_int_equal(icd->calls("vkFlushMappedMemoryRanges"), 1);
@@ -199,7 +194,7 @@ TEST(coherence_can_be_required_or_disabled) {
     end();
     make(GPUMEM_MAPPED_OPTIONS(.require_coherent = 1));
     assert_int_equal(info_of(mapped).method, GPUMEM_MAPPED_VULKAN_IMPORT);
-    OK(gpumem_buffer_allocate(mapped, 4096, NULL, &buffer));
+    buffer = NEW_BUFFER(mapped, 4096);
     icd->reset();
     OK(gpumem_mapped_write(buffer, 100, "x", 1));
     assert_int_equal(icd->calls(NULL), 0);
@@ -248,25 +243,23 @@ TEST(freed_memory_returns_to_the_vulkan_budget) {
     assert_int_equal(info_of(mapped).budget_used, 0);
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < COUNT(buffers); i++)
-            OK(gpumem_buffer_allocate(mapped, 4 * MIB, NULL, &buffers[i]));
+            buffers[i] = NEW_BUFFER(mapped, 4 * MIB);
         assert_int_equal(info_of(mapped).budget_used, 12 * MIB);
         FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(mapped, 1, NULL, &none));
         SAYS("vkAllocateMemory answered VK_ERROR_OUT_OF_DEVICE_MEMORY");
         FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(mapped, 2 * GIB, NULL, &none));
         assert_null(none);
-        for (size_t i = 0; i < COUNT(buffers); i++)
-            OK(gpumem_buffer_free(buffers[i], NULL));
+        DESTROY_EACH(buffers, COUNT(buffers));
         assert_int_equal(info_of(mapped).budget_used, 0);
     }
     end();
 }
 
 TEST(growing_beyond_the_allocation_limit_is_refused) {
-    gpumem_buffer *buffer;
     setenv("VULKAN_ICD_ALLOCATIONS", "4", 1);
     make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1,
                                .capacity = 64 * MIB, .chunk_maximum = 2 * MIB));
-    OK(gpumem_buffer_allocate(mapped, 4 * MIB, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(mapped, 4 * MIB);
     OK(gpumem_mapped_write(buffer, 4 * MIB - 5, "last", 5));
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_grow(buffer, 16 * MIB, NULL));
     SAYS("allows 4 Vulkan allocations");

@@ -8,12 +8,9 @@ EACH_TEST(open_device, close_device);
 
 TEST_WITH(unknown_drivers_are_refused, NULL, NULL) {
     gpumem_library *opened = (gpumem_library *)state;
-    FAILS(INVALID_ARGUMENT,
-          gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "voodoo"), &opened));
-    SAYS("voodoo");
-    FAILS(NO_DRIVER,
-          gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "/nowhere/libcuda.so.1"),
-                      &opened));
+    FAILS_SAYING(INVALID_ARGUMENT, "voodoo",
+                 gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "voodoo"), &opened));
+    FAILS(NO_DRIVER, gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "/nowhere/libcuda.so.1"), &opened));
     FAILS(INVALID_ARGUMENT, gpumem_open(NULL, NULL));
     assert_ptr_equal(opened, state); /* outputs are set on success only */
 }
@@ -69,37 +66,28 @@ TEST(devices_are_described_and_found_by_uuid) {
 }
 
 TEST(open_objects_prevent_closing_their_parents) {
-    FAILS(BUSY, gpumem_close(library));
-    SAYS("1 device is still open: 0");
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, 1, NULL, &buffer));
-    FAILS(BUSY, gpumem_device_close(device));
-    SAYS("virtual resource (1 buffers)");
-    FAILS(BUSY, gpumem_resource_destroy(resource));
-    SAYS("1 buffer");
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    FAILS_SAYING(BUSY, "1 device is still open: 0", gpumem_close(library));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 1);
+    FAILS_SAYING(BUSY, "virtual resource (1 buffers)", gpumem_device_close(device));
+    FAILS_SAYING(BUSY, "1 buffer", gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     gpumem_reservation *reservation;
     OK(gpumem_reservation_create(device, 2 * MIB, NULL, &reservation));
-    FAILS(BUSY, gpumem_device_close(device));
-    SAYS("1 low-level object");
+    FAILS_SAYING(BUSY, "1 low-level object", gpumem_device_close(device));
     OK(gpumem_reservation_destroy(reservation));
 }
 
 TEST(closing_leaks_nothing) {
     gpumem_library *second;
     gpumem_device *other;
-    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second));
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &second));
     char *before = soft->state_dump();
     OK(gpumem_device_open(second, 0, &other));
     gpumem_resource *resource;
-    gpumem_buffer *buffer;
     OK(gpumem_pinned_resource_create(other, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, 100, NULL, &buffer));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 100);
+    DESTROY(buffer, resource);
     OK(gpumem_device_close(other));
     SAME_STATE(before);
     OK(gpumem_close(second));
@@ -141,11 +129,9 @@ static int in_child(gpumem_resource *resource, gpumem_buffer *buffer, gpumem_res
 }
 
 TEST(a_forked_child_may_not_use_the_library) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
     gpumem_reservation *range;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, 1, NULL, &buffer));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 1);
     OK(gpumem_reservation_create(device, 2 * MIB, NULL, &range));
     char *before = soft->state_dump();
     pid_t child = fork();
@@ -156,7 +142,5 @@ TEST(a_forked_child_may_not_use_the_library) {
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
     SAME_STATE(before);
-    OK(gpumem_reservation_destroy(range));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(range, buffer, resource);
 }

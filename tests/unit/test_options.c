@@ -64,8 +64,7 @@ TEST(older_options_are_read_up_to_their_size) {
         assert_int_equal(out.third, size >= 32 ? 9 : 0);
     }
     for (given.size = 1; given.size < 16; given.size++) {
-        FAILS(INVALID_ARGUMENT, gm_options_read(&sample, &given, &out));
-        SAYS("sample: size is");
+        FAILS_SAYING(INVALID_ARGUMENT, "sample: size is", gm_options_read(&sample, &given, &out));
         SAYS("less than 16");
     }
     given.size = 0;
@@ -89,7 +88,6 @@ TEST(older_results_are_written_up_to_their_size) {
     }
     result = (struct sample){15, 90, 91, 92};
     FAILS(INVALID_ARGUMENT, gm_result_check(&sample, &result));
-    FAILS(INVALID_ARGUMENT, gm_result_write(&sample, &result, &filled));
-    SAYS("size is 15");
+    FAILS_SAYING(INVALID_ARGUMENT, "size is 15", gm_result_write(&sample, &result, &filled));
     assert_int_equal(result.first, 90);
 }

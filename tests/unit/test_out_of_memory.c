@@ -8,24 +8,17 @@ static gpumem_resource *pool, *limited;
 static int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
-    OK(gpumem_virtual_resource_create(device, NULL, &pool));
-    OK(gpumem_limit_resource_create(pool, SMALL, &limited));
+    pool = NEW_VIRTUAL();
+    limited = NEW_LIMIT(pool, SMALL);
     return 0;
 }
 
 static int teardown(void **state) {
-    OK(gpumem_resource_destroy(limited));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(limited, pool);
     return close_device(state);
 }
 
 EACH_TEST(setup, teardown);
-
-static gpumem_buffer *make(gpumem_resource *from, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(from, bytes, NULL, &buffer));
-    return buffer;
-}
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
@@ -57,43 +50,35 @@ static gpumem_failure_answer answer(void *user, const gpumem_failure *failure) {
 }
 
 static gpumem_resource *asking(struct answers *answers, unsigned retries) {
-    gpumem_resource *resource;
-    OK(gpumem_failure_resource_create(
-        limited, GPUMEM_FAILURE_OPTIONS(.fn = answer, .user = answers, .maximum_retries = retries),
-        &resource));
-    return resource;
+    return NEW_FAILURE(limited, .fn = answer, .user = answers, .maximum_retries = retries);
 }
 
 TEST(memory_freed_by_the_failure_callback_is_used) {
     struct answers a = {.spares = 3};
     gpumem_resource *resource = asking(&a, 0);
     for (int i = 0; i < 3; i++)
-        a.spare[i] = make(resource, 20 * MIB);
-    gpumem_buffer *buffer = make(resource, 40 * MIB);
+        a.spare[i] = NEW_BUFFER(resource, 20 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 40 * MIB);
     assert_int_equal(a.asked, 2);
     assert_int_equal(a.failure.attempt, 2);
     assert_int_equal(a.failure.attempts_left, 7);
     assert_int_equal(a.failure.bytes, 40 * MIB);
-    assert_int_equal(a.failure.status, GPUMEM_ERROR_OUT_OF_CAPACITY);
+    FAILS(OUT_OF_CAPACITY, a.failure.status);
     assert_ptr_equal(a.failure.resource, resource);
     assert_non_null(strstr(a.message, "exceed the limit"));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(a.spare[0], NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, a.spare[0], resource);
 }
 
 /* The answer frees what queued work still uses: the second try waits for it. */
 TEST(a_retry_waits_for_frees_deferred_by_the_callback) {
     struct answers a = {.spares = 1};
     gpumem_resource *resource = asking(&a, 0);
-    a.spare[0] = make(resource, 60 * MIB);
-    OK(gpumem_stream_create(device, NULL, &a.free_on));
+    a.spare[0] = NEW_BUFFER(resource, 60 * MIB);
+    a.free_on = NEW_STREAM();
     OK(gpumem_buffer_fill(a.spare[0], 0, 60 * MIB, 0x11, a.free_on));
-    gpumem_buffer *buffer = make(resource, 60 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 60 * MIB);
     assert_int_equal(a.asked, 1);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_stream_destroy(device, a.free_on));
+    DESTROY(buffer, resource, a.free_on);
 }
 
 TEST(a_callback_that_gives_up_leaves_the_error) {
@@ -125,10 +110,8 @@ TEST(retries_end_if_the_callback_frees_nothing) {
 TEST(a_failing_growth_calls_the_callback) {
     struct answers a = {.spares = 1};
     gpumem_resource *resource = asking(&a, 0);
-    gpumem_buffer *buffer;
-    a.spare[0] = make(resource, 50 * MIB);
-    OK(gpumem_buffer_allocate(resource, 4 * MIB,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = GIB), &buffer));
+    a.spare[0] = NEW_BUFFER(resource, 50 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, 4 * MIB, .capacity = GIB);
     OK(gpumem_buffer_grow(buffer, 32 * MIB, NULL));
     assert_int_equal(a.asked, 1);
     assert_int_equal(a.failure.bytes, 28 * MIB);
@@ -136,8 +119,7 @@ TEST(a_failing_growth_calls_the_callback) {
     assert_int_equal(a.asked, 2);
     assert_int_equal(gpumem_buffer_size(buffer), 32 * MIB);
     OK(gpumem_buffer_shrink(buffer, MIB, NULL));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 TEST(other_failures_do_not_call_the_callback) {
@@ -170,14 +152,13 @@ static void check_bytes(gpumem_buffer *buffer, unsigned char value) {
 }
 
 TEST(a_fallback_allocates_what_the_first_resource_cannot) {
-    gpumem_resource *pinned, *both, *source;
-    gpumem_resource_properties p = {.size = sizeof p};
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
-    OK(gpumem_fallback_resource_create(limited, pinned, &both));
-    OK(gpumem_resource_get_properties(both, &p));
+    gpumem_resource *source;
+    gpumem_resource *pinned = NEW_PINNED();
+    gpumem_resource *both = NEW_FALLBACK(limited, pinned);
+    gpumem_resource_properties p = properties_of(both);
     assert_int_equal(p.host_accessible, 0);
     assert_int_equal(p.exportable, 1);
-    gpumem_buffer *first = make(both, 60 * MIB), *second = make(both, 8 * MIB);
+    gpumem_buffer *first = NEW_BUFFER(both, 60 * MIB), *second = NEW_BUFFER(both, 8 * MIB);
     OK(gpumem_fallback_get_source(first, &source));
     assert_ptr_equal(source, limited);
     OK(gpumem_fallback_get_source(second, &source));
@@ -189,72 +170,60 @@ TEST(a_fallback_allocates_what_the_first_resource_cannot) {
     gpumem_stats now = device_stats(); /* once, where the memory is */
     assert_int_equal(now.in_use_bytes, 68 * MIB);
     assert_int_equal(now.allocations, 2);
-    gpumem_export *exported;
-    OK(gpumem_export_create(first, &exported));
+    gpumem_export *exported = NEW_EXPORT(first);
     OK(gpumem_export_destroy(exported));
     FAILS(NOT_SUPPORTED, gpumem_export_create(second, &exported));
-    FAILS(BUSY, gpumem_resource_destroy(pinned));
-    SAYS("wrapped by 1 other");
-    OK(gpumem_buffer_free(first, NULL));
-    OK(gpumem_buffer_free(second, NULL));
+    FAILS_SAYING(BUSY, "wrapped by 1 other", gpumem_resource_destroy(pinned));
+    DESTROY(first, second);
     assert_int_equal(device_stats().allocations, 0);
     OK(gpumem_resource_trim(both, 0));
     assert_int_equal(device_stats().pinned_bytes, 0);
     FAILS(BUSY, gpumem_resource_destroy(pinned));
-    OK(gpumem_resource_destroy(both));
-    OK(gpumem_resource_destroy(pinned));
+    DESTROY(both, pinned);
 }
 
 TEST(a_buffer_of_a_fallback_grows_in_its_own_resource) {
-    gpumem_resource *pinned, *both;
-    gpumem_buffer *first, *none;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
-    OK(gpumem_fallback_resource_create(limited, pinned, &both));
-    OK(gpumem_buffer_allocate(both, 4 * MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = GIB),
-                              &first));
+    gpumem_buffer *none;
+    gpumem_resource *pinned = NEW_PINNED();
+    gpumem_resource *both = NEW_FALLBACK(limited, pinned);
+    gpumem_buffer *first = NEW_BUFFER_WITH(both, 4 * MIB, .capacity = GIB);
     OK(gpumem_buffer_grow(first, 60 * MIB, NULL));
     assert_int_equal(gpumem_buffer_size(first), 60 * MIB);
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_grow(first, 70 * MIB, NULL));
     assert_int_equal(gpumem_buffer_size(first), 60 * MIB);
     /* What is to grow does not come from where it could not. */
-    FAILS(OUT_OF_CAPACITY,
-          gpumem_buffer_allocate(both, 8 * MIB,
-                                 GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = GIB), &none));
-    SAYS("cannot grow");
-    gpumem_buffer *second = make(both, 8 * MIB);
+    FAILS_SAYING(
+        OUT_OF_CAPACITY, "cannot grow",
+        gpumem_buffer_allocate(both, 8 * MIB, GPUMEM_BUFFER_OPTIONS(.capacity = GIB), &none));
+    gpumem_buffer *second = NEW_BUFFER(both, 8 * MIB);
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_grow(second, 10 * MIB, NULL));
     assert_int_equal(gpumem_buffer_size(second), 8 * MIB);
     OK(gpumem_buffer_free(second, NULL));
     OK(gpumem_buffer_shrink(first, MIB, NULL));
     assert_int_equal(device_stats().in_use_bytes, MIB);
-    OK(gpumem_buffer_free(first, NULL));
-    OK(gpumem_resource_destroy(both));
-    OK(gpumem_resource_destroy(pinned));
+    DESTROY(first, both, pinned);
 }
 
 TEST(an_error_of_a_fallback_names_both_reasons) {
-    gpumem_resource *narrow, *both;
     gpumem_buffer *none;
-    OK(gpumem_limit_resource_create(pool, MIB, &narrow));
-    OK(gpumem_fallback_resource_create(limited, narrow, &both));
+    gpumem_resource *narrow = NEW_LIMIT(pool, MIB);
+    gpumem_resource *both = NEW_FALLBACK(limited, narrow);
     char *before = soft->state_dump();
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(both, 2 * SMALL, NULL, &none));
     SAYS("limit of 67108864");
     SAYS("limit of 1048576");
     SAME_STATE(before);
-    OK(gpumem_resource_destroy(both));
-    OK(gpumem_resource_destroy(narrow));
+    DESTROY(both, narrow);
     FAILS(INVALID_ARGUMENT, gpumem_fallback_resource_create(pool, pool, &both));
-    gpumem_buffer *buffer = make(pool, MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(pool, MIB);
     FAILS(INVALID_ARGUMENT, gpumem_fallback_get_source(buffer, &both));
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
 /* One is stream-ordered and the other is not: neither's memory is taken under queued work. */
 TEST(frees_through_a_fallback_wait_for_streams) {
-    gpumem_resource *ordered, *both;
-    OK(gpumem_device_pool_resource_create(device, NULL, &ordered));
-    OK(gpumem_fallback_resource_create(limited, ordered, &both));
+    gpumem_resource *ordered = NEW_POOL();
+    gpumem_resource *both = NEW_FALLBACK(limited, ordered);
     struct gate gate = gate_with_stream();
     gpumem_buffer *first, *second;
     gpumem_buffer_options options = {.size = sizeof options, .stream = gate.stream};
@@ -268,9 +237,7 @@ TEST(frees_through_a_fallback_wait_for_streams) {
     gate_drain(&gate);
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().deferred_frees, 0);
-    OK(gpumem_resource_destroy(both));
-    OK(gpumem_resource_destroy(ordered));
-    gate_remove(&gate);
+    DESTROY(both, ordered, &gate);
 }
 
 /* A part of a chunk is committed memory too: what a buffer has is what the other resource took. */

@@ -79,7 +79,7 @@ TEST(a_cache_over_another_resource_is_trimmed) {
     alarm(PATIENCE);
     struct cache cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
     gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, NULL, &cache.upstream));
+    cache.upstream = NEW_VIRTUAL();
     const gpumem_resource_ops ops = {
         .size = sizeof ops,
         .kind = "cache",
@@ -90,19 +90,17 @@ TEST(a_cache_over_another_resource_is_trimmed) {
         .trim = cache_trim,
     };
     OK(gpumem_resource_create(device, &ops, &cache, &resource));
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 4 * MIB);
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(device_stats().cached_bytes, 4 * MIB);
     OK(gpumem_device_trim(device, 0));
     assert_int_equal(device_stats().cached_bytes, 0);
     /* Also when memory runs out, from inside another allocation. */
-    OK(gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer));
+    buffer = NEW_BUFFER(resource, 4 * MIB);
     OK(gpumem_buffer_free(buffer, NULL));
     FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(cache.upstream, (size_t)1 << 46, NULL, &buffer));
     assert_int_equal(device_stats().cached_bytes, 0);
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_resource_destroy(cache.upstream));
+    DESTROY(resource, cache.upstream);
     alarm(0);
 }
 
@@ -134,12 +132,11 @@ TEST(the_kind_comes_from_the_operations) {
             .properties = named_properties,
         };
         OK(gpumem_resource_create(device, &ops, NULL, &resource));
-        gpumem_resource_properties properties = {.size = sizeof properties};
-        OK(gpumem_resource_get_properties(resource, &properties));
+        gpumem_resource_properties properties = properties_of(resource);
         assert_string_equal(properties.kind, kinds[i].wanted);
-        FAILS(NOT_SUPPORTED,
-              gpumem_buffer_allocate(resource, 1, GPUMEM_BUFFER_OPTIONS(.capacity = 2), &buffer));
-        SAYS(kinds[i].wanted);
+        FAILS_SAYING(
+            NOT_SUPPORTED, kinds[i].wanted,
+            gpumem_buffer_allocate(resource, 1, GPUMEM_BUFFER_OPTIONS(.capacity = 2), &buffer));
         OK(gpumem_resource_destroy(resource));
     }
 }
@@ -217,8 +214,7 @@ TEST(a_resource_may_be_destroyed_during_another_threads_deallocation) {
     struct slow slow = {0};
     gpumem_resource *resource = make_slow(&slow);
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 64, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 64);
     OK(gpumem_buffer_free(buffer, gate.stream));
     assert_int_equal(device_stats().deferred_frees, 1);
     gate_drain(&gate);
@@ -238,7 +234,7 @@ TEST(a_hold_waits_for_a_running_shrink) {
     alarm(PATIENCE);
     struct slow slow = {0};
     gpumem_resource *resource = make_slow(&slow);
-    OK(gpumem_buffer_allocate(resource, 64, NULL, &slow.held));
+    slow.held = NEW_BUFFER(resource, 64);
     OK(gpumem_buffer_shrink(slow.held, 32, NULL));
     assert_false(slow.passed_during_resize);
     void *status = NULL;
@@ -248,17 +244,15 @@ TEST(a_hold_waits_for_a_running_shrink) {
     OK(gpumem_buffer_release(slow.held));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_release(slow.held)); /* one hold, one release */
     assert_int_equal(gpumem_buffer_size(slow.held), 32);
-    OK(gpumem_buffer_free(slow.held, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(slow.held, resource);
     alarm(0);
 }
 
 TEST(an_unknown_log_level_is_refused) {
-    gpumem_resource *pool, *none;
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
-    FAILS(INVALID_ARGUMENT,
-          gpumem_logging_resource_create(
-              pool, GPUMEM_OPTIONS(gpumem_logging_options, .level = (gpumem_log_level)-1), &none));
-    SAYS("unknown level -1");
+    gpumem_resource *none;
+    gpumem_resource *pool = NEW_POOL();
+    FAILS_SAYING(INVALID_ARGUMENT, "unknown level -1",
+                 gpumem_logging_resource_create(
+                     pool, GPUMEM_LOGGING_OPTIONS(.level = (gpumem_log_level)-1), &none));
     OK(gpumem_resource_destroy(pool));
 }

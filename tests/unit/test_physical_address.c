@@ -5,7 +5,7 @@
 
 #define PAGE (2 * MIB)
 
-#define MEMORY(...) GPUMEM_OPTIONS(gpumem_physical_options, __VA_ARGS__)
+#define MEMORY(...) GPUMEM_PHYSICAL_OPTIONS(__VA_ARGS__)
 
 static gpumem_reservation *range;
 static CUdeviceptr base;
@@ -45,7 +45,7 @@ static gpumem_physical *find(CUdeviceptr address) {
     return found;
 }
 
-static gpumem_physical_properties properties_of(gpumem_physical *memory) {
+static gpumem_physical_properties physical_properties_of(gpumem_physical *memory) {
     gpumem_physical_properties properties = {.size = sizeof properties};
     OK(gpumem_physical_get_properties(memory, &properties));
     return properties;
@@ -76,12 +76,10 @@ TEST(memory_found_by_address_can_be_mapped_again) {
     assert_int_equal(stats.imported_bytes, 2 * PAGE);
     assert_int_equal(stats.chunks, 2);
     /* It lives as long as the last who holds it. */
-    OK(gpumem_mapping_destroy(first));
-    OK(gpumem_physical_destroy(made));
+    DESTROY(first, made);
     assert_int_equal(byte_at(base + 4 * PAGE), 0x42);
     FAILS(BUSY, gpumem_physical_destroy(found));
-    OK(gpumem_mapping_destroy(second));
-    OK(gpumem_physical_destroy(found));
+    DESTROY(second, found);
     stats = device_stats();
     assert_int_equal(stats.imported_bytes, 0);
     assert_int_equal(stats.chunks, 0);
@@ -89,33 +87,25 @@ TEST(memory_found_by_address_can_be_mapped_again) {
 
 /* Of a virtual buffer, whose handles the library never shows: the chunk, not the buffer. */
 TEST(the_memory_of_a_virtual_buffer_is_found_by_address) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
     char *before = soft->state_dump();
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 2 * PAGE), &resource));
-    OK(gpumem_buffer_allocate(resource, 5 * PAGE, NULL, &buffer));
+    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 2 * PAGE);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 5 * PAGE);
     gpumem_physical *found = find(gpumem_buffer_pointer(buffer) + 2 * PAGE);
     assert_int_equal(gpumem_physical_size(found), 2 * PAGE);
     fill(gpumem_buffer_pointer(buffer), 5 * PAGE, 0x18);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     gpumem_mapping *mapping = map(1, found);
     assert_int_equal(byte_at(base + 3 * PAGE - 1), 0x18);
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(found));
+    DESTROY(mapping, found);
     OK(gpumem_device_trim(device, 0)); /* the events that stood for the default stream */
     SAME_STATE(before);
 }
 
 TEST(an_address_without_a_vmm_mapping_is_refused) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
     gpumem_physical *found = NULL;
     int local = 0;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &resource));
-    OK(gpumem_buffer_allocate(resource, PAGE, NULL, &buffer));
+    gpumem_resource *resource = NEW_POOL(.pool = GPUMEM_POOL_OWN);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, PAGE);
     const CUdeviceptr addresses[] = {base, gpumem_buffer_pointer(buffer),
                                      (CUdeviceptr)(uintptr_t)&local, 1};
     for (size_t i = 0; i < COUNT(addresses); i++) {
@@ -127,8 +117,7 @@ TEST(an_address_without_a_vmm_mapping_is_refused) {
     FAILS(INVALID_ARGUMENT, gpumem_physical_from_address(device, base, 0, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_physical_from_address(NULL, base, 0, &found));
     assert_null(found);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     assert_int_equal(device_stats().chunks, 0);
 }
 
@@ -145,14 +134,12 @@ TEST(the_size_can_be_given_for_inaccessible_memory) {
     SAME_STATE(before);
     OK(gpumem_physical_from_address(device, base, PAGE, &found));
     assert_int_equal(gpumem_physical_size(found), PAGE);
-    OK(gpumem_physical_destroy(found));
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(made));
+    DESTROY(found, mapping, made);
 }
 
 TEST(properties_are_those_the_driver_reports) {
     gpumem_physical *memory = create(2, NULL);
-    gpumem_physical_properties p = properties_of(memory);
+    gpumem_physical_properties p = physical_properties_of(memory);
     assert_int_equal(p.bytes, 2 * PAGE);
     assert_int_equal(p.granularity, PAGE);
     assert_int_equal(p.allocation_type, GPUMEM_ALLOCATION_PINNED);
@@ -167,7 +154,7 @@ TEST(properties_are_those_the_driver_reports) {
 
     memory =
         create(1, MEMORY(.location = GPUMEM_LOCATION_HOST_NUMA, .handle_type = GPUMEM_HANDLE_NONE));
-    p = properties_of(memory);
+    p = physical_properties_of(memory);
     assert_int_equal(p.location, GPUMEM_LOCATION_HOST_NUMA);
     assert_int_equal(p.device, -1);
     assert_int_equal(p.numa_node, 0);
@@ -179,8 +166,7 @@ TEST(properties_are_those_the_driver_reports) {
     FAILS(INVALID_ARGUMENT, gpumem_physical_get_properties(memory, &p));
     FAILS(INVALID_ARGUMENT, gpumem_physical_get_properties(memory, NULL));
     OK(gpumem_physical_destroy(memory));
-    FAILS(INVALID_ARGUMENT, gpumem_physical_get_properties(memory, &p));
-    SAYS("destroyed");
+    FAILS_SAYING(INVALID_ARGUMENT, "destroyed", gpumem_physical_get_properties(memory, &p));
 }
 
 /* Flags that softgpu claims to lack, in memory of other code's. */
@@ -190,20 +176,19 @@ TEST(properties_of_memory_of_other_code_are_read) {
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     prop.allocFlags.gpuDirectRDMACapable = 1;
     prop.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_GENERIC;
-    assert_int_equal(cu->cuMemCreate(&handle, PAGE, &prop, 0), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemMap(base, PAGE, 0, handle, 0), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemRelease(handle), CUDA_SUCCESS);
+    OK_CU(cu->cuMemCreate(&handle, PAGE, &prop, 0));
+    OK_CU(cu->cuMemMap(base, PAGE, 0, handle, 0));
+    OK_CU(cu->cuMemRelease(handle));
     gpumem_physical *found;
     OK(gpumem_physical_from_address(device, base, PAGE, &found));
-    gpumem_physical_properties p = properties_of(found);
+    gpumem_physical_properties p = physical_properties_of(found);
     assert_int_equal(p.gpu_direct_rdma, 1);
     assert_int_equal(p.compression, 1);
     assert_int_equal(p.exports_fd, 0);
     int fd;
-    FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(found, &fd));
-    SAYS("GPUMEM_HANDLE_POSIX_FD");
+    FAILS_SAYING(NOT_SUPPORTED, "GPUMEM_HANDLE_POSIX_FD", gpumem_physical_export_fd(found, &fd));
     OK(gpumem_physical_destroy(found));
-    assert_int_equal(cu->cuMemUnmap(base, PAGE), CUDA_SUCCESS);
+    OK_CU(cu->cuMemUnmap(base, PAGE));
 }
 
 /* An address is enough to share what was made to be shared; imported memory is not handed on. */
@@ -215,22 +200,15 @@ TEST(memory_found_by_address_can_be_exported) {
     OK(gpumem_physical_export_fd(found, &fd));
     OK(gpumem_physical_import_fd(device, fd, PAGE, &received));
     close(fd);
-    FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(received, &refused));
-    SAYS("imported");
+    FAILS_SAYING(NOT_SUPPORTED, "imported", gpumem_physical_export_fd(received, &refused));
     gpumem_mapping *second = map(2, received);
     fill(base + 2 * PAGE, PAGE, 0x31);
     assert_int_equal(byte_at(base + 1), 0x31);
     again = find(base + 2 * PAGE);
-    assert_int_equal(properties_of(again).exports_fd, 0);
-    FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(again, &refused));
-    SAYS("imported");
+    assert_int_equal(physical_properties_of(again).exports_fd, 0);
+    FAILS_SAYING(NOT_SUPPORTED, "imported", gpumem_physical_export_fd(again, &refused));
     assert_int_equal(refused, -1);
-    OK(gpumem_physical_destroy(again));
-    OK(gpumem_mapping_destroy(second));
-    OK(gpumem_mapping_destroy(first));
-    OK(gpumem_physical_destroy(received));
-    OK(gpumem_physical_destroy(found));
-    OK(gpumem_physical_destroy(made));
+    DESTROY(again, second, first, received, found, made);
 }
 
 /* What cannot be given back is counted, and is not committed by us. */
@@ -247,7 +225,6 @@ TEST(a_refused_release_is_counted_once) {
     assert_int_equal(stats.quarantined_bytes, 0);
     assert_int_equal(stats.committed_bytes, PAGE);
     assert_int_equal(stats.imported_bytes, 0);
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(made));
+    DESTROY(mapping, made);
     assert_int_equal(device_stats().committed_bytes, 0);
 }

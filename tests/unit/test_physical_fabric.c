@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define PAGE   (2 * MIB)
-#define FABRIC GPUMEM_OPTIONS(gpumem_physical_options, .handle_type = GPUMEM_HANDLE_FABRIC)
+#define FABRIC GPUMEM_PHYSICAL_OPTIONS(.handle_type = GPUMEM_HANDLE_FABRIC)
 
 static gpumem_reservation *range;
 static gpumem_mapping *mapping;
@@ -20,8 +20,7 @@ static void map(gpumem_physical *memory) {
 }
 
 static void unmap(void) {
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_reservation_destroy(range));
+    DESTROY(mapping, range);
 }
 
 static void fill(unsigned char value) {
@@ -48,8 +47,7 @@ static void another_process_maps_what_a_fabric_handle_names(void **state) {
     assert_int_equal(last_byte(), 0x51);
     fill(0x52);
     gpumem_fabric_handle handle = received;
-    FAILS(NOT_SUPPORTED, gpumem_physical_export_fabric(memory, &handle));
-    SAYS("imported");
+    FAILS_SAYING(NOT_SUPPORTED, "imported", gpumem_physical_export_fabric(memory, &handle));
     assert_memory_equal(&handle, &received, sizeof handle);
     unmap();
     OK(gpumem_physical_destroy(memory));
@@ -111,8 +109,7 @@ TEST(exporting_the_wrong_handle_type_is_refused) {
     int fd = -1;
     OK(gpumem_physical_create(device, PAGE, FABRIC, &fabric));
     OK(gpumem_physical_create(device, PAGE, NULL, &plain));
-    FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(fabric, &fd));
-    SAYS("GPUMEM_HANDLE_POSIX_FD");
+    FAILS_SAYING(NOT_SUPPORTED, "GPUMEM_HANDLE_POSIX_FD", gpumem_physical_export_fd(fabric, &fd));
     FAILS(NOT_SUPPORTED, gpumem_physical_export_fabric(plain, &handle));
     SAYS("GPUMEM_HANDLE_FABRIC");
     assert_int_equal(fd, -1);
@@ -122,8 +119,7 @@ TEST(exporting_the_wrong_handle_type_is_refused) {
     SAYS("bytes is 0");
     FAILS(INVALID_ARGUMENT, gpumem_physical_import_fabric(device, &handle, 1, &plain));
     SAYS("not a multiple of the granularity");
-    OK(gpumem_physical_destroy(plain));
-    OK(gpumem_physical_destroy(fabric));
+    DESTROY(plain, fabric);
 }
 
 /* What softgpu reads when it is opened first. */

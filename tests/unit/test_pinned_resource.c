@@ -7,18 +7,6 @@
 
 EACH_TEST(open_device, close_device);
 
-static gpumem_resource *make(const gpumem_pinned_options *options) {
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(device, options, &resource));
-    return resource;
-}
-
-static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
-    return buffer;
-}
-
 /* The device and the CPU see the same bytes. */
 static void check_shared(gpumem_buffer *buffer) {
     size_t bytes = gpumem_buffer_size(buffer);
@@ -34,19 +22,16 @@ static void check_shared(gpumem_buffer *buffer) {
 /* The driver knows the memory as host memory. */
 static void check_pinned(gpumem_buffer *buffer) {
     unsigned type = 0;
-    CUcontext popped;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                               gpumem_buffer_pointer(buffer)),
-                     CUDA_SUCCESS);
-    cu->cuCtxPopCurrent_v2(&popped);
+    use_context();
+    OK_CU(cu->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                    gpumem_buffer_pointer(buffer)));
+    leave_context();
     assert_int_equal(type, CU_MEMORYTYPE_HOST);
 }
 
 static void use_method(gpumem_pinned_method method) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = method, .slab_bytes = 4 * MIB));
-    gpumem_buffer *small = allocate(resource, 100), *big = allocate(resource, 10 * MIB);
+    gpumem_resource *resource = NEW_PINNED(.method = method, .slab_bytes = 4 * MIB);
+    gpumem_buffer *small = NEW_BUFFER(resource, 100), *big = NEW_BUFFER(resource, 10 * MIB);
     check_shared(small);
     check_shared(big);
     check_pinned(small);
@@ -56,8 +41,7 @@ static void use_method(gpumem_pinned_method method) {
     assert_int_equal(stats.committed_bytes, 14 * MIB);
     assert_int_equal(stats.chunks, 2);
     assert_int_equal(stats.in_use_bytes, 100 + 10 * MIB);
-    OK(gpumem_buffer_free(small, NULL));
-    OK(gpumem_buffer_free(big, NULL));
+    DESTROY(small, big);
     stats = device_stats();
     assert_int_equal(stats.cached_bytes, 14 * MIB);
     assert_int_equal(stats.pinned_bytes, 14 * MIB);
@@ -72,15 +56,13 @@ TEST(registered_memory_is_shared_with_the_device) {
     assert_true(soft->call_count("cuMemHostRegister_v2") > 0);
 }
 
-TEST(allocated_memory_is_shared_with_the_device) {
-    use_method(GPUMEM_PINNED_ALLOCATED);
-}
+TEST_IS(allocated_memory_is_shared_with_the_device, use_method(GPUMEM_PINNED_ALLOCATED));
 
 TEST(slabs_are_reused) {
-    gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB));
+    gpumem_resource *resource = NEW_PINNED(.slab_bytes = 2 * MIB);
     uint64_t calls = soft->call_count("cuMemHostRegister_v2");
     for (int i = 0; i < 100; i++)
-        OK(gpumem_buffer_free(allocate(resource, MIB), NULL));
+        OK(gpumem_buffer_free(NEW_BUFFER(resource, MIB), NULL));
     assert_int_equal(soft->call_count("cuMemHostRegister_v2"), calls + 1);
     OK(gpumem_resource_trim(resource, 0));
     assert_int_equal(device_stats().pinned_bytes, 0);
@@ -88,79 +70,66 @@ TEST(slabs_are_reused) {
 }
 
 TEST(the_caller_chooses_how_much_is_kept) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB, .keep_nothing = 1));
-    OK(gpumem_buffer_free(allocate(resource, MIB), NULL));
+    gpumem_resource *resource = NEW_PINNED(.slab_bytes = 2 * MIB, .keep_nothing = 1);
+    OK(gpumem_buffer_free(NEW_BUFFER(resource, MIB), NULL));
     assert_int_equal(device_stats().pinned_bytes, 0);
     OK(gpumem_resource_destroy(resource));
-    resource =
-        make(GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB, .keep_bytes = 2 * MIB));
-    gpumem_buffer *a = allocate(resource, 2 * MIB), *b = allocate(resource, 2 * MIB);
-    OK(gpumem_buffer_free(a, NULL));
-    OK(gpumem_buffer_free(b, NULL));
+    resource = NEW_PINNED(.slab_bytes = 2 * MIB, .keep_bytes = 2 * MIB);
+    gpumem_buffer *a = NEW_BUFFER(resource, 2 * MIB), *b = NEW_BUFFER(resource, 2 * MIB);
+    DESTROY(a, b);
     assert_int_equal(device_stats().pinned_bytes, 2 * MIB);
     OK(gpumem_resource_destroy(resource));
 }
 
 TEST(the_maximum_is_never_exceeded) {
-    gpumem_resource *resource = make(
-        GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB));
-    gpumem_buffer *a = allocate(resource, 2 * MIB), *b = allocate(resource, 2 * MIB), *c = a;
+    gpumem_resource *resource = NEW_PINNED(.slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB);
+    gpumem_buffer *a = NEW_BUFFER(resource, 2 * MIB), *b = NEW_BUFFER(resource, 2 * MIB), *c = a;
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(resource, 1, NULL, &c));
     SAYS("maximum of 4194304");
     assert_ptr_equal(c, a);
     OK(gpumem_buffer_free(a, NULL));
-    c = allocate(resource, 2 * MIB);
+    c = NEW_BUFFER(resource, 2 * MIB);
     OK(gpumem_buffer_free(b, NULL));
     /* Cached slabs go when a larger one is wanted. */
     OK(gpumem_buffer_free(c, NULL));
-    c = allocate(resource, 4 * MIB);
-    OK(gpumem_buffer_free(c, NULL));
-    OK(gpumem_resource_destroy(resource));
+    c = NEW_BUFFER(resource, 4 * MIB);
+    DESTROY(c, resource);
 }
 
 /* The slabs are as small as the maximum wants them. */
 TEST(a_small_maximum_makes_smaller_slabs) {
     const gpumem_pinned_method methods[] = {GPUMEM_PINNED_REGISTERED, GPUMEM_PINNED_ALLOCATED};
     for (size_t i = 0; i < COUNT(methods); i++) {
-        gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = methods[i],
-                                                        .maximum_bytes = MIB + 5000));
-        gpumem_resource_properties properties = {.size = sizeof properties};
-        OK(gpumem_resource_get_properties(resource, &properties));
+        gpumem_resource *resource = NEW_PINNED(.method = methods[i], .maximum_bytes = MIB + 5000);
+        gpumem_resource_properties properties = properties_of(resource);
         assert_int_equal(properties.chunk_maximum, MIB + 4096);
-        gpumem_buffer *first = allocate(resource, 1000), *rest = allocate(resource, MIB), *none;
+        gpumem_buffer *first = NEW_BUFFER(resource, 1000), *rest = NEW_BUFFER(resource, MIB), *none;
         check_shared(first);
         check_shared(rest);
         check_pinned(rest);
         assert_int_equal(device_stats().pinned_bytes, MIB + 4096);
         FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(resource, 8192, NULL, &none));
         SAYS("maximum of 1053576");
-        OK(gpumem_buffer_free(first, NULL));
-        OK(gpumem_buffer_free(rest, NULL));
-        OK(gpumem_resource_destroy(resource));
+        DESTROY(first, rest, resource);
         /* What a whole slab leaves over is given out too. */
-        resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = methods[i],
-                                       .slab_bytes = 2 * MIB, .maximum_bytes = 3 * MIB));
-        first = allocate(resource, 2 * MIB);
-        rest = allocate(resource, MIB);
+        resource =
+            NEW_PINNED(.method = methods[i], .slab_bytes = 2 * MIB, .maximum_bytes = 3 * MIB);
+        first = NEW_BUFFER(resource, 2 * MIB);
+        rest = NEW_BUFFER(resource, MIB);
         assert_int_equal(device_stats().pinned_bytes, 3 * MIB);
-        OK(gpumem_buffer_free(first, NULL));
-        OK(gpumem_buffer_free(rest, NULL));
-        OK(gpumem_resource_destroy(resource));
+        DESTROY(first, rest, resource);
     }
     gpumem_resource *none;
-    FAILS(INVALID_ARGUMENT,
-          gpumem_pinned_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_pinned_options, .maximum_bytes = 4095), &none));
-    SAYS("maximum_bytes 4095");
-    FAILS(INVALID_ARGUMENT,
-          gpumem_pinned_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = SIZE_MAX), &none));
-    SAYS("slab_bytes is 18446744073709551615");
+    FAILS_SAYING(
+        INVALID_ARGUMENT, "maximum_bytes 4095",
+        gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.maximum_bytes = 4095), &none));
+    FAILS_SAYING(INVALID_ARGUMENT, "slab_bytes is 18446744073709551615",
+                 gpumem_pinned_resource_create(
+                     device, GPUMEM_PINNED_OPTIONS(.slab_bytes = SIZE_MAX), &none));
 }
 
 TEST(allocating_more_than_the_machine_has_is_refused) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_PINNED();
     gpumem_buffer *buffer;
     char *before = soft->state_dump();
     FAILS(OUT_OF_HOST_MEMORY, gpumem_buffer_allocate(resource, (size_t)1 << 46, NULL, &buffer));
@@ -171,31 +140,25 @@ TEST(allocating_more_than_the_machine_has_is_refused) {
 }
 
 TEST(the_requested_alignment_is_respected) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_PINNED();
     for (size_t alignment = 1; alignment <= 8 * MIB; alignment *= 2) {
-        gpumem_buffer *odd = allocate(resource, 1), *buffer;
-        OK(gpumem_buffer_allocate(resource, 1000,
-                                  GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = alignment),
-                                  &buffer));
+        gpumem_buffer *odd = NEW_BUFFER(resource, 1);
+        gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, 1000, .alignment = alignment);
         assert_int_equal(gpumem_buffer_pointer(buffer) % alignment, 0);
-        OK(gpumem_buffer_free(buffer, NULL));
-        OK(gpumem_buffer_free(odd, NULL));
+        DESTROY(buffer, odd);
     }
     gpumem_buffer *none;
     FAILS(INVALID_ARGUMENT,
-          gpumem_buffer_allocate(resource, 1, GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = 3),
-                                 &none));
+          gpumem_buffer_allocate(resource, 1, GPUMEM_BUFFER_OPTIONS(.alignment = 3), &none));
     OK(gpumem_resource_destroy(resource));
 }
 
 TEST(memory_of_the_drivers_host_pool_is_shared_with_the_device) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL));
-    gpumem_buffer *buffer = allocate(resource, MIB);
+    gpumem_resource *resource = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, MIB);
     synchronize(NULL);
     check_shared(buffer);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 /* As an H200 answers: location HOST with descriptors is refused, a node is not. */
@@ -204,10 +167,9 @@ TEST(a_shareable_host_pool_uses_the_nearest_numa_node) {
     OK(gpumem_device_get_info(device, &about));
     int nearest = about.host_numa_node >= 0 ? about.host_numa_node : 0;
     for (int named = 0; named < 2; named++) {
-        gpumem_resource *resource = make(GPUMEM_OPTIONS(
-            gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, .ipc = 1, .numa_bind = named));
-        gpumem_pool_info info = {.size = sizeof info};
-        OK(gpumem_pool_get_info(resource, &info));
+        gpumem_resource *resource =
+            NEW_PINNED(.method = GPUMEM_PINNED_POOL, .ipc = 1, .numa_bind = named);
+        gpumem_pool_info info = pool_info_of(resource);
         assert_int_equal(info.numa_node, nearest);
         assert_int_equal(info.ipc_enabled, 1);
         assert_int_equal(info.owned, 1);
@@ -218,11 +180,9 @@ TEST(a_shareable_host_pool_uses_the_nearest_numa_node) {
 
 /* Typed copies refuse memory of a host pool; that is no matter of who reads and writes a buffer. */
 TEST(buffers_of_a_host_pool_are_read_and_written) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL));
-    gpumem_resource *limited;
-    OK(gpumem_limit_resource_create(resource, GIB, &limited));
-    gpumem_buffer *buffer = allocate(resource, 4096), *other = allocate(limited, 4096);
+    gpumem_resource *resource = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
+    gpumem_resource *limited = NEW_LIMIT(resource, GIB);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 4096), *other = NEW_BUFFER(limited, 4096);
     char text[16] = "pageable memory", back[16] = "", *pinned = gpumem_buffer_host_pointer(other);
     OK(gpumem_buffer_write(buffer, 100, text, sizeof text, NULL));
     OK(gpumem_buffer_read(buffer, 100, back, sizeof back, NULL));
@@ -238,14 +198,11 @@ TEST(buffers_of_a_host_pool_are_read_and_written) {
     synchronize(NULL);
     assert_int_equal(back[0], 'p');
     assert_memory_equal(back + 1, pinned + 512, 3);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(other, NULL));
-    OK(gpumem_resource_destroy(limited));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, other, limited, resource);
 }
 
 /* Whether some mapping of this process holds the byte. */
-static int is_mapped(const void *byte) {
+static int is_in_the_process(const void *byte) {
     FILE *maps = fopen("/proc/self/maps", "re");
     char line[512];
     int found = 0;
@@ -262,52 +219,46 @@ static int is_mapped(const void *byte) {
 /* A page that both had would be copied at the next write, and the device go on with the other. */
 TEST(a_forked_child_does_not_share_registered_memory) {
     for (size_t slab = 64 * KIB; slab <= 8 * MIB; slab *= 128) { /* a small one, and huge pages */
-        gpumem_resource *resource =
-            make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_REGISTERED,
-                                .slab_bytes = slab, .maximum_bytes = slab));
-        gpumem_buffer *buffer = allocate(resource, slab);
+        gpumem_resource *resource = NEW_PINNED(.method = GPUMEM_PINNED_REGISTERED,
+                                               .slab_bytes = slab, .maximum_bytes = slab);
+        gpumem_buffer *buffer = NEW_BUFFER(resource, slab);
         unsigned char *host = gpumem_buffer_host_pointer(buffer);
         memset(host, 1, slab);
         pid_t child = fork();
         if (child == 0)
-            _exit(is_mapped(host) || is_mapped(host + slab / 2) || is_mapped(host + slab - 1));
+            _exit(is_in_the_process(host) || is_in_the_process(host + slab / 2) ||
+                  is_in_the_process(host + slab - 1));
         memset(host, 2, slab);
         int status = 0;
         assert_int_equal(waitpid(child, &status, 0), child);
-        assert_true(is_mapped(host) && is_mapped(host + slab - 1));
+        assert_true(is_in_the_process(host) && is_in_the_process(host + slab - 1));
         if (!WIFEXITED(status) || WEXITSTATUS(status))
             fail_msg("a slab of %zu bytes is in the child", slab);
         /* Of this process nothing has changed, for the device neither. */
         check_shared(buffer);
-        OK(gpumem_buffer_free(buffer, NULL));
-        OK(gpumem_resource_destroy(resource));
-        assert_false(is_mapped(host));
+        DESTROY(buffer, resource);
+        assert_false(is_in_the_process(host));
     }
 }
 
 TEST(contradictory_options_are_refused) {
     gpumem_resource *resource;
     FAILS(INVALID_ARGUMENT,
-          gpumem_pinned_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_pinned_options, .flags = 0x100), &resource));
+          gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.flags = 0x100), &resource));
     FAILS(INVALID_ARGUMENT,
-          gpumem_pinned_resource_create(device, GPUMEM_OPTIONS(gpumem_pinned_options, .ipc = 1),
-                                        &resource));
+          gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.ipc = 1), &resource));
     FAILS(INVALID_ARGUMENT,
           gpumem_pinned_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_pinned_options, .numa_bind = 1, .numa_node = -2),
+              device, GPUMEM_PINNED_OPTIONS(.numa_bind = 1, .numa_node = -2), &resource));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_pinned_resource_create(
+              device, GPUMEM_PINNED_OPTIONS(.numa_bind = 1, .method = GPUMEM_PINNED_ALLOCATED),
               &resource));
-    FAILS(INVALID_ARGUMENT,
-          gpumem_pinned_resource_create(device,
-                                        GPUMEM_OPTIONS(gpumem_pinned_options, .numa_bind = 1,
-                                                       .method = GPUMEM_PINNED_ALLOCATED),
-                                        &resource));
-    FAILS(INVALID_ARGUMENT,
-          gpumem_pinned_resource_create(device,
-                                        GPUMEM_OPTIONS(gpumem_pinned_options,
-                                                       .method = GPUMEM_PINNED_REGISTERED,
-                                                       .flags = GPUMEM_PINNED_WRITE_COMBINED),
-                                        &resource));
+    FAILS(INVALID_ARGUMENT, gpumem_pinned_resource_create(
+                                device,
+                                GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_REGISTERED,
+                                                      .flags = GPUMEM_PINNED_WRITE_COMBINED),
+                                &resource));
 }
 
 /* 1000 is a number that kernels take for a node; no machine has so many. */
@@ -341,26 +292,23 @@ TEST(nonexistent_numa_nodes_are_refused_at_creation) {
 TEST(binding_to_an_existing_numa_node_works_or_names_mbind) {
     gpumem_buffer *buffer = NULL;
     gpumem_resource *resource;
-    resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .numa_bind = 1));
+    resource = NEW_PINNED(.numa_bind = 1);
     gpumem_status status = gpumem_buffer_allocate(resource, MIB, NULL, &buffer);
     if (status == GPUMEM_OK)
         check_shared(buffer);
     else /* containers may forbid it */
         assert_string_equal(gpumem_last_error()->call, "mbind");
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 TEST(several_threads_touch_every_page) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_pinned_options, .touch_threads = 5, .slab_bytes = 98 * MIB));
-    gpumem_buffer *buffer = allocate(resource, 98 * MIB);
+    gpumem_resource *resource = NEW_PINNED(.touch_threads = 5, .slab_bytes = 98 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 98 * MIB);
     const unsigned char *host = gpumem_buffer_host_pointer(buffer);
     static unsigned char resident[98 * 256];
     assert_int_equal(mincore((void *)(uintptr_t)host, 98 * MIB, resident), 0);
     for (size_t page = 0; page < COUNT(resident); page++)
         if (!(resident[page] & 1))
             fail_msg("page %zu was not touched", page);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }

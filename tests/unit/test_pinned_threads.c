@@ -2,6 +2,7 @@
  * maximum taken by slabs that others are just pinning, or unpinning, waits for those. */
 #include "library_test.h"
 #include "memory/core/objects.h"
+#include "run_threads.h"
 #include "sleeping_thread.h"
 
 #include <pthread.h>
@@ -44,16 +45,9 @@ static void *work(void *user) {
 /* Each round begins without a slab: keep_nothing gives it back with its last piece. */
 TEST(threads_wait_for_a_slab_that_another_thread_pins) {
     struct worker workers[THREADS] = {{0}};
-    pthread_t threads[THREADS];
-    OK(gpumem_pinned_resource_create(
-        device,
-        GPUMEM_PINNED_OPTIONS(.slab_bytes = 8 * MIB, .keep_nothing = 1, .maximum_bytes = 8 * MIB),
-        &memory));
+    memory = NEW_PINNED(.slab_bytes = 8 * MIB, .keep_nothing = 1, .maximum_bytes = 8 * MIB);
     pthread_barrier_init(&together, NULL, THREADS);
-    for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
-    for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    run_threads(THREADS, work, workers, sizeof *workers);
     for (size_t i = 0; i < THREADS; i++)
         if (workers[i].worst != GPUMEM_OK)
             fail_msg("thread %zu: %s", i, workers[i].message);
@@ -63,14 +57,12 @@ TEST(threads_wait_for_a_slab_that_another_thread_pins) {
 
 /* What does not fit at all is refused, however many pin meanwhile. */
 TEST(an_allocation_beyond_the_maximum_is_refused) {
-    gpumem_buffer *first, *second = NULL;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB), &memory));
-    OK(gpumem_buffer_allocate(memory, 3 * MIB, NULL, &first));
+    gpumem_buffer *second = NULL;
+    memory = NEW_PINNED(.slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB);
+    gpumem_buffer *first = NEW_BUFFER(memory, 3 * MIB);
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(memory, 2 * MIB, NULL, &second));
     SAYS("maximum");
-    OK(gpumem_buffer_free(first, NULL));
-    OK(gpumem_resource_destroy(memory));
+    DESTROY(first, memory);
 }
 
 /* ---- While a slab is unpinned ---------------------------------------------------------------- */
@@ -133,32 +125,27 @@ TEST(memory_being_unpinned_counts_until_it_is_released) {
     struct party giver = {.status = 0}, taker = {.status = 0};
     pthread_t giving, taking;
     gpumem_driver_api gated = *cu;
-    gpumem_stats stats = {.size = sizeof stats};
     driver = cu;
     gated.cuMemHostAlloc = counted_alloc;
     gated.cuMemFreeHost = gated_free;
     device->cu = &gated;
-    OK(gpumem_pinned_resource_create(device,
-                                     GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_ALLOCATED,
-                                                           .slab_bytes = 2 * MIB, .keep_nothing = 1,
-                                                           .maximum_bytes = 2 * MIB),
-                                     &memory));
-    OK(gpumem_buffer_allocate(memory, MIB, NULL, &giver.buffer));
+    memory = NEW_PINNED(.method = GPUMEM_PINNED_ALLOCATED, .slab_bytes = 2 * MIB, .keep_nothing = 1,
+                        .maximum_bytes = 2 * MIB);
+    giver.buffer = NEW_BUFFER(memory, MIB);
     assert_int_equal(pthread_create(&giving, NULL, free_it, &giver), 0);
     while (!atomic_load(&unpinning))
         sched_yield();
-    OK(gpumem_resource_get_stats(memory, &stats));
+    gpumem_stats stats = stats_of(memory);
     assert_int_equal(stats.pinned_bytes, 2 * MIB);
     assert_int_equal(pthread_create(&taking, NULL, allocate_it, &taker), 0);
     let_it_try(&taker);
     atomic_store(&may_unpin, 1);
     assert_int_equal(pthread_join(giving, NULL), 0);
     assert_int_equal(pthread_join(taking, NULL), 0);
-    assert_int_equal(giver.status, GPUMEM_OK);
-    assert_int_equal(taker.status, GPUMEM_OK); /* it waited, and then there was room */
+    OK(giver.status);
+    OK(taker.status); /* it waited, and then there was room */
     assert_int_equal(atomic_load(&pinned_most), 2 * MIB);
-    OK(gpumem_buffer_free(taker.buffer, NULL));
-    OK(gpumem_resource_destroy(memory));
+    DESTROY(taker.buffer, memory);
     assert_int_equal(atomic_load(&pinned_now), 0);
     device->cu = driver;
 }

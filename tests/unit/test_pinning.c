@@ -58,66 +58,49 @@ static void refuses_what_the_group_has_not(void) {
     OK(take(90, &buffer));
     leave(10);
     FAILS(OUT_OF_HOST_MEMORY, take(20, &more));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 TEST(slabs_beyond_the_cgroup_limit_are_refused) {
     static const gpumem_pinned_method methods[] = {GPUMEM_PINNED_REGISTERED,
                                                    GPUMEM_PINNED_ALLOCATED};
     for (size_t i = 0; i < COUNT(methods); i++) {
-        OK(gpumem_pinned_resource_create(
-            device,
-            GPUMEM_OPTIONS(gpumem_pinned_options, .method = methods[i], .slab_bytes = 2 * MIB),
-            &resource));
+        resource = NEW_PINNED(.method = methods[i], .slab_bytes = 2 * MIB);
         refuses_what_the_group_has_not();
     }
 }
 
 TEST(host_pool_memory_beyond_the_cgroup_limit_is_refused) {
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &resource));
+    resource = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
     refuses_what_the_group_has_not();
 }
 
 TEST(virtual_host_memory_beyond_the_cgroup_limit_is_refused) {
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST),
-        &resource));
+    resource = NEW_VIRTUAL(.location = GPUMEM_LOCATION_HOST);
     refuses_what_the_group_has_not();
 }
 
 /* Growth takes more than it needs where it can, and what it needs where it cannot. */
 TEST(virtual_host_memory_grows_by_less_near_the_cgroup_limit) {
-    gpumem_buffer *buffer = NULL;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST),
-        &resource));
-    OK(gpumem_buffer_allocate(
-        resource, 80 * MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 400 * MIB), &buffer));
+    resource = NEW_VIRTUAL(.location = GPUMEM_LOCATION_HOST);
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, 80 * MIB, .capacity = 400 * MIB);
     leave(4);
     OK(gpumem_buffer_grow(buffer, 82 * MIB, NULL));
     FAILS(OUT_OF_HOST_MEMORY, gpumem_buffer_grow(buffer, 182 * MIB, NULL));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 TEST(device_memory_ignores_the_cgroup_limit) {
     gpumem_buffer *buffer = NULL;
     leave(0);
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    resource = NEW_VIRTUAL();
     OK(take(16, &buffer));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 TEST(memory_kept_by_a_pool_is_not_counted_again) {
     gpumem_buffer *buffer = NULL;
-    OK(gpumem_pinned_resource_create(device,
-                                     GPUMEM_OPTIONS(gpumem_pinned_options,
-                                                    .method = GPUMEM_PINNED_POOL,
-                                                    .pool = GPUMEM_POOL_OWN),
-                                     &resource));
+    resource = NEW_PINNED(.method = GPUMEM_PINNED_POOL, .pool = GPUMEM_POOL_OWN);
     OK(take(64, &buffer));
     OK(gpumem_buffer_free(buffer, NULL));
     synchronize(NULL);
@@ -162,8 +145,7 @@ TEST(the_remaining_memory_is_granted_only_once) {
 static struct gm_pump fitted(size_t left_mib, size_t more_mib, unsigned threads, size_t fixed) {
     struct gm_pump pump = {.device = device};
     leave(left_mib);
-    OK(gm_pump_configure(&pump, GPUMEM_OPTIONS(gpumem_load_options, .threads = threads), 900 * MIB,
-                         fixed));
+    OK(gm_pump_configure(&pump, GPUMEM_LOAD_OPTIONS(.threads = threads), 900 * MIB, fixed));
     gm_pump_fit(&pump, more_mib * MIB);
     return pump;
 }
@@ -195,15 +177,13 @@ TEST(file_readers_use_at_most_half_of_the_remaining_memory) {
 
 TEST(memory_kept_by_the_callers_resource_serves_readers) {
     gpumem_buffer *buffer = NULL;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 48 * MIB), &resource));
+    resource = NEW_PINNED(.slab_bytes = 48 * MIB);
     OK(take(48, &buffer));
     OK(gpumem_buffer_free(buffer, NULL));
     struct gm_pump pump = {.device = device};
     leave(0);
-    OK(gm_pump_configure(&pump,
-                         GPUMEM_OPTIONS(gpumem_load_options, .threads = 8, .pinned = resource),
-                         900 * MIB, 0));
+    OK(gm_pump_configure(&pump, GPUMEM_LOAD_OPTIONS(.threads = 8, .pinned = resource), 900 * MIB,
+                         0));
     gm_pump_fit(&pump, 0);
     assert_int_equal(pump.threads, 3);
     OK(gpumem_resource_destroy(resource));
@@ -219,7 +199,7 @@ TEST(a_file_is_loaded_with_little_remaining_memory) {
     snprintf(path, sizeof path, "%s/f", planted_root);
     assert_int_equal(truncate(path, 40 * (off_t)MIB), 0);
     leave(80);
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    resource = NEW_VIRTUAL();
     OK(gpumem_load_file(resource, path, &options, &buffer, &report));
     assert_int_equal(report.threads, 1); /* (80 - 40) / 2 */
     assert_int_equal(report.pinned_bytes, 16 * MIB);

@@ -4,22 +4,15 @@
 
 #include <unistd.h>
 
-static gpumem_resource_properties properties_of(gpumem_resource *resource) {
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    OK(gpumem_resource_get_properties(resource, &properties));
-    return properties;
-}
-
 static void check_bytes(gpumem_resource *resource) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 4096, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 4096);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 0x5a, NULL));
     synchronize(NULL);
     assert_int_equal(((unsigned char *)gpumem_buffer_host_pointer(buffer))[4095], 0x5a);
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-#define POOL(...) GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, __VA_ARGS__)
+#define POOL(...) GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL, __VA_ARGS__)
 
 TEST(without_host_pools_slabs_replace_them_with_a_note) {
     gpumem_resource *resource;

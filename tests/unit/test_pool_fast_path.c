@@ -3,78 +3,51 @@
  * and that everything which is not simple goes the usual way.
  */
 #include "library_test.h"
+#include "run_threads.h"
 
 #include <pthread.h>
 
 EACH_TEST(open_device, close_device);
 
-static gpumem_resource *make_pool(void) {
-    gpumem_resource *made;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &made));
-    return made;
-}
-
-static CUstream make_stream(void) {
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
-    return stream;
-}
-
-static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
-    return buffer;
-}
-
-static gpumem_stats stats_of(gpumem_resource *resource) {
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(resource, &stats));
-    return stats;
-}
-
 #define PAIRS 1000
 
 static void pairs(gpumem_resource *resource, size_t bytes, CUstream stream) {
     for (int i = 0; i < PAIRS; i++)
-        OK(gpumem_buffer_free(allocate(resource, bytes, stream), NULL));
+        OK(gpumem_buffer_free(allocate_on(resource, bytes, stream), NULL));
 }
 
 /* ---- The driver ------------------------------------------------------------------------------ */
 
 /* The two that do the work, and the capture mode relaxed and put back around each. */
 TEST(an_allocation_and_its_free_make_six_driver_calls) {
-    gpumem_resource *pool = make_pool();
-    CUstream stream = make_stream();
+    gpumem_resource *pool = new_own_pool();
+    CUstream stream = NEW_STREAM();
     pairs(pool, 4096, stream);
     uint64_t exchanges = soft->call_count("cuThreadExchangeStreamCaptureMode");
     uint64_t before = soft->call_count(NULL);
     pairs(pool, 4096, stream);
     assert_int_equal(soft->call_count(NULL) - before, 6 * PAIRS);
     assert_int_equal(soft->call_count("cuThreadExchangeStreamCaptureMode") - exchanges, 4 * PAIRS);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(stream, pool);
 }
 
 /* Where the mode is relaxed already, nothing has to be put back. */
 TEST(a_thread_in_relaxed_capture_mode_makes_two_calls_fewer) {
-    gpumem_resource *pool = make_pool();
-    CUstream stream = make_stream();
+    gpumem_resource *pool = new_own_pool();
+    CUstream stream = NEW_STREAM();
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    assert_int_equal(cu->cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    OK_CU(cu->cuThreadExchangeStreamCaptureMode(&mode));
     uint64_t before = soft->call_count(NULL);
     pairs(pool, 4096, stream);
     assert_int_equal(soft->call_count(NULL) - before, 4 * PAIRS);
-    assert_int_equal(cu->cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    OK_CU(cu->cuThreadExchangeStreamCaptureMode(&mode));
     assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_RELAXED);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(stream, pool);
 }
 
 static CUcontext current(void) {
     CUcontext now = NULL;
-    assert_int_equal(cu->cuCtxGetCurrent(&now), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxGetCurrent(&now));
     return now;
 }
 
@@ -88,37 +61,35 @@ static void fill_and_check(gpumem_buffer *buffer, CUstream stream) {
 
 /* A stream brings its context; the default stream has that of the device, whatever is current. */
 TEST(pool_memory_works_with_any_current_context) {
-    gpumem_resource *pool = make_pool();
-    CUstream streams[] = {make_stream(), NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD};
+    gpumem_resource *pool = new_own_pool();
+    CUstream streams[] = {NEW_STREAM(), NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD};
     CUcontext other = NULL, popped = NULL;
     for (int with_other = 0; with_other < 2; with_other++) {
         if (with_other)
-            assert_int_equal(cu->cuCtxCreate_v2(&other, 0, gpumem_device_handle(device)),
-                             CUDA_SUCCESS);
+            OK_CU(cu->cuCtxCreate_v2(&other, 0, gpumem_device_handle(device)));
         for (size_t i = 0; i < COUNT(streams); i++) {
             uint64_t pushes = soft->call_count("cuCtxPushCurrent_v2");
-            gpumem_buffer *buffer = allocate(pool, MIB, streams[i]);
+            gpumem_buffer *buffer = allocate_on(pool, MIB, streams[i]);
             assert_int_equal(soft->call_count("cuCtxPushCurrent_v2") - pushes, i > 0);
             fill_and_check(buffer, streams[i]);
             OK(gpumem_buffer_free(buffer, NULL));
             assert_ptr_equal(current(), other);
         }
     }
-    assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
-    assert_int_equal(cu->cuCtxDestroy_v2(other), CUDA_SUCCESS);
-    OK(gpumem_stream_destroy(device, streams[0]));
-    OK(gpumem_resource_destroy(pool));
+    OK_CU(cu->cuCtxPopCurrent_v2(&popped));
+    OK_CU(cu->cuCtxDestroy_v2(other));
+    DESTROY(streams[0], pool);
 }
 
 /* A driver that wants the context after all is asked again with it. */
 TEST(a_driver_that_needs_the_context_is_called_again_with_it) {
     static const CUresult codes[] = {CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED};
-    gpumem_resource *pool = make_pool();
-    CUstream stream = make_stream();
+    gpumem_resource *pool = new_own_pool();
+    CUstream stream = NEW_STREAM();
     for (size_t i = 0; i < COUNT(codes); i++) {
         uint64_t pushes = soft->call_count("cuCtxPushCurrent_v2");
         soft->fault_arm("cuMemAllocFromPoolAsync", 1, (int)codes[i], SOFTGPU_FAULT_BEFORE);
-        gpumem_buffer *buffer = allocate(pool, MIB, stream);
+        gpumem_buffer *buffer = allocate_on(pool, MIB, stream);
         assert_int_equal(soft->fault_disarm(), 1);
         soft->fault_arm("cuMemFreeAsync", 1, (int)codes[i], SOFTGPU_FAULT_BEFORE);
         OK(gpumem_buffer_free(buffer, NULL));
@@ -130,40 +101,37 @@ TEST(a_driver_that_needs_the_context_is_called_again_with_it) {
     uint64_t used = 1;
     OK(gpumem_pool_get_attribute(pool, GPUMEM_POOL_USED_CURRENT, &used));
     assert_int_equal(used, 0);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(stream, pool);
 }
 
 /* It gave memory, and said that it wants the context. */
 TEST(memory_returned_with_an_error_is_freed) {
-    gpumem_resource *pool = make_pool();
-    CUstream stream = make_stream();
+    gpumem_resource *pool = new_own_pool();
+    CUstream stream = NEW_STREAM();
     gpumem_buffer *buffer = NULL;
     uint64_t used = 1;
     soft->fault_arm("cuMemAllocFromPoolAsync", 1, CUDA_ERROR_INVALID_CONTEXT, SOFTGPU_FAULT_AFTER);
-    FAILS(DRIVER, gpumem_buffer_allocate(
-                      pool, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    FAILS(DRIVER,
+          gpumem_buffer_allocate(pool, MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
     assert_int_equal(soft->fault_disarm(), 1);
     OK(gpumem_pool_get_attribute(pool, GPUMEM_POOL_USED_CURRENT, &used));
     assert_int_equal(used, 0);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(stream, pool);
 }
 
 TEST(driver_refusals_are_reported_and_counted) {
-    gpumem_resource *pool = make_pool();
-    CUstream stream = make_stream();
+    gpumem_resource *pool = new_own_pool();
+    CUstream stream = NEW_STREAM();
     gpumem_buffer *buffer = NULL;
     pairs(pool, 4096, stream);
     soft->fault_arm("cuMemAllocFromPoolAsync", 1, CUDA_ERROR_NOT_PERMITTED, SOFTGPU_FAULT_AFTER);
-    FAILS(NOT_PERMITTED,
-          gpumem_buffer_allocate(pool, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
-                                 &buffer));
-    SAYS("cuMemAllocFromPoolAsync");
+    FAILS_SAYING(
+        NOT_PERMITTED, "cuMemAllocFromPoolAsync",
+        gpumem_buffer_allocate(pool, MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
     assert_int_equal(soft->fault_disarm(), 1);
     assert_null(buffer);
     assert_int_equal(stats_of(pool).allocations_failed, 1);
-    buffer = allocate(pool, MIB, stream);
+    buffer = allocate_on(pool, MIB, stream);
     soft->fault_arm("cuMemFreeAsync", 1, CUDA_ERROR_NOT_PERMITTED, SOFTGPU_FAULT_BEFORE);
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(soft->fault_disarm(), 1);
@@ -172,16 +140,15 @@ TEST(driver_refusals_are_reported_and_counted) {
     assert_int_equal(stats.quarantined_bytes, MIB);
     assert_int_equal(stats.allocations, 0);
     assert_int_equal(stats.in_use_bytes, 0);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(stream, pool);
 }
 
 /* ---- Counting -------------------------------------------------------------------------------- */
 
 TEST(statistics_of_one_thread_are_exact) {
-    gpumem_resource *pool = make_pool();
-    CUstream stream = make_stream();
-    gpumem_buffer *a = allocate(pool, 3 * MIB, stream), *b = allocate(pool, 5000, stream);
+    gpumem_resource *pool = new_own_pool();
+    CUstream stream = NEW_STREAM();
+    gpumem_buffer *a = allocate_on(pool, 3 * MIB, stream), *b = allocate_on(pool, 5000, stream);
     OK(gpumem_buffer_free(a, NULL));
     gpumem_stats stats = stats_of(pool), all = device_stats();
     assert_int_equal(stats.in_use_bytes, 5000);
@@ -191,32 +158,24 @@ TEST(statistics_of_one_thread_are_exact) {
     assert_int_equal(stats.allocations_total, 2);
     assert_int_equal(all.in_use_bytes, 5000);
     /* What was the highest before does not count again. */
-    gpumem_buffer *c = allocate(pool, MIB, stream);
+    gpumem_buffer *c = allocate_on(pool, MIB, stream);
     assert_int_equal(stats_of(pool).in_use_high, 3 * MIB + 5000);
-    gpumem_buffer *d = allocate(pool, 200 * MIB, stream), *e = allocate(pool, MIB, stream);
+    gpumem_buffer *d = allocate_on(pool, 200 * MIB, stream), *e = allocate_on(pool, MIB, stream);
     OK(gpumem_buffer_free(d, NULL));
     stats = stats_of(pool);
     assert_int_equal(stats.in_use_high, 202 * MIB + 5000);
     assert_int_equal(stats.in_use_bytes, 2 * MIB + 5000);
     assert_int_equal(stats.reserved_bytes, 2 * MIB + 5000);
-    FAILS(BUSY, gpumem_resource_destroy(pool));
-    SAYS("3 buffers");
-    OK(gpumem_buffer_free(b, NULL));
-    OK(gpumem_buffer_free(c, NULL));
-    OK(gpumem_buffer_free(e, NULL));
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(pool));
+    FAILS_SAYING(BUSY, "3 buffers", gpumem_resource_destroy(pool));
+    DESTROY(b, c, e, stream, pool);
 }
 
 /* Allocated by the one way and freed by the other, in either order. */
 TEST(statistics_of_the_fast_and_the_general_path_add_up) {
-    gpumem_resource *pool = make_pool();
-    CUstream stream = make_stream(), other = make_stream();
-    gpumem_buffer *short_way = allocate(pool, MIB, stream);
-    gpumem_buffer *usual_way;
-    OK(gpumem_buffer_allocate(
-        pool, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream, .alignment = 4096),
-        &usual_way));
+    gpumem_resource *pool = new_own_pool();
+    CUstream stream = NEW_STREAM(), other = NEW_STREAM();
+    gpumem_buffer *short_way = allocate_on(pool, MIB, stream);
+    gpumem_buffer *usual_way = NEW_BUFFER_WITH(pool, MIB, .stream = stream, .alignment = 4096);
     assert_int_equal(stats_of(pool).allocations, 2);
     OK(gpumem_buffer_free(short_way, other)); /* two streams are joined */
     OK(gpumem_buffer_free(usual_way, NULL));
@@ -225,9 +184,7 @@ TEST(statistics_of_the_fast_and_the_general_path_add_up) {
     assert_int_equal(stats.in_use_bytes, 0);
     assert_int_equal(stats.reserved_bytes, 0);
     assert_int_equal(stats.allocations_total, 2);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_stream_destroy(device, other));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(stream, other, pool);
 }
 
 #define THREADS 6
@@ -242,37 +199,32 @@ struct worker {
 static void *work(void *data) {
     struct worker *worker = data;
     for (int i = 0; i < 5 * PAIRS; i++) {
-        gpumem_buffer *buffer = allocate(worker->pool, 256 + (size_t)i, worker->stream);
+        gpumem_buffer *buffer = allocate_on(worker->pool, 256 + (size_t)i, worker->stream);
         OK(gpumem_buffer_free(buffer, NULL));
         if (i % 500 == 0)
             (void)stats_of(worker->pool); /* tells the meters of all threads */
     }
     for (int i = 0; i < KEPT; i++)
-        worker->kept[i] = allocate(worker->pool, 1000, worker->stream);
+        worker->kept[i] = allocate_on(worker->pool, 1000, worker->stream);
     return NULL;
 }
 
 static void *free_kept(void *data) {
     struct worker *worker = data;
-    for (int i = 0; i < KEPT; i++)
-        OK(gpumem_buffer_free(worker->kept[i], NULL));
+    DESTROY_EACH(worker->kept, KEPT);
     return NULL;
 }
 
 static void run(void *(*body)(void *), struct worker *workers) {
-    pthread_t threads[THREADS];
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, body, &workers[i]), 0);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    run_threads(THREADS, body, workers, sizeof *workers);
 }
 
 /* What ended threads have counted stays counted, and others free what they left. */
 TEST(statistics_of_all_threads_add_up) {
     struct worker workers[THREADS];
-    gpumem_resource *pool = make_pool();
+    gpumem_resource *pool = new_own_pool();
     for (int i = 0; i < THREADS; i++)
-        workers[i] = (struct worker){.pool = pool, .stream = make_stream()};
+        workers[i] = (struct worker){.pool = pool, .stream = NEW_STREAM()};
     run(work, workers);
     gpumem_stats stats = stats_of(pool);
     assert_int_equal(stats.allocations, THREADS * KEPT);
@@ -293,16 +245,15 @@ TEST(one_thread_may_use_more_pools_than_it_has_counters) {
     enum { POOLS = 20 };
     gpumem_resource *pools[POOLS];
     gpumem_buffer *buffers[POOLS];
-    CUstream stream = make_stream();
+    CUstream stream = NEW_STREAM();
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < POOLS; i++)
-            pools[i] = make_pool();
+            pools[i] = new_own_pool();
         for (int i = 0; i < POOLS; i++)
-            buffers[i] = allocate(pools[i], 1000, stream);
+            buffers[i] = allocate_on(pools[i], 1000, stream);
         for (int i = 0; i < POOLS; i++)
             assert_int_equal(stats_of(pools[i]).in_use_bytes, 1000);
-        for (int i = 0; i < POOLS; i++)
-            OK(gpumem_buffer_free(buffers[i], NULL));
+        DESTROY_EACH(buffers, POOLS);
         for (int i = 0; i < POOLS; i++) {
             assert_int_equal(stats_of(pools[i]).in_use_high, 1000);
             OK(gpumem_resource_destroy(pools[i]));
@@ -316,18 +267,17 @@ TEST(one_thread_may_use_more_pools_than_it_has_counters) {
 
 /* Nothing of its last life is left in an object; and a use after the end is still told. */
 TEST(reused_buffer_objects_keep_nothing_of_their_past) {
-    gpumem_resource *pool = make_pool();
-    CUstream stream = make_stream();
-    gpumem_buffer *first = allocate(pool, 4096, stream);
+    gpumem_resource *pool = new_own_pool();
+    CUstream stream = NEW_STREAM();
+    gpumem_buffer *first = allocate_on(pool, 4096, stream);
     gpumem_layout layout = {.size = sizeof layout};
     OK(gpumem_buffer_get_layout(first, &layout, NULL, 0));
     OK(gpumem_buffer_free(first, NULL));
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_free(first, NULL));
-    SAYS("was destroyed earlier");
+    FAILS_SAYING(INVALID_ARGUMENT, "was destroyed earlier", gpumem_buffer_free(first, NULL));
     gpumem_buffer *again = NULL;
     int lives = 0;
     while (again != first && lives++ < PAIRS) {
-        again = allocate(pool, 100, stream);
+        again = allocate_on(pool, 100, stream);
         if (again != first)
             OK(gpumem_buffer_free(again, NULL));
     }
@@ -344,8 +294,7 @@ TEST(reused_buffer_objects_keep_nothing_of_their_past) {
     assert_int_equal(stats_of(pool).allocations, 1);
     OK(gpumem_buffer_release(again));
     assert_int_equal(stats_of(pool).allocations, 0);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(stream, pool);
 }
 
 static void *free_it(void *buffer) {
@@ -355,37 +304,33 @@ static void *free_it(void *buffer) {
 
 /* What a thread leaves can be told like everything else. */
 TEST(a_use_after_free_is_detected_after_the_freeing_thread_ended) {
-    gpumem_resource *pool = make_pool();
-    CUstream stream = make_stream();
-    gpumem_buffer *buffer = allocate(pool, 4096, stream);
+    gpumem_resource *pool = new_own_pool();
+    CUstream stream = NEW_STREAM();
+    gpumem_buffer *buffer = allocate_on(pool, 4096, stream);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, free_it, buffer), 0);
     pthread_join(thread, NULL);
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_free(buffer, NULL));
-    SAYS("was destroyed earlier");
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(pool));
+    FAILS_SAYING(INVALID_ARGUMENT, "was destroyed earlier", gpumem_buffer_free(buffer, NULL));
+    DESTROY(stream, pool);
 }
 
 /* ---- What goes the usual way ----------------------------------------------------------------- */
 
 /* Frees that are held back are worked off by the next call, as ever. */
 TEST(later_calls_complete_deferred_frees) {
-    gpumem_resource *pool = make_pool(), *pinned;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
-    CUstream stream = make_stream();
+    gpumem_resource *pool = new_own_pool();
+    gpumem_resource *pinned = NEW_PINNED();
+    CUstream stream = NEW_STREAM();
     pairs(pool, 4096, stream);
     struct gate gate = gate_with_stream();
-    gpumem_buffer *staging = allocate(pinned, 4096, gate.stream);
+    gpumem_buffer *staging = allocate_on(pinned, 4096, gate.stream);
     OK(gpumem_buffer_free(staging, NULL));
     assert_int_equal(device_stats().deferred_frees, 1);
     gate_drain(&gate);
-    OK(gpumem_buffer_free(allocate(pool, 4096, stream), NULL));
+    OK(gpumem_buffer_free(allocate_on(pool, 4096, stream), NULL));
     assert_int_equal(device_stats().deferred_frees, 0);
     gate_remove(&gate);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(pinned));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(stream, pinned, pool);
 }
 
 static void note(void *user, const gpumem_leaving_event *event) {
@@ -394,37 +339,32 @@ static void note(void *user, const gpumem_leaving_event *event) {
 }
 
 TEST(watches_are_notified) {
-    gpumem_resource *pool = make_pool();
-    CUstream stream = make_stream();
+    gpumem_resource *pool = new_own_pool();
+    CUstream stream = NEW_STREAM();
     size_t left = 0;
     pairs(pool, 4096, stream);
     gpumem_watch *watch;
     OK(gpumem_resource_watch(pool, note, &left, &watch));
-    OK(gpumem_buffer_free(allocate(pool, 4096, stream), NULL));
+    OK(gpumem_buffer_free(allocate_on(pool, 4096, stream), NULL));
     assert_int_equal(left, 4096);
     OK(gpumem_watch_end(watch));
-    gpumem_buffer *buffer = allocate(pool, 4096, stream);
+    gpumem_buffer *buffer = allocate_on(pool, 4096, stream);
     OK(gpumem_buffer_watch(buffer, note, &left, &watch));
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(left, 2 * 4096);
     OK(gpumem_watch_end(watch));
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(stream, pool);
 }
 
 /* Wrong arguments have the messages that they have everywhere. */
 TEST(invalid_arguments_are_refused_with_a_reason) {
-    gpumem_resource *pool = make_pool();
+    gpumem_resource *pool = new_own_pool();
     gpumem_buffer *buffer;
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_allocate(pool, 0, NULL, &buffer));
-    SAYS("0 bytes");
-    FAILS(INVALID_ARGUMENT,
-          gpumem_buffer_allocate(pool, 1, GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = 3),
-                                 &buffer));
-    SAYS("power of two");
+    FAILS_SAYING(INVALID_ARGUMENT, "0 bytes", gpumem_buffer_allocate(pool, 0, NULL, &buffer));
+    FAILS_SAYING(INVALID_ARGUMENT, "power of two",
+                 gpumem_buffer_allocate(pool, 1, GPUMEM_BUFFER_OPTIONS(.alignment = 3), &buffer));
     FAILS(NOT_SUPPORTED,
-          gpumem_buffer_allocate(pool, 1, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 2),
-                                 &buffer));
+          gpumem_buffer_allocate(pool, 1, GPUMEM_BUFFER_OPTIONS(.capacity = 2), &buffer));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_allocate(pool, 1, NULL, NULL));
     OK(gpumem_resource_destroy(pool));
 }

@@ -3,12 +3,6 @@
 
 ALL_TESTS(open_device, close_device);
 
-static gpumem_pool_info info_of(gpumem_resource *resource) {
-    gpumem_pool_info info = {.size = sizeof info};
-    OK(gpumem_pool_get_info(resource, &info));
-    return info;
-}
-
 static uint64_t number(gpumem_resource *resource, gpumem_pool_attribute attribute) {
     uint64_t value = 0xfeedfeed;
     OK(gpumem_pool_get_attribute(resource, attribute, &value));
@@ -16,18 +10,11 @@ static uint64_t number(gpumem_resource *resource, gpumem_pool_attribute attribut
 }
 
 static gpumem_resource *device_pool(gpumem_pool_choice pool) {
-    gpumem_resource *made;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = pool), &made));
-    return made;
+    return NEW_POOL(.pool = pool);
 }
 
 static gpumem_resource *host_pool(gpumem_pool_choice pool) {
-    gpumem_resource *made;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, .pool = pool),
-        &made));
-    return made;
+    return NEW_PINNED(.method = GPUMEM_PINNED_POOL, .pool = pool);
 }
 
 static CUmemoryPool driver_pool(int current, CUmemLocationType type) {
@@ -36,15 +23,14 @@ static CUmemoryPool driver_pool(int current, CUmemLocationType type) {
     CUresult result =
         current ? cu->cuMemGetMemPool(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED)
                 : cu->cuMemGetDefaultMemPool(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED);
-    assert_int_equal(result, CUDA_SUCCESS);
+    OK_CU(result);
     return pool;
 }
 
 /* The CPU and the device write into one buffer and read what the other wrote. */
 static void check_bytes(gpumem_resource *resource) {
-    gpumem_buffer *buffer;
     unsigned char back[64];
-    OK(gpumem_buffer_allocate(resource, 4096, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 4096);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 0x5a, NULL));
     synchronize(NULL);
     unsigned char *host = gpumem_buffer_host_pointer(buffer);
@@ -65,11 +51,9 @@ static void check_bytes(gpumem_resource *resource) {
 
 TEST(without_options_the_current_host_pool_is_used) {
     uint64_t made = soft->call_count("cuMemPoolCreate");
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &resource));
+    gpumem_resource *resource = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
     assert_int_equal(soft->call_count("cuMemPoolCreate"), made);
-    gpumem_pool_info info = info_of(resource);
+    gpumem_pool_info info = pool_info_of(resource);
     assert_ptr_equal(info.handle, driver_pool(1, CU_MEM_LOCATION_TYPE_HOST));
     assert_int_equal(info.owned, 0);
     assert_int_equal(info.ipc_enabled, 0);
@@ -84,9 +68,7 @@ TEST(without_options_the_current_host_pool_is_used) {
     OK(gpumem_resource_destroy(resource));
     synchronize(NULL);
     cuuint64_t used = 1;
-    assert_int_equal(
-        cu->cuMemPoolGetAttribute(info.handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used),
-        CUDA_SUCCESS);
+    OK_CU(cu->cuMemPoolGetAttribute(info.handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
     assert_int_equal(used, 0);
 }
 
@@ -95,52 +77,46 @@ TEST(a_pool_made_current_is_used_and_not_destroyed) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
     CUmemoryPool mine = NULL, before = driver_pool(1, CU_MEM_LOCATION_TYPE_HOST);
-    assert_int_equal(cu->cuMemPoolCreate(&mine, &props), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemSetMemPool(&props.location, CU_MEM_ALLOCATION_TYPE_PINNED, mine),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuMemPoolCreate(&mine, &props));
+    OK_CU(cu->cuMemSetMemPool(&props.location, CU_MEM_ALLOCATION_TYPE_PINNED, mine));
     gpumem_resource *current = host_pool(GPUMEM_POOL_CURRENT);
     gpumem_resource *fallback = host_pool(GPUMEM_POOL_DEFAULT);
     gpumem_resource *own = host_pool(GPUMEM_POOL_OWN);
-    assert_ptr_equal(info_of(current).handle, mine);
-    assert_ptr_equal(info_of(fallback).handle, driver_pool(0, CU_MEM_LOCATION_TYPE_HOST));
-    assert_int_equal(info_of(fallback).owned, 0);
-    assert_int_equal(info_of(own).owned, 1);
+    assert_ptr_equal(pool_info_of(current).handle, mine);
+    assert_ptr_equal(pool_info_of(fallback).handle, driver_pool(0, CU_MEM_LOCATION_TYPE_HOST));
+    assert_int_equal(pool_info_of(fallback).owned, 0);
+    assert_int_equal(pool_info_of(own).owned, 1);
     CUmemoryPool handle = NULL;
     OK(gpumem_pool_get_handle(own, &handle));
-    assert_ptr_equal(handle, info_of(own).handle);
-    assert_true(handle != mine && handle != info_of(fallback).handle);
+    assert_ptr_equal(handle, pool_info_of(own).handle);
+    assert_true(handle != mine && handle != pool_info_of(fallback).handle);
     check_bytes(current);
     check_bytes(fallback);
     check_bytes(own);
-    OK(gpumem_resource_destroy(current));
-    OK(gpumem_resource_destroy(fallback));
-    OK(gpumem_resource_destroy(own));
+    DESTROY(current, fallback, own);
     synchronize(NULL);
-    assert_int_equal(cu->cuMemSetMemPool(&props.location, CU_MEM_ALLOCATION_TYPE_PINNED, before),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuMemSetMemPool(&props.location, CU_MEM_ALLOCATION_TYPE_PINNED, before));
     /* It is still there to be destroyed by its owner; the own one is not. */
-    assert_int_equal(cu->cuMemPoolDestroy(mine), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemPoolDestroy(handle), CUDA_ERROR_INVALID_VALUE);
+    OK_CU(cu->cuMemPoolDestroy(mine));
+    FAILS_CU(INVALID_VALUE, cu->cuMemPoolDestroy(handle));
 }
 
 TEST(device_pools_report_their_handle_and_owner) {
     gpumem_resource *current = device_pool(GPUMEM_POOL_CURRENT),
                     *fallback = device_pool(GPUMEM_POOL_DEFAULT),
                     *own = device_pool(GPUMEM_POOL_OWN), *virtual_one;
-    assert_ptr_equal(info_of(current).handle, driver_pool(1, CU_MEM_LOCATION_TYPE_DEVICE));
-    assert_ptr_equal(info_of(fallback).handle, driver_pool(0, CU_MEM_LOCATION_TYPE_DEVICE));
-    assert_int_equal(info_of(current).owned, 0);
-    gpumem_pool_info info = info_of(own);
+    assert_ptr_equal(pool_info_of(current).handle, driver_pool(1, CU_MEM_LOCATION_TYPE_DEVICE));
+    assert_ptr_equal(pool_info_of(fallback).handle, driver_pool(0, CU_MEM_LOCATION_TYPE_DEVICE));
+    assert_int_equal(pool_info_of(current).owned, 0);
+    gpumem_pool_info info = pool_info_of(own);
     assert_int_equal(info.owned, 1);
     assert_int_equal(info.device_id, gpumem_device_ordinal(device));
     assert_int_equal(info.numa_node, -1);
     assert_int_equal(info.device_accessible, 1);
     assert_int_equal(info.host_accessible, 0);
     check_bytes(own);
-    OK(gpumem_resource_destroy(current));
-    OK(gpumem_resource_destroy(fallback));
-    OK(gpumem_resource_destroy(own));
-    OK(gpumem_virtual_resource_create(device, NULL, &virtual_one));
+    DESTROY(current, fallback, own);
+    virtual_one = NEW_VIRTUAL();
     FAILS(INVALID_ARGUMENT, gpumem_pool_get_info(virtual_one, &info));
     SAYS("not a pool of the driver");
     CUmemoryPool handle;
@@ -158,8 +134,8 @@ TEST(options_that_change_a_pool_create_an_own_host_pool) {
         options.size = sizeof options;
         options.method = GPUMEM_PINNED_POOL;
         OK(gpumem_pinned_resource_create(device, &options, &resource));
-        assert_int_equal(info_of(resource).owned, 1);
-        assert_int_equal(info_of(resource).numa_node, options.numa_bind ? 0 : -1);
+        assert_int_equal(pool_info_of(resource).owned, 1);
+        assert_int_equal(pool_info_of(resource).numa_node, options.numa_bind ? 0 : -1);
         assert_int_equal(number(resource, GPUMEM_POOL_RELEASE_THRESHOLD), thresholds[i]);
         gpumem_buffer *none;
         if (options.maximum_bytes)
@@ -171,23 +147,19 @@ TEST(options_that_change_a_pool_create_an_own_host_pool) {
         SAYS("GPUMEM_POOL_OWN");
     }
     gpumem_resource *none;
-    FAILS(INVALID_ARGUMENT,
-          gpumem_pinned_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_pinned_options, .pool = GPUMEM_POOL_OWN), &none));
-    SAYS("GPUMEM_PINNED_POOL");
-    FAILS(INVALID_ARGUMENT,
-          gpumem_pinned_resource_create(
-              device,
-              GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, .pool = 3),
-              &none));
-    SAYS("pool choice 3");
+    FAILS_SAYING(INVALID_ARGUMENT, "GPUMEM_PINNED_POOL",
+                 gpumem_pinned_resource_create(
+                     device, GPUMEM_PINNED_OPTIONS(.pool = GPUMEM_POOL_OWN), &none));
+    FAILS_SAYING(
+        INVALID_ARGUMENT, "pool choice 3",
+        gpumem_pinned_resource_create(
+            device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL, .pool = 3), &none));
 }
 
 /* ---- Attributes ------------------------------------------------------------------------------ */
 
 static void check_numbers(gpumem_resource *resource) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 3 * MIB, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 3 * MIB);
     synchronize(NULL);
     assert_int_equal(number(resource, GPUMEM_POOL_USED_CURRENT), 3 * MIB);
     assert_true(number(resource, GPUMEM_POOL_RESERVED_CURRENT) >= 3 * MIB);

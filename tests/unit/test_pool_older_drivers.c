@@ -3,7 +3,7 @@
 
 ALL_TESTS(open_device, close_device);
 
-#define POOL(...) GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, __VA_ARGS__)
+#define POOL(...) GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL, __VA_ARGS__)
 
 static gpumem_resource *resource;
 
@@ -15,8 +15,7 @@ static const char *note(void) {
 }
 
 static void check_bytes(void) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 4096, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 4096);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 0x5a, NULL));
     synchronize(NULL);
     assert_int_equal(((unsigned char *)gpumem_buffer_host_pointer(buffer))[4095], 0x5a);
@@ -25,14 +24,13 @@ static void check_bytes(void) {
 
 /* Before 13.0: pools of host memory, and no current one. */
 TEST(without_a_current_host_pool_an_own_one_is_created) {
-    gpumem_pool_info info = {.size = sizeof info};
     assert_int_equal(
         soft->fault_arm("cuMemGetMemPool", 0, CUDA_ERROR_NOT_FOUND, SOFTGPU_FAULT_BEFORE), 0);
     OK(gpumem_pinned_resource_create(device, POOL(.pool = GPUMEM_POOL_CURRENT), &resource));
     soft->fault_disarm();
     assert_non_null(strstr(note(), "a pool of its own"));
     assert_non_null(strstr(note(), "cuMemGetMemPool"));
-    OK(gpumem_pool_get_info(resource, &info));
+    gpumem_pool_info info = pool_info_of(resource);
     assert_int_equal(info.owned, 1);
     check_bytes();
     OK(gpumem_resource_destroy(resource));

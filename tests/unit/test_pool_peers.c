@@ -4,26 +4,11 @@
 EACH_TEST(open_device, close_device);
 
 static gpumem_resource *device_pool(gpumem_pool_choice choice) {
-    gpumem_resource *made;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = choice), &made));
-    return made;
+    return NEW_POOL(.pool = choice);
 }
 
 static gpumem_resource *host_pool(void) {
-    gpumem_resource *made;
-    OK(gpumem_pinned_resource_create(device,
-                                     GPUMEM_OPTIONS(gpumem_pinned_options,
-                                                    .method = GPUMEM_PINNED_POOL,
-                                                    .pool = GPUMEM_POOL_OWN),
-                                     &made));
-    return made;
-}
-
-static gpumem_buffer *take(gpumem_resource *pool, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(pool, bytes, NULL, &buffer));
-    return buffer;
+    return NEW_PINNED(.method = GPUMEM_PINNED_POOL, .pool = GPUMEM_POOL_OWN);
 }
 
 static gpumem_access access_of(gpumem_resource *pool, int ordinal) {
@@ -41,12 +26,12 @@ static size_t peers_of(gpumem_resource *pool, int *peers) {
 /* What the other device may do, by doing it: its driver call's answer. */
 static CUresult other_sets(CUdeviceptr at, unsigned char value) {
     CUcontext other;
-    assert_int_equal(cu->cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
-    assert_int_equal(cu->cuCtxPushCurrent_v2(other), CUDA_SUCCESS);
+    OK_CU(cu->cuDevicePrimaryCtxRetain(&other, 1));
+    OK_CU(cu->cuCtxPushCurrent_v2(other));
     CUresult result = cu->cuMemsetD8_v2(at, value, 64);
-    assert_int_equal(cu->cuCtxSynchronize(), CUDA_SUCCESS);
-    assert_int_equal(cu->cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
-    assert_int_equal(cu->cuDevicePrimaryCtxRelease_v2(1), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxSynchronize());
+    OK_CU(cu->cuCtxPopCurrent_v2(NULL));
+    OK_CU(cu->cuDevicePrimaryCtxRelease_v2(1));
     return result;
 }
 
@@ -59,32 +44,30 @@ static void check_bytes(gpumem_buffer *buffer, unsigned char value) {
 
 TEST(peer_access_changes_apply_to_live_buffers) {
     gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN);
-    gpumem_buffer *early = take(pool, 4096);
+    gpumem_buffer *early = NEW_BUFFER(pool, 4096);
     int peers[8] = {77};
     OK(gpumem_buffer_fill(early, 0, 4096, 1, NULL));
     synchronize(NULL);
     assert_int_equal(peers_of(pool, peers), 0);
     assert_int_equal(access_of(pool, 0), GPUMEM_ACCESS_READ_WRITE);
     assert_int_equal(access_of(pool, 1), GPUMEM_ACCESS_NONE);
-    assert_int_equal(other_sets(gpumem_buffer_pointer(early), 9), CUDA_ERROR_INVALID_VALUE);
+    FAILS_CU(INVALID_VALUE, other_sets(gpumem_buffer_pointer(early), 9));
     check_bytes(early, 1);
     OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
-    gpumem_buffer *late = take(pool, 40 * MIB); /* in another segment of the pool */
+    gpumem_buffer *late = NEW_BUFFER(pool, 40 * MIB); /* in another segment of the pool */
     synchronize(NULL);
     assert_int_equal(peers_of(pool, peers), 1);
     assert_int_equal(peers[0], 1);
     assert_int_equal(peers_of(pool, NULL), 1);
-    assert_int_equal(other_sets(gpumem_buffer_pointer(early), 2), CUDA_SUCCESS);
-    assert_int_equal(other_sets(gpumem_buffer_pointer(late), 3), CUDA_SUCCESS);
+    OK_CU(other_sets(gpumem_buffer_pointer(early), 2));
+    OK_CU(other_sets(gpumem_buffer_pointer(late), 3));
     check_bytes(early, 2);
     check_bytes(late, 3);
     OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_NONE));
     assert_int_equal(peers_of(pool, peers), 0);
-    assert_int_equal(other_sets(gpumem_buffer_pointer(late), 4), CUDA_ERROR_INVALID_VALUE);
+    FAILS_CU(INVALID_VALUE, other_sets(gpumem_buffer_pointer(late), 4));
     check_bytes(late, 3);
-    OK(gpumem_buffer_free(early, NULL));
-    OK(gpumem_buffer_free(late, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(early, late, pool);
 }
 
 TEST(all_peers_are_set_in_one_call) {
@@ -105,24 +88,23 @@ TEST(all_peers_are_set_in_one_call) {
 
 TEST(host_pools_have_peers) {
     gpumem_resource *pool = host_pool();
-    gpumem_buffer *buffer = take(pool, 4096);
+    gpumem_buffer *buffer = NEW_BUFFER(pool, 4096);
     synchronize(NULL);
     memset(gpumem_buffer_host_pointer(buffer), 1, 4096);
     assert_int_equal(access_of(pool, 0), GPUMEM_ACCESS_READ_WRITE);
-    assert_int_equal(other_sets(gpumem_buffer_pointer(buffer), 9), CUDA_ERROR_INVALID_VALUE);
+    FAILS_CU(INVALID_VALUE, other_sets(gpumem_buffer_pointer(buffer), 9));
     OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
-    assert_int_equal(other_sets(gpumem_buffer_pointer(buffer), 5), CUDA_SUCCESS);
+    OK_CU(other_sets(gpumem_buffer_pointer(buffer), 5));
     check_bytes(buffer, 5);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(buffer, pool);
 }
 
 TEST(invalid_arguments_are_refused_with_a_reason) {
-    gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN), *plain;
+    gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN);
     const int wrong[] = {1, 9};
     gpumem_access access;
     size_t count;
-    OK(gpumem_virtual_resource_create(device, NULL, &plain));
+    gpumem_resource *plain = NEW_VIRTUAL();
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(plain, 1, GPUMEM_ACCESS_READ_WRITE));
     SAYS("not a pool of the driver");
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, 2, GPUMEM_ACCESS_READ_WRITE));
@@ -134,16 +116,14 @@ TEST(invalid_arguments_are_refused_with_a_reason) {
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, 0, GPUMEM_ACCESS_NONE));
     SAYS("keeps access");
     OK(gpumem_pool_set_access(pool, 0, GPUMEM_ACCESS_READ_WRITE));
-    FAILS(INVALID_ARGUMENT, gpumem_pool_set_peers(pool, wrong, 2));
-    SAYS("no peer device 9");
+    FAILS_SAYING(INVALID_ARGUMENT, "no peer device 9", gpumem_pool_set_peers(pool, wrong, 2));
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_peers(pool, NULL, 2));
     FAILS(INVALID_ARGUMENT, gpumem_pool_get_access(pool, 5, &access));
     FAILS(INVALID_ARGUMENT, gpumem_pool_get_access(pool, 1, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_pool_get_peers(pool, NULL, 1, &count));
     FAILS(INVALID_ARGUMENT, gpumem_pool_get_peers(pool, NULL, 0, NULL));
     assert_int_equal(peers_of(pool, NULL), 0);
-    OK(gpumem_resource_destroy(plain));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(plain, pool);
 }
 
 /* A refusal that did its work, since the driver reports earlier failures like that, is undone. */
@@ -176,7 +156,7 @@ TEST(trimming_a_shared_pool_releases_its_unused_memory) {
     gpumem_resource *pool = device_pool(GPUMEM_POOL_CURRENT);
     uint64_t threshold = number(pool, GPUMEM_POOL_RELEASE_THRESHOLD);
     OK(gpumem_pool_set_attribute(pool, GPUMEM_POOL_RELEASE_THRESHOLD, UINT64_MAX));
-    gpumem_buffer *kept = take(pool, 4 * MIB), *freed = take(pool, 100 * MIB);
+    gpumem_buffer *kept = NEW_BUFFER(pool, 4 * MIB), *freed = NEW_BUFFER(pool, 100 * MIB);
     OK(gpumem_buffer_free(freed, NULL));
     synchronize(NULL);
     uint64_t reserved = number(pool, GPUMEM_POOL_RESERVED_CURRENT);

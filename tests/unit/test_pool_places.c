@@ -6,15 +6,11 @@
 #include <unistd.h>
 
 static gpumem_resource *shared_pool(gpumem_handle_type type) {
-    gpumem_resource *made;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .ipc = 1, .handle_type = type), &made));
-    return made;
+    return NEW_POOL(.ipc = 1, .handle_type = type);
 }
 
 static gpumem_buffer *filled(gpumem_resource *pool, unsigned char value) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(pool, MIB, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(pool, MIB);
     OK(gpumem_buffer_fill(buffer, 0, MIB, value, NULL));
     synchronize(NULL);
     return buffer;
@@ -38,12 +34,10 @@ TEST(a_pool_is_shared_by_the_bytes_of_a_fabric_handle) {
     OK(gpumem_buffer_read(imported, MIB - 1, &byte, 1, NULL));
     synchronize(NULL);
     assert_int_equal(byte, 0x6e);
-    OK(gpumem_buffer_free(imported, NULL));
-    OK(gpumem_resource_destroy(mapped));
+    DESTROY(imported, mapped);
     handle.fabric[9] ^= 1;
     assert_int_not_equal(gpumem_pool_from_share_handle(device, &handle, &none), GPUMEM_OK);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(buffer, pool);
 }
 
 /* Its memory is of the first device, whatever the other process says. */
@@ -57,14 +51,12 @@ TEST(importing_a_pool_on_another_device_is_refused) {
     OK(gpumem_pool_export_buffer(buffer, &shared));
     OK(gpumem_pool_get_share_handle(pool, &handle));
     OK(gpumem_pool_from_share_handle(other, &handle, &mapped));
-    FAILS(NO_DEVICE, gpumem_pool_import_buffer(mapped, &shared, &none));
-    SAYS("on device 0");
+    FAILS_SAYING(NO_DEVICE, "on device 0", gpumem_pool_import_buffer(mapped, &shared, &none));
     assert_null(none);
     FAILS(BUSY, gpumem_device_close(other)); /* the resource */
     OK(gpumem_resource_destroy(mapped));
     OK(gpumem_device_close(other));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(buffer, pool);
 }
 
 /* The registry is the library's: a pool of any device is found. */
@@ -72,19 +64,16 @@ TEST(the_registry_finds_pools_of_every_device) {
     gpumem_device *other;
     gpumem_resource *pool, *mapped, *found = NULL;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
-    gpumem_pool_info info = {.size = sizeof info};
     OK(gpumem_device_open(library, 1, &other));
-    OK(gpumem_device_pool_resource_create(
-        other, GPUMEM_OPTIONS(gpumem_device_pool_options, .ipc = 1), &pool));
+    OK(gpumem_device_pool_resource_create(other, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
     OK(gpumem_pool_get_share_handle(pool, &handle));
     OK(gpumem_pool_from_share_handle(other, &handle, &mapped));
-    OK(gpumem_pool_get_info(mapped, &info));
+    gpumem_pool_info info = pool_info_of(mapped);
     assert_int_equal(info.device_id, 1);
     OK(gpumem_pool_register(mapped, handle.uuid, NULL));
     OK(gpumem_pool_from_registry(library, handle.uuid, &found));
     assert_ptr_equal(found, mapped);
-    OK(gpumem_resource_destroy(mapped));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(mapped, pool);
     OK(gpumem_device_close(other));
 }
 

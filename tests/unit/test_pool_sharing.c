@@ -6,12 +6,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-static gpumem_pool_info info_of(gpumem_resource *resource) {
-    gpumem_pool_info info = {.size = sizeof info};
-    OK(gpumem_pool_get_info(resource, &info));
-    return info;
-}
-
 /* ---- The other process ----------------------------------------------------------------------- */
 
 #define SIZE (3 * MIB)
@@ -159,7 +153,7 @@ static int other_process(int host, int socket) {
     size_t before = open_descriptors();
     if (!check(gpumem_pool_receive(device, socket, NULL, &pool) == GPUMEM_OK, "receive"))
         return 2;
-    gpumem_pool_info info = info_of(pool);
+    gpumem_pool_info info = pool_info_of(pool);
     int result = use_offer(pool, host, socket);
     if (result)
         return result;
@@ -181,25 +175,20 @@ static int other_process(int host, int socket) {
 static gpumem_resource *shared_pool(int host) {
     gpumem_resource *made;
     if (host)
-        OK(gpumem_pinned_resource_create(
-            device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, .ipc = 1),
-            &made));
+        made = NEW_PINNED(.method = GPUMEM_PINNED_POOL, .ipc = 1);
     else
-        OK(gpumem_device_pool_resource_create(
-            device, GPUMEM_OPTIONS(gpumem_device_pool_options, .ipc = 1), &made));
+        made = NEW_POOL(.ipc = 1);
     return made;
 }
 
 static void share(int host) {
     size_t none_open = open_descriptors();
-    gpumem_resource *pool = shared_pool(host), *limited;
-    gpumem_buffer *a, *b;
+    gpumem_resource *pool = shared_pool(host);
     struct offer offer = {.first = {.size = sizeof offer.first},
                           .second = {.size = sizeof offer.second}};
-    OK(gpumem_limit_resource_create(pool, GIB, &limited));
-    OK(gpumem_buffer_allocate(pool, SIZE, NULL, &a));
-    OK(gpumem_buffer_allocate(limited, 1000,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = 4096), &b));
+    gpumem_resource *limited = NEW_LIMIT(pool, GIB);
+    gpumem_buffer *a = NEW_BUFFER(pool, SIZE);
+    gpumem_buffer *b = NEW_BUFFER_WITH(limited, 1000, .alignment = 4096);
     OK(gpumem_buffer_fill(a, 0, SIZE, 0x11, NULL));
     OK(gpumem_buffer_fill(b, 0, 1000, 0x42, NULL));
     synchronize(NULL);
@@ -207,7 +196,7 @@ static void share(int host) {
     OK(gpumem_pool_export_buffer(a, &offer.first));
     OK(gpumem_pool_export_buffer(b, &offer.second)); /* through a wrapper */
     assert_int_equal(offer.first.bytes, SIZE);
-    assert_memory_equal(offer.first.pool, info_of(pool).uuid, 16);
+    assert_memory_equal(offer.first.pool, pool_info_of(pool).uuid, 16);
     int socket;
     pid_t child = other_start(host ? "host" : "device", SOCK_STREAM, &socket);
     OK(gpumem_pool_send(pool, socket, NULL));
@@ -220,20 +209,12 @@ static void share(int host) {
     synchronize(NULL);
     assert_int_equal(seen[0], 0x55);
     assert_int_equal(seen[1], 0x43);
-    OK(gpumem_buffer_free(a, NULL));
-    OK(gpumem_buffer_free(b, NULL));
-    OK(gpumem_resource_destroy(limited));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(a, b, limited, pool);
     assert_int_equal(open_descriptors(), none_open);
 }
 
-TEST(a_device_pool_is_shared_with_another_process) {
-    share(0);
-}
-
-TEST(a_host_pool_is_shared_with_another_process) {
-    share(1);
-}
+TEST_IS(a_device_pool_is_shared_with_another_process, share(0));
+TEST_IS(a_host_pool_is_shared_with_another_process, share(1));
 
 TEST(the_shared_handle_is_exported_only_once) {
     gpumem_resource *pool = shared_pool(1);
@@ -249,8 +230,7 @@ TEST(the_shared_handle_is_exported_only_once) {
     assert_int_equal(first.numa_node, 0);
     /* Who closes what is the resource's is told, and nobody else's file is closed or sent. */
     close(first.descriptor);
-    FAILS(SYSTEM, gpumem_pool_get_share_handle(pool, &second));
-    SAYS("closed by other code");
+    FAILS_SAYING(SYSTEM, "closed by other code", gpumem_pool_get_share_handle(pool, &second));
     int mine = open("/dev/null", O_RDONLY);
     assert_int_equal(mine, first.descriptor);
     FAILS(SYSTEM, gpumem_pool_get_share_handle(pool, &second));
@@ -269,16 +249,15 @@ TEST(a_pool_can_be_imported_from_a_descriptor_alone) {
     OK(gpumem_pool_from_share_handle(device, &bare, &mapped));
     OK(gpumem_pool_from_share_handle(device, &handle, &twin));
     assert_true(fcntl(handle.descriptor, F_GETFD) >= 0); /* not consumed */
-    assert_int_equal(info_of(mapped).has_uuid, 0);
-    assert_int_equal(info_of(twin).has_uuid, 1);
+    assert_int_equal(pool_info_of(mapped).has_uuid, 0);
+    assert_int_equal(pool_info_of(twin).has_uuid, 1);
     unsigned char zero[16] = {0}, other[16] = {1};
     FAILS(INVALID_ARGUMENT, gpumem_pool_register(mapped, zero, &found));
     FAILS(INVALID_ARGUMENT, gpumem_pool_register(pool, handle.uuid, &found));
     SAYS("other processes");
-    FAILS(INVALID_ARGUMENT, gpumem_pool_register(twin, other, &found));
-    SAYS("another UUID");
+    FAILS_SAYING(INVALID_ARGUMENT, "another UUID", gpumem_pool_register(twin, other, &found));
     OK(gpumem_pool_register(mapped, handle.uuid, NULL));
-    assert_memory_equal(info_of(mapped).uuid, handle.uuid, 16);
+    assert_memory_equal(pool_info_of(mapped).uuid, handle.uuid, 16);
     OK(gpumem_pool_register(twin, handle.uuid, &found)); /* the second gets the first */
     assert_ptr_equal(found, mapped);
     OK(gpumem_pool_register(mapped, handle.uuid, &found));
@@ -301,19 +280,16 @@ TEST(the_location_of_an_imported_pool_is_verified) {
         gpumem_resource *pool = shared_pool(host), *mapped;
         gpumem_pool_share_handle handle = {.size = sizeof handle};
         gpumem_pool_share_buffer shared = {.size = sizeof shared};
-        gpumem_buffer *buffer, *none = NULL;
-        OK(gpumem_buffer_allocate(pool, 4096, NULL, &buffer));
+        gpumem_buffer *none = NULL;
+        gpumem_buffer *buffer = NEW_BUFFER(pool, 4096);
         OK(gpumem_pool_export_buffer(buffer, &shared));
         OK(gpumem_pool_get_share_handle(pool, &handle));
         handle.location = host ? GPUMEM_LOCATION_DEVICE : GPUMEM_LOCATION_HOST;
         handle.numa_node = -1;
         OK(gpumem_pool_from_share_handle(device, &handle, &mapped));
-        FAILS(DATA, gpumem_pool_import_buffer(mapped, &shared, &none));
-        SAYS("but is not");
+        FAILS_SAYING(DATA, "but is not", gpumem_pool_import_buffer(mapped, &shared, &none));
         assert_null(none);
-        OK(gpumem_resource_destroy(mapped));
-        OK(gpumem_buffer_free(buffer, NULL));
-        OK(gpumem_resource_destroy(pool));
+        DESTROY(mapped, buffer, pool);
     }
 }
 
@@ -353,10 +329,8 @@ TEST(threads_import_and_free_one_buffer) {
     gpumem_resource *pool = shared_pool(1), *mapped;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     gpumem_pool_share_buffer shared = {.size = sizeof shared};
-    gpumem_buffer *buffer;
     struct importer importers[THREADS] = {{.failed = 0}};
-    OK(gpumem_buffer_allocate(
-        pool, 4096, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = GPUMEM_STREAM_NONE), &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(pool, 4096, .stream = GPUMEM_STREAM_NONE);
     memset(gpumem_buffer_host_pointer(buffer), 0x2f, 4096);
     OK(gpumem_pool_export_buffer(buffer, &shared));
     OK(gpumem_pool_get_share_handle(pool, &handle));
@@ -372,13 +346,10 @@ TEST(threads_import_and_free_one_buffer) {
         pthread_join(importers[i].thread, NULL);
         assert_int_equal(importers[i].failed, 0);
     }
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(mapped, &stats));
+    gpumem_stats stats = stats_of(mapped);
     assert_int_equal(stats.imported_bytes, 0);
     assert_int_equal(stats.allocations_total, THREADS * ROUNDS);
-    OK(gpumem_resource_destroy(mapped));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(mapped, buffer, pool);
 }
 
 static int owner(int socket) {
@@ -387,8 +358,8 @@ static int owner(int socket) {
     gpumem_pool_share_buffer shared = {.size = sizeof shared};
     char byte;
     if (open_device(NULL) != 0 ||
-        gpumem_device_pool_resource_create(
-            device, GPUMEM_OPTIONS(gpumem_device_pool_options, .ipc = 1), &pool) != GPUMEM_OK ||
+        gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool) !=
+            GPUMEM_OK ||
         gpumem_buffer_allocate(pool, SIZE, NULL, &buffer) != GPUMEM_OK ||
         gpumem_buffer_fill(buffer, 0, SIZE, 0x3d, NULL) != GPUMEM_OK ||
         gpumem_stream_synchronize(device, NULL) != GPUMEM_OK ||
@@ -450,8 +421,7 @@ TEST(a_silent_or_strange_peer_is_an_error) {
         .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
     memcpy(CMSG_DATA(head), &ends[0], sizeof(int));
     assert_int_equal(sendmsg(ends[0], &message, 0), sizeof noise);
-    FAILS(PEER, gpumem_pool_receive(device, ends[1], &soon, &none));
-    SAYS("another protocol");
+    FAILS_SAYING(PEER, "another protocol", gpumem_pool_receive(device, ends[1], &soon, &none));
     assert_ptr_equal(none, state);
     close(ends[0]);
     close(ends[1]);
@@ -472,43 +442,39 @@ TEST(without_free_descriptors_sharing_fails_cleanly) {
     gpumem_status imported = gpumem_pool_from_share_handle(device, &handle, &mapped);
     gpumem_status exported = gpumem_pool_get_share_handle(unexported, &more);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    assert_int_equal(imported, GPUMEM_ERROR_SYSTEM);
+    FAILS(SYSTEM, imported);
     assert_int_not_equal(exported, GPUMEM_OK);
     assert_null(mapped);
     assert_int_equal(open_descriptors(), before);
     OK(gpumem_pool_from_share_handle(device, &handle, &mapped));
     OK(gpumem_pool_get_share_handle(unexported, &more));
-    OK(gpumem_resource_destroy(mapped));
-    OK(gpumem_resource_destroy(unexported));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(mapped, unexported, pool);
 }
 
 TEST(sharing_an_unshareable_resource_is_refused) {
-    gpumem_resource *plain, *virtual_one, *pool = shared_pool(0), *none = (gpumem_resource *)state;
+    gpumem_resource *pool = shared_pool(0), *none = (gpumem_resource *)state;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     gpumem_pool_share_buffer shared = {.size = sizeof shared};
-    gpumem_buffer *buffer, *own, *no_buffer = NULL;
-    OK(gpumem_device_pool_resource_create(device, NULL, &plain));
-    OK(gpumem_virtual_resource_create(device, NULL, &virtual_one));
-    FAILS(NOT_SUPPORTED, gpumem_pool_get_share_handle(plain, &handle));
-    SAYS("ipc");
+    gpumem_buffer *no_buffer = NULL;
+    gpumem_resource *plain = NEW_POOL();
+    gpumem_resource *virtual_one = NEW_VIRTUAL();
+    FAILS_SAYING(NOT_SUPPORTED, "ipc", gpumem_pool_get_share_handle(plain, &handle));
     FAILS(INVALID_ARGUMENT, gpumem_pool_get_share_handle(virtual_one, &handle));
-    OK(gpumem_buffer_allocate(plain, 100, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(plain, 100);
     FAILS(NOT_SUPPORTED, gpumem_pool_export_buffer(buffer, &shared));
     OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_allocate(virtual_one, 100, NULL, &buffer));
+    buffer = NEW_BUFFER(virtual_one, 100);
     FAILS(NOT_SUPPORTED, gpumem_pool_export_buffer(buffer, &shared));
     OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_allocate(pool, 100, NULL, &own));
+    gpumem_buffer *own = NEW_BUFFER(pool, 100);
     OK(gpumem_pool_export_buffer(own, &shared));
     FAILS(INVALID_ARGUMENT, gpumem_pool_import_buffer(pool, &shared, &no_buffer));
     SAYS("gpumem_pool_from_share_handle");
     OK(gpumem_buffer_free(own, NULL));
     FAILS(INVALID_ARGUMENT,
-          gpumem_device_pool_resource_create(device,
-                                             GPUMEM_OPTIONS(gpumem_device_pool_options, .ipc = 1,
-                                                            .handle_type = GPUMEM_HANDLE_NONE),
-                                             &none));
+          gpumem_device_pool_resource_create(
+              device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1, .handle_type = GPUMEM_HANDLE_NONE),
+              &none));
     /* Descriptors that are no pool stay open, and are not taken. */
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -525,9 +491,7 @@ TEST(sharing_an_unshareable_resource_is_refused) {
     assert_int_equal(open_descriptors(), before);
     close(ends[0]);
     close(ends[1]);
-    OK(gpumem_resource_destroy(plain));
-    OK(gpumem_resource_destroy(virtual_one));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(plain, virtual_one, pool);
 }
 
 static int begin(void **state) {

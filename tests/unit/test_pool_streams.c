@@ -11,22 +11,10 @@ ALL_TESTS(open_device, close_device);
 static gpumem_resource *pool_of(int host) {
     gpumem_resource *made;
     if (host)
-        OK(gpumem_pinned_resource_create(device,
-                                         GPUMEM_OPTIONS(gpumem_pinned_options,
-                                                        .method = GPUMEM_PINNED_POOL,
-                                                        .pool = GPUMEM_POOL_OWN),
-                                         &made));
+        made = NEW_PINNED(.method = GPUMEM_PINNED_POOL, .pool = GPUMEM_POOL_OWN);
     else
-        OK(gpumem_device_pool_resource_create(
-            device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &made));
+        made = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     return made;
-}
-
-static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
-    return buffer;
 }
 
 static uint64_t used(gpumem_resource *resource) {
@@ -45,7 +33,7 @@ static uint64_t reserved(gpumem_resource *resource) {
 TEST(memory_allocated_without_a_stream_is_usable_at_once) {
     gpumem_resource *resource = pool_of(1);
     soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
-    gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+    gpumem_buffer *buffer = allocate_on(resource, MIB, GPUMEM_STREAM_NONE);
     unsigned char *host = gpumem_buffer_host_pointer(buffer), back[2] = {0};
     memset(host, 0x21, MIB);
     struct gate gate = gate_with_stream();
@@ -55,8 +43,7 @@ TEST(memory_allocated_without_a_stream_is_usable_at_once) {
     assert_int_equal(back[1], 0x21);
     OK(gpumem_buffer_free(buffer, NULL));
     soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(resource, &gate);
 }
 
 /* No stream is asked for the default stream's sake: work on it holds nothing back. */
@@ -64,21 +51,20 @@ TEST(work_on_the_default_stream_does_not_defer_a_free) {
     for (int host = 0; host < 2; host++) {
         gpumem_resource *resource = pool_of(host);
         struct gate gate = gate_with_stream();
-        gpumem_buffer *busy = allocate(resource, MIB, gate.stream);
+        gpumem_buffer *busy = allocate_on(resource, MIB, gate.stream);
         OK(gpumem_buffer_fill(busy, 0, MIB, 1, gate.stream));
         uint64_t queries = soft->call_count("cuStreamQuery");
-        gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+        gpumem_buffer *buffer = allocate_on(resource, MIB, GPUMEM_STREAM_NONE);
         OK(gpumem_buffer_free(buffer, NULL));
         assert_int_equal(device_stats().deferred_frees, 0);
-        buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+        buffer = allocate_on(resource, MIB, GPUMEM_STREAM_NONE);
         OK(gpumem_buffer_free(buffer, GPUMEM_STREAM_NONE)); /* names none either */
         assert_int_equal(device_stats().deferred_frees, 0);
         assert_int_equal(soft->call_count("cuStreamQuery"), queries); /* there is none to ask */
         gate_drain(&gate);
         OK(gpumem_buffer_free(busy, gate.stream));
         synchronize(gate.stream);
-        OK(gpumem_resource_destroy(resource));
-        gate_remove(&gate);
+        DESTROY(resource, &gate);
     }
 }
 
@@ -86,22 +72,21 @@ TEST(work_on_the_default_stream_does_not_defer_a_free) {
 TEST(a_stream_that_uses_the_memory_defers_its_free) {
     for (int host = 0; host < 2; host++) {
         gpumem_resource *resource = pool_of(host);
-        gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+        gpumem_buffer *buffer = allocate_on(resource, MIB, GPUMEM_STREAM_NONE);
         struct gate gate = gate_with_stream();
         OK(gpumem_buffer_fill(buffer, 0, MIB, 7, gate.stream));
         OK(gpumem_buffer_free(buffer, NULL));
         assert_int_equal(device_stats().deferred_frees, 1);
         assert_int_equal(used(resource), MIB);
         /* Meanwhile memory is had, other than that. */
-        gpumem_buffer *other = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+        gpumem_buffer *other = allocate_on(resource, MIB, GPUMEM_STREAM_NONE);
         assert_int_equal(used(resource), 2 * MIB);
         OK(gpumem_buffer_free(other, NULL));
         gate_drain(&gate);
         OK(gpumem_device_trim(device, 1));
         assert_int_equal(device_stats().deferred_frees, 0);
         assert_int_equal(used(resource), 0);
-        OK(gpumem_resource_destroy(resource));
-        gate_remove(&gate);
+        DESTROY(resource, &gate);
     }
 }
 
@@ -114,7 +99,7 @@ struct taker {
 static void *take_and_write(void *argument) {
     struct taker *taker = argument;
     if (gpumem_buffer_allocate(taker->resource, 32 * MIB,
-                               GPUMEM_OPTIONS(gpumem_buffer_options, .stream = GPUMEM_STREAM_NONE),
+                               GPUMEM_BUFFER_OPTIONS(.stream = GPUMEM_STREAM_NONE),
                                &taker->buffer) == GPUMEM_OK)
         memset(gpumem_buffer_host_pointer(taker->buffer), 0x22, 32 * MIB);
     atomic_store(&taker->done, 1);
@@ -125,13 +110,9 @@ static void *take_and_write(void *argument) {
 TEST(an_allocation_waits_for_memory_that_queued_work_writes) {
     struct taker taker = {.buffer = NULL};
     pthread_t thread;
-    OK(gpumem_pinned_resource_create(device,
-                                     GPUMEM_OPTIONS(gpumem_pinned_options,
-                                                    .method = GPUMEM_PINNED_POOL,
-                                                    .maximum_bytes = 32 * MIB),
-                                     &taker.resource));
+    taker.resource = NEW_PINNED(.method = GPUMEM_PINNED_POOL, .maximum_bytes = 32 * MIB);
     struct gate gate = gate_with_stream();
-    gpumem_buffer *first = allocate(taker.resource, 32 * MIB, gate.stream);
+    gpumem_buffer *first = allocate_on(taker.resource, 32 * MIB, gate.stream);
     OK(gpumem_buffer_fill(first, 0, 32 * MIB, 0x11, gate.stream));
     OK(gpumem_buffer_free(first, gate.stream));
     uint64_t waits = soft->call_count("cuStreamSynchronize");
@@ -143,33 +124,27 @@ TEST(an_allocation_waits_for_memory_that_queued_work_writes) {
     assert_non_null(taker.buffer);
     synchronize(gate.stream);
     assert_int_equal(*(unsigned char *)gpumem_buffer_host_pointer(taker.buffer), 0x22);
-    OK(gpumem_buffer_free(taker.buffer, NULL));
-    OK(gpumem_resource_destroy(taker.resource));
-    gate_remove(&gate);
+    DESTROY(taker.buffer, taker.resource, &gate);
 }
 
 /* The CPU writes at once what it gets, and a queued copy still reads what was there before. */
 TEST(host_memory_is_not_reused_before_queued_copies_read_it) {
     gpumem_resource *resource = pool_of(1), *pool = pool_of(0);
     OK(gpumem_pool_set_attribute(resource, GPUMEM_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 0));
-    gpumem_buffer *seen = allocate(pool, MIB, GPUMEM_STREAM_NONE);
-    gpumem_buffer *read = allocate(resource, MIB, GPUMEM_STREAM_NONE), *next;
+    gpumem_buffer *seen = allocate_on(pool, MIB, GPUMEM_STREAM_NONE);
+    gpumem_buffer *read = allocate_on(resource, MIB, GPUMEM_STREAM_NONE), *next;
     struct gate gate = gate_with_stream();
     unsigned char byte = 0;
     memset(gpumem_buffer_host_pointer(read), 0x11, MIB);
     OK(gpumem_buffer_copy(seen, 0, read, 0, MIB, gate.stream));
     OK(gpumem_buffer_free(read, gate.stream));
-    next = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+    next = allocate_on(resource, MIB, GPUMEM_STREAM_NONE);
     memset(gpumem_buffer_host_pointer(next), 0x22, MIB);
     gate_drain(&gate);
     OK(gpumem_buffer_read(seen, MIB - 1, &byte, 1, gate.stream));
     synchronize(gate.stream);
     assert_int_equal(byte, 0x11);
-    OK(gpumem_buffer_free(next, NULL));
-    OK(gpumem_buffer_free(seen, NULL));
-    OK(gpumem_resource_destroy(pool));
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(next, seen, pool, resource, &gate);
 }
 
 /* ---- Through wrappers ------------------------------------------------------------------------ */
@@ -203,13 +178,12 @@ static void (*const wrappers[])(gpumem_resource *pool, gpumem_resource **made) =
 };
 
 static uint64_t deferred(gpumem_resource *resource) {
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(resource, &stats));
+    gpumem_stats stats = stats_of(resource);
     return stats.deferred_frees;
 }
 
 static void take_and_free_through(gpumem_resource *wrapper, gpumem_resource *pool) {
-    gpumem_buffer *buffer = allocate(wrapper, MIB, GPUMEM_STREAM_NONE);
+    gpumem_buffer *buffer = allocate_on(wrapper, MIB, GPUMEM_STREAM_NONE);
     size_t taken = gpumem_buffer_committed(buffer);
     struct gate gate = gate_with_stream();
     assert_true(taken >= MIB);
@@ -225,10 +199,10 @@ static void take_and_free_through(gpumem_resource *wrapper, gpumem_resource *poo
     assert_int_equal(used(pool), 0);
     gate_remove(&gate);
     /* Nobody uses it: it is there again at once. The free may name a stream after all. */
-    OK(gpumem_buffer_free(allocate(wrapper, MIB, GPUMEM_STREAM_NONE), GPUMEM_STREAM_NONE));
+    OK(gpumem_buffer_free(allocate_on(wrapper, MIB, GPUMEM_STREAM_NONE), GPUMEM_STREAM_NONE));
     assert_int_equal(used(pool), 0);
     gate = gate_with_stream();
-    OK(gpumem_buffer_free(allocate(wrapper, MIB, GPUMEM_STREAM_NONE), gate.stream));
+    OK(gpumem_buffer_free(allocate_on(wrapper, MIB, GPUMEM_STREAM_NONE), gate.stream));
     assert_int_equal(deferred(wrapper), 0);
     OK(gpumem_resource_trim(pool, 0));
     assert_true(reserved(pool) >= taken); /* the stream has not got there */
@@ -240,25 +214,23 @@ static void take_and_free_through(gpumem_resource *wrapper, gpumem_resource *poo
 
 /* A wrapper hands it on, and waits as the pool does. */
 TEST(wrappers_accept_allocations_without_a_stream) {
-    OK(gpumem_pinned_resource_create(device, NULL, &slabs));
-    OK(gpumem_limit_resource_create(slabs, 0, &full));
+    slabs = NEW_PINNED();
+    full = NEW_LIMIT(slabs, 0);
     for (int host = 0; host < 2; host++) {
         for (size_t i = 0; i < COUNT(wrappers); i++) {
             gpumem_resource *pool = pool_of(host), *wrapper;
             wrappers[i](pool, &wrapper);
             take_and_free_through(wrapper, pool);
-            OK(gpumem_resource_destroy(wrapper));
-            OK(gpumem_resource_destroy(pool));
+            DESTROY(wrapper, pool);
         }
     }
-    OK(gpumem_resource_destroy(full));
-    OK(gpumem_resource_destroy(slabs));
+    DESTROY(full, slabs);
 }
 
 /* Freed on a stream that the free names, in its order. */
 TEST(a_free_may_name_a_stream) {
     gpumem_resource *resource = pool_of(0);
-    gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+    gpumem_buffer *buffer = allocate_on(resource, MIB, GPUMEM_STREAM_NONE);
     struct gate gate = gate_with_stream();
     OK(gpumem_buffer_free(buffer, gate.stream));
     assert_int_equal(device_stats().deferred_frees, 0);
@@ -267,40 +239,37 @@ TEST(a_free_may_name_a_stream) {
     gate_drain(&gate);
     OK(gpumem_resource_trim(resource, 0));
     assert_int_equal(reserved(resource), 0);
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(resource, &gate);
 }
 
 TEST(queueing_work_without_a_stream_is_refused) {
     gpumem_resource *resource = pool_of(1);
-    gpumem_buffer *buffer = allocate(resource, 4096, GPUMEM_STREAM_NONE);
+    gpumem_buffer *buffer = allocate_on(resource, 4096, GPUMEM_STREAM_NONE);
     char byte = 0;
     FAILS(INVALID_ARGUMENT, gpumem_buffer_use(buffer, GPUMEM_STREAM_NONE));
     SAYS("no work can be queued");
     FAILS(INVALID_ARGUMENT, gpumem_buffer_write(buffer, 0, &byte, 1, GPUMEM_STREAM_NONE));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_read(buffer, 0, &byte, 1, GPUMEM_STREAM_NONE));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(buffer, 0, 1, 1, GPUMEM_STREAM_NONE));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 /* Other resources have no stream to ask: theirs is memory that nothing holds back. (Managed memory
  * and whole slabs are given back by calls that wait for the device, whoever asks.) */
 TEST(every_resource_accepts_allocations_without_a_stream) {
     gpumem_resource *resources[3];
-    OK(gpumem_virtual_resource_create(device, NULL, &resources[0]));
-    OK(gpumem_pinned_resource_create(device, NULL, &resources[1]));
-    OK(gpumem_managed_resource_create(device, NULL, &resources[2]));
+    resources[0] = NEW_VIRTUAL();
+    resources[1] = NEW_PINNED();
+    resources[2] = NEW_MANAGED();
     struct gate gate = gate_with_stream();
     for (size_t i = 0; i < COUNT(resources); i++) {
         if (i == 2)
             gate_drain(&gate);
-        gpumem_buffer *buffer = allocate(resources[i], MIB, GPUMEM_STREAM_NONE);
+        gpumem_buffer *buffer = allocate_on(resources[i], MIB, GPUMEM_STREAM_NONE);
         OK(gpumem_buffer_free(buffer, NULL));
         assert_int_equal(device_stats().deferred_frees, 0);
     }
-    for (size_t i = 0; i < COUNT(resources); i++)
-        OK(gpumem_resource_destroy(resources[i]));
+    DESTROY_EACH(resources, COUNT(resources));
     gate_remove(&gate);
 }
 
@@ -308,42 +277,36 @@ TEST(every_resource_accepts_allocations_without_a_stream) {
 
 /* Allocated, written and freed inside a graph, which gives the bytes out at each launch. */
 TEST(device_pool_memory_can_be_allocated_in_a_capture) {
-    gpumem_resource *resource = pool_of(0), *pinned;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
-    gpumem_buffer *out = allocate(pinned, 4096, GPUMEM_STREAM_NONE);
+    gpumem_resource *resource = pool_of(0);
+    gpumem_resource *pinned = NEW_PINNED();
+    gpumem_buffer *out = allocate_on(pinned, 4096, GPUMEM_STREAM_NONE);
     unsigned char *seen = gpumem_buffer_host_pointer(out);
-    CUcontext popped;
-    CUstream stream;
     CUgraph graph = NULL;
     CUgraphExec exec = NULL;
-    OK(gpumem_stream_create(device, NULL, &stream));
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
-                     CUDA_SUCCESS);
-    gpumem_buffer *buffer = allocate(resource, 4096, stream);
+    CUstream stream = NEW_STREAM();
+    use_context();
+    OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    gpumem_buffer *buffer = allocate_on(resource, 4096, stream);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 0x6b, stream));
     OK(gpumem_buffer_read(buffer, 0, seen, 4096, stream));
     OK(gpumem_buffer_free(buffer, stream));
-    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamEndCapture(stream, &graph));
     size_t nodes = 0;
-    assert_int_equal(cu->cuGraphGetNodes(graph, NULL, &nodes), CUDA_SUCCESS);
+    OK_CU(cu->cuGraphGetNodes(graph, NULL, &nodes));
     assert_int_equal(nodes, 4);
-    assert_int_equal(cu->cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+    OK_CU(cu->cuGraphInstantiateWithFlags(&exec, graph, 0));
     for (int i = 0; i < 2; i++) {
         memset(seen, 0, 4096);
-        assert_int_equal(cu->cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+        OK_CU(cu->cuGraphLaunch(exec, stream));
         synchronize(stream);
         assert_int_equal(seen[4095], 0x6b);
     }
     assert_int_equal(used(resource), 0); /* the graph's memory is not the pool's */
-    assert_int_equal(cu->cuGraphExecDestroy(exec), CUDA_SUCCESS);
-    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
-    assert_int_equal(cu->cuDeviceGraphMemTrim(gpumem_device_handle(device)), CUDA_SUCCESS);
-    cu->cuCtxPopCurrent_v2(&popped);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_buffer_free(out, NULL));
-    OK(gpumem_resource_destroy(pinned));
-    OK(gpumem_resource_destroy(resource));
+    OK_CU(cu->cuGraphExecDestroy(exec));
+    OK_CU(cu->cuGraphDestroy(graph));
+    OK_CU(cu->cuDeviceGraphMemTrim(gpumem_device_handle(device)));
+    leave_context();
+    DESTROY(stream, out, pinned, resource);
 }
 
 /* Of host memory the driver makes no node; that is said, and nothing is lost. Memory for another
@@ -351,38 +314,31 @@ TEST(device_pool_memory_can_be_allocated_in_a_capture) {
 TEST(host_pool_memory_in_a_capture_is_refused) {
     gpumem_resource *resource = pool_of(1);
     gpumem_buffer *none = NULL;
-    CUcontext popped;
-    CUstream captured, other;
     CUgraph graph = NULL;
-    OK(gpumem_stream_create(device, NULL, &captured));
-    OK(gpumem_stream_create(device, NULL, &other));
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL),
-                     CUDA_SUCCESS);
-    gpumem_buffer *buffer = allocate(resource, 4096, other);
-    gpumem_buffer *at_once = allocate(resource, 4096, GPUMEM_STREAM_NONE);
+    CUstream captured = NEW_STREAM();
+    CUstream other = NEW_STREAM();
+    use_context();
+    OK_CU(cu->cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    gpumem_buffer *buffer = allocate_on(resource, 4096, other);
+    gpumem_buffer *at_once = allocate_on(resource, 4096, GPUMEM_STREAM_NONE);
     memset(gpumem_buffer_host_pointer(at_once), 1, 4096);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 0x41, captured));
-    assert_int_equal(cu->cuStreamEndCapture(captured, &graph), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamEndCapture(captured, &graph));
     size_t nodes = 0;
-    assert_int_equal(cu->cuGraphGetNodes(graph, NULL, &nodes), CUDA_SUCCESS);
+    OK_CU(cu->cuGraphGetNodes(graph, NULL, &nodes));
     assert_int_equal(nodes, 1);
-    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
-    assert_int_equal(cu->cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL),
-                     CUDA_SUCCESS);
-    FAILS(NOT_SUPPORTED,
-          gpumem_buffer_allocate(resource, 4096,
-                                 GPUMEM_OPTIONS(gpumem_buffer_options, .stream = captured), &none));
-    SAYS("capturing");
+    OK_CU(cu->cuGraphDestroy(graph));
+    OK_CU(cu->cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    FAILS_SAYING(
+        NOT_SUPPORTED, "capturing",
+        gpumem_buffer_allocate(resource, 4096, GPUMEM_BUFFER_OPTIONS(.stream = captured), &none));
     (void)cu->cuStreamEndCapture(captured, &graph);
     if (graph)
-        assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
-    cu->cuCtxPopCurrent_v2(&popped);
+        OK_CU(cu->cuGraphDestroy(graph));
+    leave_context();
     OK(gpumem_buffer_free(buffer, other));
-    OK(gpumem_buffer_free(at_once, NULL));
-    OK(gpumem_stream_destroy(device, captured));
+    DESTROY(at_once, captured);
     synchronize(other);
     OK(gpumem_device_trim(device, 1));
-    OK(gpumem_stream_destroy(device, other));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(other, resource);
 }

@@ -24,22 +24,19 @@ static int is_known(const void *address) {
 }
 
 TEST(registered_memory_is_pinned_until_its_buffer_is_freed) {
-    gpumem_resource *memory;
-    gpumem_buffer *there;
     unsigned char *bytes = malloc(3 * MIB + 100);
     gpumem_buffer *buffer = pin(bytes + 13, 3 * MIB, 0);
     assert_ptr_equal(gpumem_buffer_host_pointer(buffer), bytes + 13);
     assert_true(is_known(bytes + MIB));
     memset(bytes + 13, 5, 3 * MIB);
-    OK(gpumem_virtual_resource_create(device, NULL, &memory));
-    OK(gpumem_buffer_allocate(memory, 3 * MIB, NULL, &there));
+    gpumem_resource *memory = NEW_VIRTUAL();
+    gpumem_buffer *there = NEW_BUFFER(memory, 3 * MIB);
     OK(gpumem_buffer_copy(there, 0, buffer, 0, 3 * MIB, NULL));
     OK(gpumem_buffer_fill(buffer, 0, MIB, 9, NULL));
     OK(gpumem_buffer_copy_sync(buffer, MIB, there, 0, MIB, NULL));
     assert_int_equal(bytes[13], 9);
     assert_int_equal(bytes[13 + MIB], 5);
-    OK(gpumem_buffer_free(there, NULL));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(there, buffer);
     OK(gpumem_stream_synchronize(device, NULL));
     OK(gpumem_device_trim(device, 1));
     assert_false(is_known(bytes + MIB));
@@ -79,24 +76,13 @@ TEST(invalid_and_overlapping_ranges_cannot_be_registered) {
     free(bytes);
 }
 
-/* ---- Ahead of need --------------------------------------------------------------------------- */
-
-static gpumem_pinned_info info_of(gpumem_resource *resource) {
-    gpumem_pinned_info info = {.size = sizeof info};
-    OK(gpumem_pinned_get_info(resource, &info));
-    return info;
-}
-
 TEST(slabs_are_pinned_in_the_background) {
-    gpumem_resource *pinned;
-    gpumem_buffer *buffer;
-    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
-                                     &pinned));
+    gpumem_resource *pinned = NEW_PINNED(.slab_bytes = 2 * MIB);
     OK(gpumem_pinned_warm_up(pinned, 7 * MIB));
-    while (info_of(pinned).pinned_bytes < 8 * MIB)
+    while (pinned_info_of(pinned).pinned_bytes < 8 * MIB)
         usleep(1000);
     uint64_t calls = soft->call_count("cuMemHostRegister");
-    OK(gpumem_buffer_allocate(pinned, 2 * MIB, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(pinned, 2 * MIB);
     assert_int_equal(soft->call_count("cuMemHostRegister"), calls);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_pinned_warm_up(pinned, 0));
@@ -104,20 +90,16 @@ TEST(slabs_are_pinned_in_the_background) {
 }
 
 TEST(warming_up_stops_at_the_maximum) {
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB), &pinned));
+    gpumem_resource *pinned = NEW_PINNED(.slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB);
     OK(gpumem_pinned_warm_up(pinned, 100 * MIB));
-    while (info_of(pinned).pinned_bytes < 4 * MIB)
+    while (pinned_info_of(pinned).pinned_bytes < 4 * MIB)
         usleep(1000);
     OK(gpumem_resource_destroy(pinned));
 }
 
 TEST(a_resource_may_be_destroyed_while_warming_up) {
     for (int i = 0; i < 20; i++) {
-        gpumem_resource *pinned;
-        OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
-                                         &pinned));
+        gpumem_resource *pinned = NEW_PINNED(.slab_bytes = 2 * MIB);
         OK(gpumem_pinned_warm_up(pinned, 64 * MIB));
         OK(gpumem_pinned_warm_up(pinned, 64 * MIB));
         OK(gpumem_resource_destroy(pinned));
@@ -126,15 +108,13 @@ TEST(a_resource_may_be_destroyed_while_warming_up) {
 }
 
 TEST(warming_up_a_resource_without_slabs_is_refused) {
-    gpumem_resource *pool, *pinned;
-    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL),
-                                     &pool));
+    gpumem_resource *pool = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
     FAILS(NOT_SUPPORTED, gpumem_pinned_warm_up(pool, MIB));
     OK(gpumem_resource_destroy(pool));
-    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.keep_nothing = 1), &pinned));
+    gpumem_resource *pinned = NEW_PINNED(.keep_nothing = 1);
     FAILS(INVALID_ARGUMENT, gpumem_pinned_warm_up(pinned, MIB));
     OK(gpumem_resource_destroy(pinned));
-    OK(gpumem_virtual_resource_create(device, NULL, &pinned));
+    pinned = NEW_VIRTUAL();
     FAILS(INVALID_ARGUMENT, gpumem_pinned_warm_up(pinned, MIB));
     OK(gpumem_resource_destroy(pinned));
     FAILS(INVALID_ARGUMENT, gpumem_pinned_warm_up(NULL, MIB));

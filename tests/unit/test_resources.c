@@ -4,15 +4,7 @@
 EACH_TEST(open_device, close_device);
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
-    return buffer;
-}
-
-static gpumem_stats stats_of(gpumem_resource *resource) {
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(resource, &stats));
-    return stats;
+    return NEW_BUFFER(resource, bytes);
 }
 
 static void check_bytes(gpumem_buffer *buffer) {
@@ -30,9 +22,7 @@ static void check_bytes(gpumem_buffer *buffer) {
 /* ---- Device pool ----------------------------------------------------------------------------- */
 
 TEST(an_own_pool_caches_freed_memory) {
-    gpumem_resource *pool;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
+    gpumem_resource *pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     gpumem_buffer *buffer = allocate(pool, 3 * MIB);
     check_bytes(buffer);
     assert_int_equal(stats_of(pool).in_use_bytes, 3 * MIB);
@@ -49,13 +39,13 @@ TEST(an_own_pool_caches_freed_memory) {
 
 TEST(settings_of_shared_pools_are_not_changed) {
     gpumem_resource *pool;
-    FAILS(INVALID_ARGUMENT, gpumem_device_pool_resource_create(
-                                device,
-                                GPUMEM_OPTIONS(gpumem_device_pool_options,
-                                               .pool = GPUMEM_POOL_DEFAULT, .release_threshold = 1),
-                                &pool));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_device_pool_resource_create(
+              device,
+              GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_DEFAULT, .release_threshold = 1),
+              &pool));
     uint64_t made = soft->call_count("cuMemPoolCreate");
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    pool = NEW_POOL();
     assert_int_equal(soft->call_count("cuMemPoolCreate"), made);
     gpumem_buffer *buffer = allocate(pool, 100);
     check_bytes(buffer);
@@ -65,9 +55,7 @@ TEST(settings_of_shared_pools_are_not_changed) {
     OK(gpumem_resource_trim(pool, 0));
     assert_int_equal(soft->call_count("cuMemPoolTrimTo"), trims);
     OK(gpumem_resource_destroy(pool));
-    gpumem_resource *own;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .maximum_bytes = 64 * MIB), &own));
+    gpumem_resource *own = NEW_POOL(.maximum_bytes = 64 * MIB);
     assert_int_equal(soft->call_count("cuMemPoolCreate"), made + 1);
     gpumem_buffer *none;
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(own, 65 * MIB, NULL, &none));
@@ -75,12 +63,9 @@ TEST(settings_of_shared_pools_are_not_changed) {
 }
 
 TEST(pool_memory_can_be_aligned) {
-    gpumem_resource *pool;
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    gpumem_resource *pool = NEW_POOL();
     for (size_t alignment = 1; alignment <= MIB; alignment *= 4) {
-        gpumem_buffer *buffer;
-        OK(gpumem_buffer_allocate(
-            pool, 1000, GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = alignment), &buffer));
+        gpumem_buffer *buffer = NEW_BUFFER_WITH(pool, 1000, .alignment = alignment);
         assert_int_equal(gpumem_buffer_pointer(buffer) % alignment, 0);
         check_bytes(buffer);
         OK(gpumem_buffer_free(buffer, NULL));
@@ -89,18 +74,15 @@ TEST(pool_memory_can_be_aligned) {
     FAILS(NOT_SUPPORTED, gpumem_buffer_grow(buffer, 17, NULL));
     gpumem_buffer *none;
     FAILS(NOT_SUPPORTED,
-          gpumem_buffer_allocate(pool, 16, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 32),
-                                 &none));
+          gpumem_buffer_allocate(pool, 16, GPUMEM_BUFFER_OPTIONS(.capacity = 32), &none));
     gpumem_export *exported;
     FAILS(NOT_SUPPORTED, gpumem_export_create(buffer, &exported));
     SAYS("with ipc"); /* says what would do */
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(buffer, pool);
 }
 
 TEST(out_of_range_copies_are_refused) {
-    gpumem_resource *pool;
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    gpumem_resource *pool = NEW_POOL();
     gpumem_buffer *buffer = allocate(pool, 16), *other = allocate(pool, 32);
     char host[32] = {0};
     FAILS(INVALID_ARGUMENT, gpumem_buffer_write(buffer, 10, host, 7, NULL));
@@ -111,8 +93,7 @@ TEST(out_of_range_copies_are_refused) {
     FAILS(INVALID_ARGUMENT, gpumem_buffer_copy(other, 16, buffer, 1, 16, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_allocate(pool, 0, NULL, &buffer));
     OK(gpumem_buffer_write(buffer, 16, NULL, 0, NULL));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(other, NULL));
+    DESTROY(buffer, other);
     OK(gpumem_buffer_free(NULL, NULL));
     OK(gpumem_resource_destroy(pool));
 }
@@ -120,14 +101,11 @@ TEST(out_of_range_copies_are_refused) {
 /* ---- Wrappers -------------------------------------------------------------------------------- */
 
 TEST(a_limit_refuses_allocations_beyond_it) {
-    gpumem_resource *base, *limit;
-    OK(gpumem_virtual_resource_create(device, NULL, &base));
-    OK(gpumem_limit_resource_create(base, 10 * MIB, &limit));
-    FAILS(BUSY, gpumem_resource_destroy(base));
-    SAYS("wrapped");
+    gpumem_resource *base = NEW_VIRTUAL();
+    gpumem_resource *limit = NEW_LIMIT(base, 10 * MIB);
+    FAILS_SAYING(BUSY, "wrapped", gpumem_resource_destroy(base));
     gpumem_buffer *a, *b;
-    OK(gpumem_buffer_allocate(limit, 6 * MIB,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 64 * MIB), &a));
+    a = NEW_BUFFER_WITH(limit, 6 * MIB, .capacity = 64 * MIB);
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(limit, 5 * MIB, NULL, &b));
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_grow(a, 11 * MIB, NULL));
     assert_int_equal(gpumem_buffer_size(a), 6 * MIB);
@@ -138,10 +116,7 @@ TEST(a_limit_refuses_allocations_beyond_it) {
     assert_int_equal(stats_of(base).in_use_bytes, 10 * MIB);
     assert_int_equal(device_stats().in_use_bytes, 10 * MIB); /* counted once */
     assert_int_equal(stats_of(limit).allocations_failed, 2);
-    OK(gpumem_buffer_free(b, NULL));
-    OK(gpumem_buffer_free(a, NULL));
-    OK(gpumem_resource_destroy(limit));
-    OK(gpumem_resource_destroy(base));
+    DESTROY(b, a, limit, base);
 }
 
 static int lines;
@@ -155,17 +130,12 @@ static void collect(void *user, gpumem_log_level level, const char *text) {
 }
 
 TEST(a_logging_resource_logs_every_operation) {
-    gpumem_resource *base, *logged;
-    OK(gpumem_virtual_resource_create(device, NULL, &base));
-    OK(gpumem_logging_resource_create(base,
-                                      GPUMEM_OPTIONS(gpumem_logging_options, .name = "ring",
-                                                     .fn = collect, .user = &lines,
-                                                     .level = GPUMEM_LOG_INFO),
-                                      &logged));
+    gpumem_resource *base = NEW_VIRTUAL();
+    gpumem_resource *logged =
+        NEW_LOGGING(base, .name = "ring", .fn = collect, .user = &lines, .level = GPUMEM_LOG_INFO);
     lines = 0;
-    gpumem_buffer *buffer, *none;
-    OK(gpumem_buffer_allocate(
-        logged, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 64 * MIB), &buffer));
+    gpumem_buffer *none;
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(logged, MIB, .capacity = 64 * MIB);
     assert_int_equal(lines, 1);
     assert_non_null(strstr(last_line, "ring: allocate 1048576 at 0x"));
     OK(gpumem_buffer_grow(buffer, 3 * MIB, NULL));
@@ -173,12 +143,10 @@ TEST(a_logging_resource_logs_every_operation) {
     FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(logged, (size_t)1 << 46, NULL, &none));
     assert_non_null(strstr(last_line, "failed"));
     gpumem_export *exported; /* what is below can be exported through the wrapper */
-    OK(gpumem_export_create(buffer, &exported));
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    exported = NEW_EXPORT(buffer);
+    DESTROY(exported, buffer);
     assert_non_null(strstr(last_line, "free 3145728"));
-    OK(gpumem_resource_destroy(logged));
-    OK(gpumem_resource_destroy(base));
+    DESTROY(logged, base);
 }
 
 /* ---- One's own ------------------------------------------------------------------------------- */
@@ -191,7 +159,7 @@ static gpumem_status own_allocate(void *user, const gpumem_request *request,
                                   gpumem_allocation *allocation) {
     struct own *own = user;
     CUcontext now = NULL;
-    assert_int_equal(cu->cuCtxGetCurrent(&now), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxGetCurrent(&now));
     assert_ptr_equal(now, gpumem_device_context(device));
     if (own->refuse)
         return gpumem_resource_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "the well is dry");
@@ -205,7 +173,7 @@ static gpumem_status own_allocate(void *user, const gpumem_request *request,
 }
 
 static void own_deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
-    assert_int_equal(cu->cuMemFree_v2(allocation->pointer), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFree_v2(allocation->pointer));
     ((struct own *)user)->live--;
 }
 
@@ -229,8 +197,7 @@ TEST(a_custom_resource_calls_its_functions) {
     };
     gpumem_resource *resource;
     OK(gpumem_resource_create(device, &ops, &own, &resource));
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource_properties properties = properties_of(resource);
     assert_string_equal(properties.kind, "mine");
     assert_int_equal(properties.granularity, 1);
     gpumem_buffer *buffer = allocate(resource, 1000), *none;

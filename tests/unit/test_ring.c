@@ -72,8 +72,7 @@ TEST(chunks_are_consumed_in_order_of_acquisition) {
     for (int i = 0; i < 3; i++)
         memset(acquire().host, 'a' + i, CHUNK);
     OK(gpumem_ring_commit(ring, 2, 1));
-    FAILS(TIMED_OUT, try_consume(0));
-    SAYS("chunk 0");
+    FAILS_SAYING(TIMED_OUT, "chunk 0", try_consume(0));
     OK(gpumem_ring_commit(ring, 0, CHUNK));
     assert_int_equal(consume().sequence, 0);
     FAILS(TIMED_OUT, try_consume(0));
@@ -125,22 +124,22 @@ TEST(an_abandoned_chunk_is_skipped) {
 /* ---- Back-pressure --------------------------------------------------------------------------- */
 
 TEST(producers_wait_until_all_streams_have_passed) {
-    struct gate first = close_gate(), second = close_gate();
+    struct gate first = gate_with_stream(), second = gate_with_stream();
     const CUstream both[] = {first.stream, second.stream};
     OK(gpumem_ring_release(ring, consumed(), both, 2));
     (void)consumed();
     (void)consumed();
     FAILS(TIMED_OUT, try_acquire(0));
     assert_int_equal(info_of().pending, 1);
-    open_gate(first);
+    gate_drain(&first);
     FAILS(TIMED_OUT, try_acquire(2));
-    open_gate(second);
+    gate_drain(&second);
     OK(try_acquire(0));
     OK(gpumem_ring_abandon(ring, 3));
     OK(gpumem_ring_release(ring, 1, both, 2));
     OK(gpumem_ring_release(ring, 2, both, 2));
-    remove_gate(first);
-    remove_gate(second);
+    gate_remove(&first);
+    gate_remove(&second);
 }
 
 /* What was released later and has passed waits for what was acquired before it. */
@@ -160,10 +159,10 @@ TEST(chunk_space_is_reused_in_order) {
 }
 
 TEST(producers_wait_for_the_programs_events) {
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     CUevent events[2];
     for (int i = 0; i < 2; i++)
-        OK(gpumem_event_create(device, NULL, &events[i]));
+        events[i] = NEW_EVENT();
     OK(gpumem_event_record(device, events[0], gate.stream));
     OK(gpumem_ring_release_events(ring, consumed(), events, 2)); /* the other marks nothing */
     /* They are the program's again. */
@@ -172,20 +171,20 @@ TEST(producers_wait_for_the_programs_events) {
     (void)consumed();
     (void)consumed();
     FAILS(TIMED_OUT, try_acquire(0));
-    open_gate(gate);
+    gate_drain(&gate);
     OK(try_acquire(1000));
     OK(gpumem_ring_abandon(ring, 3));
     OK(gpumem_ring_release_events(ring, 1, &events[1], 1));
     OK(gpumem_ring_release_events(ring, 2, NULL, 0));
     OK(gpumem_event_destroy(device, events[1]));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* Ten streams' work behind each chunk, laps without end. */
 TEST(a_chunk_may_be_released_behind_many_streams) {
     CUstream streams[10];
     for (size_t i = 0; i < COUNT(streams); i++)
-        OK(gpumem_stream_create(device, NULL, &streams[i]));
+        streams[i] = NEW_STREAM();
     streams[9] = (OK(gpumem_stream_destroy(device, streams[9])), NULL);
     for (int lap = 0; lap < 50; lap++) {
         gpumem_ring_chunk chunk = {.size = sizeof chunk};
@@ -201,11 +200,9 @@ TEST(a_chunk_may_be_released_behind_many_streams) {
 }
 
 TEST(a_stream_may_be_destroyed_after_a_release_behind_it) {
-    struct gate gate = close_gate();
-    CUstream stream;
-    CUevent event;
-    OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_event_create(device, NULL, &event));
+    struct gate gate = gate_with_stream();
+    CUstream stream = NEW_STREAM();
+    CUevent event = NEW_EVENT();
     OK(gpumem_event_record(device, event, gate.stream));
     OK(gpumem_stream_wait_event(device, stream, event));
     OK(gpumem_ring_release(ring, consumed(), &stream, 1));
@@ -213,21 +210,20 @@ TEST(a_stream_may_be_destroyed_after_a_release_behind_it) {
     (void)consumed();
     (void)consumed();
     FAILS(TIMED_OUT, try_acquire(0));
-    open_gate(gate);
+    gate_drain(&gate);
     OK(try_acquire(1000));
     OK(gpumem_ring_abandon(ring, 3));
-    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, 1, &stream, 1));
-    SAYS("does not exist");
+    FAILS_SAYING(INVALID_ARGUMENT, "does not exist", gpumem_ring_release(ring, 1, &stream, 1));
     OK(gpumem_ring_release(ring, 1, NULL, 0));
     OK(gpumem_ring_release(ring, 2, NULL, 0));
     OK(gpumem_event_destroy(device, event));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* ---- Time-outs and closing ------------------------------------------------------------------- */
 
 TEST(timeouts_are_respected) {
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     OK(gpumem_ring_release(ring, consumed(), &gate.stream, 1));
     for (int i = 0; i < 2; i++)
         (void)acquire();
@@ -243,11 +239,10 @@ TEST(timeouts_are_respected) {
     assert_int_equal(info.time_outs, 6);
     assert_int_equal(info.waits, 4); /* without those that may not wait */
     assert_int_equal(info.filling, 2);
-    FAILS(TIMED_OUT, try_acquire(0));
-    SAYS("2 are being filled");
+    FAILS_SAYING(TIMED_OUT, "2 are being filled", try_acquire(0));
     SAYS("1 released");
-    open_gate(gate);
-    remove_gate(gate);
+    gate_drain(&gate);
+    gate_remove(&gate);
     OK(gpumem_ring_abandon(ring, 1));
     OK(gpumem_ring_abandon(ring, 2));
 }
@@ -255,7 +250,7 @@ TEST(timeouts_are_respected) {
 /* The best of some tries, since the machine may do something else: less than a millisecond late,
  * also while the oldest chunk's streams are asked again and again. */
 TEST(timeouts_are_less_than_a_millisecond_late) {
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     long long late_room = 1000000, late_chunk = 1000000;
     OK(gpumem_ring_release(ring, consumed(), &gate.stream, 1));
     for (int i = 0; i < 2; i++)
@@ -272,8 +267,8 @@ TEST(timeouts_are_less_than_a_millisecond_late) {
     }
     assert_in_range(late_room, 0, 999);
     assert_in_range(late_chunk, 0, 999);
-    open_gate(gate);
-    remove_gate(gate);
+    gate_drain(&gate);
+    gate_remove(&gate);
     OK(gpumem_ring_abandon(ring, 1));
     OK(gpumem_ring_abandon(ring, 2));
 }
@@ -299,12 +294,10 @@ TEST(a_closed_ring_can_be_drained) {
 
 TEST(a_ring_with_chunks_in_use_cannot_be_destroyed) {
     (void)acquire();
-    FAILS(BUSY, gpumem_ring_destroy(ring));
-    SAYS("1 chunks are being filled");
+    FAILS_SAYING(BUSY, "1 chunks are being filled", gpumem_ring_destroy(ring));
     OK(gpumem_ring_commit(ring, 0, CHUNK));
     (void)consume();
-    FAILS(BUSY, gpumem_ring_destroy(ring));
-    SAYS("1 are consumed");
+    FAILS_SAYING(BUSY, "1 are consumed", gpumem_ring_destroy(ring));
     FAILS(BUSY, gpumem_resource_destroy(mapped));
     OK(gpumem_ring_release(ring, 0, NULL, 0));
     OK(gpumem_ring_commit(ring, acquire().sequence, 1)); /* dropped */
@@ -317,7 +310,7 @@ static void open_later(void *flag) {
 /* Memory never goes while a stream may read it. */
 TEST(destroying_a_ring_waits_for_its_streams) {
     gpumem_ring *other = ring;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     OK(gpumem_ring_create(mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 2), &ring));
     const gpumem_ring_chunk chunk = acquire();
     memset(chunk.host, 9, 1);
@@ -325,71 +318,60 @@ TEST(destroying_a_ring_waits_for_its_streams) {
     (void)consume();
     OK(gpumem_fill(device, chunk.device, 1, 7, gate.stream));
     OK(gpumem_ring_release(ring, 0, &gate.stream, 1));
-    CUstream opener;
-    CUcontext before;
-    OK(gpumem_stream_create(device, NULL, &opener));
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuLaunchHostFunc(opener, open_later, gate.flag), CUDA_SUCCESS);
-    cu->cuCtxPopCurrent_v2(&before);
+    CUstream opener = NEW_STREAM();
+    use_context();
+    OK_CU(cu->cuLaunchHostFunc(opener, open_later, gate.flag));
+    leave_context();
     OK(gpumem_ring_destroy(ring));
     assert_int_equal(__atomic_load_n(gate.flag, __ATOMIC_SEQ_CST), 1);
     synchronize(gate.stream); /* it found its memory */
     synchronize(opener);
-    OK(gpumem_stream_destroy(device, opener));
-    remove_gate(gate);
+    DESTROY(opener, &gate);
     ring = other;
 }
 
 /* ---- Captures and forks ---------------------------------------------------------------------- */
 
 TEST(releasing_behind_a_capturing_stream_is_refused) {
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     CUstream streams[2] = {gate.stream, NULL};
     CUgraph graph = NULL;
-    CUcontext before;
-    OK(gpumem_stream_create(device, NULL, &streams[1]));
+    streams[1] = NEW_STREAM();
     uint64_t chunk = consumed();
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuStreamBeginCapture_v2(streams[1], CU_STREAM_CAPTURE_MODE_GLOBAL),
-                     CUDA_SUCCESS);
-    FAILS(BUSY, gpumem_ring_release(ring, chunk, streams, 2));
-    SAYS("captures");
+    use_context();
+    OK_CU(cu->cuStreamBeginCapture_v2(streams[1], CU_STREAM_CAPTURE_MODE_GLOBAL));
+    FAILS_SAYING(BUSY, "captures", gpumem_ring_release(ring, chunk, streams, 2));
     assert_int_equal(info_of().consumed, 1);
     OK(gpumem_ring_release(ring, chunk, streams, 1));
     for (int i = 0; i < 2; i++)
         (void)acquire();
     FAILS(TIMED_OUT, try_acquire(2)); /* nor does asking for events disturb it */
-    assert_int_equal(cu->cuStreamEndCapture(streams[1], &graph), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamEndCapture(streams[1], &graph));
     assert_non_null(graph);
     cu->cuGraphDestroy(graph);
-    cu->cuCtxPopCurrent_v2(&before);
-    open_gate(gate);
-    remove_gate(gate);
+    leave_context();
+    gate_drain(&gate);
+    gate_remove(&gate);
     OK(gpumem_ring_abandon(ring, 1));
     OK(gpumem_ring_abandon(ring, 2));
     OK(gpumem_stream_destroy(device, streams[1]));
 }
 
 TEST(releasing_behind_a_captured_event_is_refused) {
-    CUstream stream;
-    CUevent event;
     CUgraph graph = NULL;
-    CUcontext before;
-    OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_event_create(device, NULL, &event));
+    CUstream stream = NEW_STREAM();
+    CUevent event = NEW_EVENT();
     uint64_t chunk = consumed();
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
-                     CUDA_SUCCESS);
-    assert_int_equal(cu->cuEventRecord(event, stream), CUDA_SUCCESS);
+    use_context();
+    OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK_CU(cu->cuEventRecord(event, stream));
     FAILS(INVALID_ARGUMENT, gpumem_ring_release_events(ring, chunk, &event, 1));
     (void)cu->cuStreamEndCapture(stream, &graph);
     if (graph)
         cu->cuGraphDestroy(graph);
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
     OK(gpumem_ring_release(ring, chunk, NULL, 0));
-    OK(gpumem_event_destroy(device, event));
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(event, stream);
 }
 
 TEST(a_forked_child_may_not_use_the_ring) {
@@ -417,8 +399,7 @@ TEST(a_forked_child_may_not_use_the_ring) {
 
 TEST(invalid_ring_sizes_are_refused) {
     gpumem_ring *made;
-    FAILS(INVALID_ARGUMENT, gpumem_ring_create(mapped, NULL, &made));
-    SAYS("chunk_bytes");
+    FAILS_SAYING(INVALID_ARGUMENT, "chunk_bytes", gpumem_ring_create(mapped, NULL, &made));
     FAILS(
         INVALID_ARGUMENT,
         gpumem_ring_create(mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 1), &made));
@@ -440,8 +421,7 @@ TEST(invalid_ring_sizes_are_refused) {
 
 TEST(operations_on_invalid_chunks_are_refused) {
     CUstream none = GPUMEM_STREAM_NONE;
-    FAILS(INVALID_ARGUMENT, gpumem_ring_commit(ring, 0, 1));
-    SAYS("not out");
+    FAILS_SAYING(INVALID_ARGUMENT, "not out", gpumem_ring_commit(ring, 0, 1));
     uint64_t chunk = acquire().sequence;
     FAILS(INVALID_ARGUMENT, gpumem_ring_commit(ring, chunk, CHUNK + 1));
     FAILS(INVALID_ARGUMENT, gpumem_ring_write(ring, chunk, CHUNK, "x", 1));
@@ -462,20 +442,17 @@ TEST(operations_on_invalid_chunks_are_refused) {
 }
 
 TEST(a_ring_over_memory_without_host_access_is_refused) {
-    gpumem_resource *plain;
     gpumem_ring *made;
-    OK(gpumem_virtual_resource_create(device, NULL, &plain));
-    FAILS(
-        NOT_SUPPORTED,
+    gpumem_resource *plain = NEW_VIRTUAL();
+    FAILS_SAYING(
+        NOT_SUPPORTED, "does not reach",
         gpumem_ring_create(plain, GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 2), &made));
-    SAYS("does not reach");
     OK(gpumem_resource_destroy(plain));
 }
 
 TEST(a_ring_works_over_pinned_memory) {
     gpumem_ring *other = ring;
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    gpumem_resource *pinned = NEW_PINNED();
     OK(gpumem_ring_create(pinned, GPUMEM_RING_OPTIONS(.chunk_bytes = 100, .chunk_count = 2),
                           &ring));
     assert_int_equal(info_of().chunk_bytes, 256);

@@ -103,9 +103,8 @@ TEST(a_ring_mirrored_in_non_coherent_memory_is_contiguous) {
     assert_used_well();
 }
 
-TEST(a_ring_mirrored_in_host_memory_is_contiguous) {
-    there_is_no_seam(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_HOST, .method_strict = 1));
-}
+TEST_IS(a_ring_mirrored_in_host_memory_is_contiguous,
+        there_is_no_seam(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_HOST, .method_strict = 1)));
 
 TEST(a_chunk_waits_until_enough_bytes_are_free) {
     make_ring(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1), 4096,
@@ -146,11 +145,8 @@ TEST(memory_of_a_mirrored_ring_is_not_cached) {
 /* Each call of Vulkan refused: there is no ring, and nothing of one. */
 TEST(a_ring_refused_by_vulkan_leaks_nothing) {
     unsigned call = 1, refused = 0;
-    OK(gpumem_mapped_resource_create(device,
-                                     GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT,
-                                                           .method_strict = 1,
-                                                           .chunk_maximum = 2 * MIB),
-                                     &mapped));
+    mapped = NEW_MAPPED(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1,
+                        .chunk_maximum = 2 * MIB);
     const struct vulkan_icd_live before = icd->live();
     for (;; call++) {
         icd->reset();
@@ -174,25 +170,20 @@ TEST(a_ring_refused_by_vulkan_leaks_nothing) {
 }
 
 TEST(memory_that_cannot_be_mapped_twice_is_refused) {
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
-    FAILS(NOT_SUPPORTED,
-          gpumem_ring_create(pinned,
-                             GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 2, .mirrored = 1),
-                             &ring));
-    SAYS("mapped twice");
+    gpumem_resource *pinned = NEW_PINNED();
+    FAILS_SAYING(
+        NOT_SUPPORTED, "mapped twice",
+        gpumem_ring_create(
+            pinned, GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 2, .mirrored = 1), &ring));
     OK(gpumem_resource_destroy(pinned));
-    OK(gpumem_mapped_resource_create(
-        device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1),
-        &mapped));
-    gpumem_resource *cache, *limit;
-    OK(gpumem_caching_resource_create(mapped, NULL, &cache));
+    mapped = NEW_MAPPED(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1);
+    gpumem_resource *cache = NEW_CACHING(mapped);
     FAILS(NOT_SUPPORTED,
           gpumem_ring_create(cache,
                              GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 2, .mirrored = 1),
                              &ring));
     OK(gpumem_resource_destroy(cache));
-    OK(gpumem_limit_resource_create(mapped, 64 * MIB, &limit)); /* takes nothing from it */
+    gpumem_resource *limit = NEW_LIMIT(mapped, 64 * MIB); /* takes nothing from it */
     OK(gpumem_ring_create(
         limit, GPUMEM_RING_OPTIONS(.chunk_bytes = 1000, .chunk_count = 3000, .mirrored = 1),
         &ring));

@@ -84,10 +84,7 @@ static int other_process(const char *what, int socket) {
 /* ---- This process ---------------------------------------------------------------------------- */
 
 static gpumem_buffer *filled_buffer(size_t chunks) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 2 * MIB,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = chunks * 2 * MIB),
-                              &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, 2 * MIB, .capacity = chunks * 2 * MIB);
     for (size_t i = 0; i < chunks; i++) {
         OK(gpumem_buffer_grow(buffer, (i + 1) * 2 * MIB, NULL));
         OK(gpumem_buffer_fill(buffer, i * 2 * MIB, 1, pattern(i), NULL));
@@ -100,8 +97,7 @@ static gpumem_buffer *filled_buffer(size_t chunks) {
 static void share_with_child(int type, size_t chunks) {
     size_t descriptors = open_descriptors();
     gpumem_buffer *buffer = filled_buffer(chunks);
-    gpumem_export *exported;
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     assert_int_equal(gpumem_export_descriptor_count(exported), chunks);
     assert_int_equal(gpumem_export_size(exported), chunks * 2 * MIB);
     int socket;
@@ -113,8 +109,7 @@ static void share_with_child(int type, size_t chunks) {
     OK(gpumem_buffer_read(buffer, 5, text, 6, NULL)); /* no copy: what it wrote is here */
     synchronize(NULL);
     assert_memory_equal(text, "reader", 6);
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(exported, buffer);
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(open_descriptors(), descriptors);
 }
@@ -132,31 +127,26 @@ TEST(a_buffer_of_300_handles_is_shared) {
 
 TEST(an_export_over_the_importers_limit_is_refused) {
     gpumem_buffer *buffer = filled_buffer(2);
-    gpumem_export *exported;
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     int socket;
     pid_t child = other_start("small", SOCK_STREAM, &socket);
-    FAILS(PEER, gpumem_export_send(exported, socket, NULL));
-    SAYS("refused");
+    FAILS_SAYING(PEER, "refused", gpumem_export_send(exported, socket, NULL));
     SAYS("more than the 1048576 bytes");
     assert_int_equal(other_end(child, socket), 0);
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(exported, buffer);
 }
 
 TEST(sending_to_a_dead_importer_fails) {
     gpumem_buffer *buffer = filled_buffer(2);
-    gpumem_export *exported;
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     int socket;
     pid_t child = other_start("vanish", SOCK_STREAM, &socket);
     FAILS(PEER, gpumem_export_send(exported, socket, NULL));
     assert_int_equal(other_end(child, socket), 0);
     int sockets[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
-    FAILS(PEER, gpumem_export_send(exported, sockets[0],
-                                   GPUMEM_OPTIONS(gpumem_share_options, .timeout_ms = 20)));
-    SAYS("did not respond within 20 ms");
+    FAILS_SAYING(PEER, "did not respond within 20 ms",
+                 gpumem_export_send(exported, sockets[0], GPUMEM_SHARE_OPTIONS(.timeout_ms = 20)));
     close(sockets[0]);
     close(sockets[1]);
     FAILS(INVALID_ARGUMENT, gpumem_export_send(exported, -1, NULL));
@@ -165,8 +155,7 @@ TEST(sending_to_a_dead_importer_fails) {
     FAILS(INVALID_ARGUMENT, gpumem_import_receive(device, -1, NULL, &nothing));
     SAYS("socket is -1");
     FAILS(INVALID_ARGUMENT, gpumem_pool_receive(device, -1, NULL, &no_pool));
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(exported, buffer);
 }
 
 TEST(receiving_from_a_dead_or_foreign_exporter_fails) {
@@ -175,16 +164,13 @@ TEST(receiving_from_a_dead_or_foreign_exporter_fails) {
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     assert_int_equal(send(sockets[1], "gpum", 4, 0), 4);
     close(sockets[1]);
-    FAILS(PEER, gpumem_import_receive(device, sockets[0], NULL, &none));
-    SAYS("closed");
+    FAILS_SAYING(PEER, "closed", gpumem_import_receive(device, sockets[0], NULL, &none));
     close(sockets[0]);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     assert_int_equal(send(sockets[1], "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
-    FAILS(PEER, gpumem_import_receive(device, sockets[0], NULL, &none));
-    SAYS("another protocol");
+    FAILS_SAYING(PEER, "another protocol", gpumem_import_receive(device, sockets[0], NULL, &none));
     FAILS(PEER,
-          gpumem_import_receive(device, sockets[0],
-                                GPUMEM_OPTIONS(gpumem_share_options, .timeout_ms = 20), &none));
+          gpumem_import_receive(device, sockets[0], GPUMEM_SHARE_OPTIONS(.timeout_ms = 20), &none));
     close(sockets[0]);
     close(sockets[1]);
     assert_ptr_equal(none, state);
@@ -192,8 +178,7 @@ TEST(receiving_from_a_dead_or_foreign_exporter_fails) {
 
 TEST(an_export_holds_its_buffer) {
     gpumem_buffer *buffer = filled_buffer(4);
-    gpumem_export *exported;
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     assert_int_equal(device_stats().exports, 1);
     FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     OK(gpumem_buffer_free(buffer, NULL));
@@ -207,11 +192,10 @@ TEST(an_export_holds_its_buffer) {
 /* Without a socket, in one process: what another transport would do. */
 TEST(a_description_can_be_sent_by_other_means) {
     gpumem_buffer *buffer = filled_buffer(3), *imported, *read_only;
-    gpumem_export *exported;
     const void *description;
     size_t bytes;
     int fds[3];
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_description(exported, &description, &bytes));
     for (size_t i = 0; i < 3; i++)
         OK(gpumem_export_get_descriptor(exported, i, &fds[i]));
@@ -226,29 +210,25 @@ TEST(a_description_can_be_sent_by_other_means) {
     gpumem_export *again;
     FAILS(NOT_SUPPORTED, gpumem_export_create(imported, &again));
     OK(gpumem_import_create(device, description, bytes, fds, 3,
-                            GPUMEM_OPTIONS(gpumem_share_options, .access = GPUMEM_ACCESS_READ),
-                            &read_only));
+                            GPUMEM_SHARE_OPTIONS(.access = GPUMEM_ACCESS_READ), &read_only));
     unsigned long long flags = 0;
     const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
                                     .id = gpumem_device_handle(device)};
     cu->cuMemGetAccess(&flags, &location, gpumem_buffer_pointer(read_only));
     assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
     /* Memory lives until both have let go. */
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(exported, buffer);
     assert_int_equal(check_content(imported), 0);
-    OK(gpumem_buffer_free(imported, NULL));
-    OK(gpumem_buffer_free(read_only, NULL));
+    DESTROY(imported, read_only);
     assert_int_equal(device_stats().imported_bytes, 0);
 }
 
 TEST(descriptors_that_are_not_memory_are_refused) {
     gpumem_buffer *buffer = filled_buffer(3), *none = buffer;
-    gpumem_export *exported;
     const void *description;
     size_t bytes;
     int fds[3], sockets[2];
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_description(exported, &description, &bytes));
     for (size_t i = 0; i < 3; i++)
         OK(gpumem_export_get_descriptor(exported, i, &fds[i]));
@@ -276,24 +256,19 @@ TEST(descriptors_that_are_not_memory_are_refused) {
     assert_int_equal(device_stats().imported_bytes, 0);
     close(sockets[0]);
     close(sockets[1]);
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(exported, buffer);
 }
 
 /* Where the first lies says nothing of the others. */
 TEST(handles_in_different_locations_are_refused) {
     gpumem_buffer *buffer = filled_buffer(2), *host, *none = buffer;
-    gpumem_resource *on_host;
-    gpumem_export *exported, *hosts;
     const void *description;
     size_t bytes;
     int fds[2], host_fd;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST_NUMA),
-        &on_host));
-    OK(gpumem_buffer_allocate(on_host, 2 * MIB, NULL, &host));
-    OK(gpumem_export_create(buffer, &exported));
-    OK(gpumem_export_create(host, &hosts));
+    gpumem_resource *on_host = NEW_VIRTUAL(.location = GPUMEM_LOCATION_HOST_NUMA);
+    host = NEW_BUFFER(on_host, 2 * MIB);
+    gpumem_export *exported = NEW_EXPORT(buffer);
+    gpumem_export *hosts = NEW_EXPORT(host);
     OK(gpumem_export_get_description(exported, &description, &bytes));
     OK(gpumem_export_get_descriptor(exported, 0, &fds[0]));
     OK(gpumem_export_get_descriptor(hosts, 0, &host_fd));
@@ -306,21 +281,16 @@ TEST(handles_in_different_locations_are_refused) {
     FAILS(DATA, gpumem_import_create(device, description, bytes, fds, 2, NULL, &none));
     assert_ptr_equal(none, buffer);
     SAME_STATE(before);
-    OK(gpumem_export_destroy(hosts));
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(host, NULL));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(on_host));
+    DESTROY(hosts, exported, host, buffer, on_host);
 }
 
 /* A packet of no bytes reads like a hang-up, and may carry a descriptor all the same. */
 TEST(descriptors_of_an_empty_packet_are_closed) {
     gpumem_buffer *buffer = filled_buffer(1), *none = buffer;
-    gpumem_export *exported;
     const void *description;
     size_t bytes;
     int fd, sockets[2];
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_description(exported, &description, &bytes));
     OK(gpumem_export_get_descriptor(exported, 0, &fd));
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
@@ -346,16 +316,14 @@ TEST(descriptors_of_an_empty_packet_are_closed) {
     assert_ptr_equal(none, buffer);
     close(sockets[0]);
     close(sockets[1]);
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(exported, buffer);
 }
 
 /* What the other side writes ends up on terminals. */
 TEST(control_characters_in_a_refusal_are_replaced) {
     gpumem_buffer *buffer = filled_buffer(1);
-    gpumem_export *exported;
     int sockets[2];
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     struct {
         char magic[8];
@@ -368,8 +336,7 @@ TEST(control_characters_in_a_refusal_are_replaced) {
     SAYS("refused (unknown status): ?[2Jgone?");
     close(sockets[0]);
     close(sockets[1]);
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(exported, buffer);
 }
 
 CHILD(other) {

@@ -76,16 +76,14 @@ static gpumem_export *exported;
 static int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, 2 * MIB, NULL, &buffer));
-    OK(gpumem_export_create(buffer, &exported));
+    resource = NEW_VIRTUAL();
+    buffer = NEW_BUFFER(resource, 2 * MIB);
+    exported = NEW_EXPORT(buffer);
     return 0;
 }
 
 static int teardown(void **state) {
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(exported, buffer, resource);
     return close_device(state);
 }
 
@@ -110,10 +108,9 @@ TEST(a_slow_exporter_cannot_exceed_the_importers_timeout) {
                               .each = 1,
                               .interval_ms = 15};
     start(&dripper, send_drops);
-    FAILS(PEER, gpumem_import_receive(
-                    device, sockets[0],
-                    GPUMEM_OPTIONS(gpumem_share_options, .timeout_ms = TIMEOUT_MS), &none));
-    SAYS("within 60 ms");
+    FAILS_SAYING(PEER, "within 60 ms",
+                 gpumem_import_receive(device, sockets[0],
+                                       GPUMEM_SHARE_OPTIONS(.timeout_ms = TIMEOUT_MS), &none));
     stop(&dripper, sockets);
     assert_ptr_equal(none, buffer);
 }
@@ -137,10 +134,9 @@ TEST(many_short_waits_count_against_one_timeout) {
                               .each = 1,
                               .interval_ms = 40};
     start(&dripper, send_drops);
-    FAILS(PEER, gpumem_import_receive(
-                    device, sockets[0],
-                    GPUMEM_OPTIONS(gpumem_share_options, .timeout_ms = TIMEOUT_MS), &none));
-    SAYS("within 60 ms");
+    FAILS_SAYING(PEER, "within 60 ms",
+                 gpumem_import_receive(device, sockets[0],
+                                       GPUMEM_SHARE_OPTIONS(.timeout_ms = TIMEOUT_MS), &none));
     stop(&dripper, sockets);
     assert_ptr_equal(none, buffer);
 }
@@ -160,9 +156,9 @@ TEST(a_slow_importer_cannot_exceed_the_exporters_timeout) {
                               .each = 1,
                               .interval_ms = 15};
     start(&dripper, send_drops);
-    FAILS(PEER, gpumem_export_send(exported, sockets[0],
-                                   GPUMEM_OPTIONS(gpumem_share_options, .timeout_ms = TIMEOUT_MS)));
-    SAYS("within 60 ms");
+    FAILS_SAYING(
+        PEER, "within 60 ms",
+        gpumem_export_send(exported, sockets[0], GPUMEM_SHARE_OPTIONS(.timeout_ms = TIMEOUT_MS)));
     stop(&dripper, sockets);
 }
 
@@ -176,8 +172,7 @@ TEST_WITH(a_slow_reader_cannot_exceed_the_senders_timeout, NULL, NULL) {
         .socket = sockets[1], .bytes = sizeof much, .each = 4096, .interval_ms = 15};
     start(&dripper, take_drops);
     struct gm_deadline deadline = gm_deadline_start(TIMEOUT_MS);
-    FAILS(PEER, gm_socket_send(sockets[0], much, sizeof much, &deadline));
-    SAYS("within 60 ms");
+    FAILS_SAYING(PEER, "within 60 ms", gm_socket_send(sockets[0], much, sizeof much, &deadline));
     stop(&dripper, sockets);
 }
 

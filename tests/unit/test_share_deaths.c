@@ -105,10 +105,8 @@ static int setup(void **state) {
     if (open_device(state) != 0 || !temporary_folder(folder, "gpumem-deaths"))
         return -1;
     snprintf(path, sizeof path, "%s/socket", folder);
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = CHUNK, .exact_growth = 1), &resource));
-    OK(gpumem_buffer_allocate(resource, CHUNK, GPUMEM_BUFFER_OPTIONS(.capacity = 16 * MIB),
-                              &buffer));
+    resource = NEW_VIRTUAL(.chunk_maximum = CHUNK, .exact_growth = 1);
+    buffer = NEW_BUFFER_WITH(resource, CHUNK, .capacity = 16 * MIB);
     OK(gpumem_buffer_fill_sync(buffer, 0, CHUNK, 0x66, NULL));
     /* The library keeps the event that the first shrink waits for. */
     OK(gpumem_buffer_grow(buffer, 2 * CHUNK, NULL));
@@ -119,8 +117,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
     OK(gpumem_listener_close(listener));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     assert_int_equal(rmdir(folder), 0);
     return close_device(state);
 }
@@ -193,7 +190,7 @@ static void finish(const struct met *met) {
 
 /* Each dies somewhere else, while the memory grows. */
 static void run_batch(struct met *batch) {
-    OK(gpumem_export_create(buffer, &exported));
+    exported = NEW_EXPORT(buffer);
     for (size_t i = 0; i < AT_ONCE; i++)
         batch[i].pid = start(batch[i].place);
     for (size_t i = 0; i < AT_ONCE; i++)
@@ -223,8 +220,7 @@ static size_t how_many(void) {
 
 TEST(importers_that_die_leave_nothing_behind) {
     struct met survivor = {.pid = start(SURVIVES), .place = SURVIVES};
-    gpumem_export *first;
-    OK(gpumem_export_create(buffer, &first));
+    gpumem_export *first = NEW_EXPORT(buffer);
     exported = first;
     send_to(meet(&survivor, 1));
     OK(gpumem_export_destroy(first));
@@ -254,7 +250,7 @@ TEST(a_killed_importer_does_not_affect_the_others) {
     struct met both[2] = {{.pid = start(SURVIVES), .place = SURVIVES},
                           {.pid = start(SURVIVES), .place = SURVIVES}};
     char *before = soft->state_dump();
-    OK(gpumem_export_create(buffer, &exported));
+    exported = NEW_EXPORT(buffer);
     send_to(meet(both, 2));
     send_to(meet(both, 2));
     assert_true(other_say(both[0].connection));

@@ -115,12 +115,9 @@ static void grow_and_answer(gpumem_buffer *buffer, gpumem_export *exported, int 
 }
 
 static void follow_in_another_process(int type) {
-    gpumem_buffer *buffer;
-    gpumem_export *exported;
     size_t descriptors = open_descriptors();
-    OK(gpumem_buffer_allocate(resource, CHUNK, GPUMEM_BUFFER_OPTIONS(.capacity = 1024 * MIB),
-                              &buffer));
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, CHUNK, .capacity = 1024 * MIB);
+    gpumem_export *exported = NEW_EXPORT(buffer);
     int socket;
     pid_t child = other_start("follow", type, &socket);
     OK(gpumem_export_send(exported, socket, NULL));
@@ -130,8 +127,7 @@ static void follow_in_another_process(int type) {
         grow_and_answer(buffer, exported, socket, chunks);
     grow_and_answer(buffer, exported, socket, GROWN_CHUNKS);
     assert_int_equal(other_end(child, socket), 0);
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(exported, buffer);
     assert_int_equal(open_descriptors(), descriptors);
 }
 
@@ -205,17 +201,14 @@ static gpumem_status update(struct pair *pair, const gpumem_share_options *optio
 static void begin(struct pair *pair, size_t bytes, const gpumem_share_options *options) {
     *pair = (struct pair){.status = GPUMEM_OK};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair->sockets), 0);
-    OK(gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.capacity = 64 * MIB),
-                              &pair->buffer));
-    OK(gpumem_export_create(pair->buffer, &pair->exported));
+    pair->buffer = NEW_BUFFER_WITH(resource, bytes, .capacity = 64 * MIB);
+    pair->exported = NEW_EXPORT(pair->buffer);
     OK(receive(pair, options));
     OK(pair->status);
 }
 
 static void end(struct pair *pair) {
-    OK(gpumem_buffer_free(pair->import, NULL));
-    OK(gpumem_export_destroy(pair->exported));
-    OK(gpumem_buffer_free(pair->buffer, NULL));
+    DESTROY(pair->import, pair->exported, pair->buffer);
     close(pair->sockets[0]);
     close(pair->sockets[1]);
     OK(gpumem_device_trim(device, 1));
@@ -274,7 +267,7 @@ TEST(growth_beyond_the_importers_limits_leaves_the_import_unchanged) {
     char *before = soft->state_dump();
     FAILS(DATA, update(&pair, GPUMEM_SHARE_OPTIONS(.maximum_bytes = 3 * CHUNK - 1)));
     SAYS("more than the 6291455 bytes");
-    assert_int_equal(pair.status, GPUMEM_ERROR_PEER);
+    FAILS(PEER, pair.status);
     assert_non_null(strstr(pair.message, "refused"));
     SAME_STATE(before);
     assert_int_equal(gpumem_buffer_size(pair.import), CHUNK);
@@ -282,9 +275,8 @@ TEST(growth_beyond_the_importers_limits_leaves_the_import_unchanged) {
     assert_int_equal(gpumem_buffer_size(pair.import), 3 * CHUNK);
     grow(&pair, 4 * CHUNK);
     before = soft->state_dump();
-    FAILS(OUT_OF_CAPACITY, update(&pair, NULL));
-    SAYS("capacity of 6291456");
-    assert_int_equal(pair.status, GPUMEM_ERROR_PEER);
+    FAILS_SAYING(OUT_OF_CAPACITY, "capacity of 6291456", update(&pair, NULL));
+    FAILS(PEER, pair.status);
     assert_non_null(strstr(pair.message, "capacity"));
     SAME_STATE(before);
     assert_int_equal(gpumem_buffer_size(pair.import), 3 * CHUNK);
@@ -314,9 +306,7 @@ TEST(only_the_imports_own_connection_updates_it) {
     OK(gpumem_buffer_free(second.import, NULL));
     close(others[0]);
     close(others[1]);
-    OK(gpumem_buffer_free(fixed.import, NULL));
-    OK(gpumem_export_destroy(fixed.exported));
-    OK(gpumem_buffer_free(fixed.buffer, NULL));
+    DESTROY(fixed.import, fixed.exported, fixed.buffer);
     close(fixed.sockets[0]);
     close(fixed.sockets[1]);
     end(&pair);
@@ -336,8 +326,7 @@ static gpumem_status extend(gpumem_buffer *import, const gpumem_export *exported
 
 TEST(growth_can_be_sent_by_other_means) {
     struct pair pair;
-    gpumem_buffer *created, *other;
-    gpumem_export *others;
+    gpumem_buffer *created;
     const void *description;
     size_t bytes;
     int fd;
@@ -349,26 +338,20 @@ TEST(growth_can_be_sent_by_other_means) {
     grow(&pair, 3 * CHUNK);
     OK(gpumem_buffer_fill_sync(pair.buffer, 2 * CHUNK, CHUNK, 0x31, NULL));
     char *before = soft->state_dump();
-    FAILS(DATA, extend(created, pair.exported, 0));
-    SAYS("3 descriptors are given");
+    FAILS_SAYING(DATA, "3 descriptors are given", extend(created, pair.exported, 0));
     FAILS(DATA, extend(created, pair.exported, 2));
     SAME_STATE(before);
     CUdeviceptr address = gpumem_buffer_pointer(created);
     OK(extend(created, pair.exported, 1));
     assert_int_equal(gpumem_buffer_size(created), 3 * CHUNK);
     assert_int_equal(gpumem_buffer_pointer(created), address);
-    unsigned char byte = 0;
-    OK(gpumem_buffer_read_sync(created, 3 * CHUNK - 1, &byte, 1, NULL));
-    assert_int_equal(byte, 0x31);
+    assert_int_equal(byte_of(created, 3 * CHUNK - 1), 0x31);
     OK(extend(created, pair.exported, 3)); /* nothing new */
-    OK(gpumem_buffer_allocate(resource, 4 * CHUNK, NULL, &other));
-    OK(gpumem_export_create(other, &others));
-    FAILS(DATA, extend(created, others, 3));
-    SAYS("another buffer");
+    gpumem_buffer *other = NEW_BUFFER(resource, 4 * CHUNK);
+    gpumem_export *others = NEW_EXPORT(other);
+    FAILS_SAYING(DATA, "another buffer", extend(created, others, 3));
     FAILS(INVALID_ARGUMENT, extend(other, others, 4));
-    OK(gpumem_export_destroy(others));
-    OK(gpumem_buffer_free(other, NULL));
-    OK(gpumem_buffer_free(created, NULL));
+    DESTROY(others, other, created);
     end(&pair);
 }
 
@@ -405,16 +388,14 @@ TEST(a_detached_export_lets_its_buffer_shrink) {
     FAILS(INVALID_ARGUMENT, gpumem_export_get_description(pair.exported, &description, &size));
     FAILS(INVALID_ARGUMENT, gpumem_export_get_descriptor(pair.exported, 0, &fd));
     char *before = soft->state_dump();
-    FAILS(PEER, update(&pair, NULL));
-    SAYS("detached");
-    assert_int_equal(pair.status, GPUMEM_ERROR_INVALID_ARGUMENT);
+    FAILS_SAYING(PEER, "detached", update(&pair, NULL));
+    FAILS(INVALID_ARGUMENT, pair.status);
     SAME_STATE(before);
     /* An export of what has other chunks does not go on where this import ends. */
     OK(gpumem_export_destroy(pair.exported));
-    OK(gpumem_export_create(pair.buffer, &pair.exported));
-    FAILS(PEER, update(&pair, NULL));
-    SAYS("given memory back since");
-    assert_int_equal(pair.status, GPUMEM_ERROR_DATA);
+    pair.exported = NEW_EXPORT(pair.buffer);
+    FAILS_SAYING(PEER, "given memory back since", update(&pair, NULL));
+    FAILS(DATA, pair.status);
     FAILS(DATA, extend(pair.import, pair.exported, 3));
     assert_int_equal(gpumem_buffer_size(pair.import), 3 * CHUNK);
     gpumem_buffer *former = pair.import;
@@ -432,7 +413,7 @@ TEST(an_import_may_follow_a_later_export_of_its_buffer) {
     OK(gpumem_export_detach(pair.exported));
     OK(gpumem_buffer_grow(pair.buffer, 2 * CHUNK, NULL));
     OK(gpumem_export_destroy(pair.exported));
-    OK(gpumem_export_create(pair.buffer, &pair.exported));
+    pair.exported = NEW_EXPORT(pair.buffer);
     OK(update(&pair, NULL));
     assert_int_equal(gpumem_buffer_size(pair.import), 2 * CHUNK);
     /* A move leaves the memory what it is. A shrink, a hole or another size does not. */
@@ -440,7 +421,7 @@ TEST(an_import_may_follow_a_later_export_of_its_buffer) {
     OK(gpumem_export_destroy(pair.exported));
     OK(gpumem_buffer_move_to_capacity(pair.buffer, 128 * MIB, NULL, &moved));
     OK(gpumem_buffer_grow(pair.buffer, 4 * CHUNK, NULL));
-    OK(gpumem_export_create(pair.buffer, &pair.exported));
+    pair.exported = NEW_EXPORT(pair.buffer);
     OK(update(&pair, NULL));
     OK(gpumem_buffer_fill_sync(pair.buffer, 0, 4 * CHUNK, 0x17, NULL));
     unsigned char bytes[2];
@@ -450,9 +431,8 @@ TEST(an_import_may_follow_a_later_export_of_its_buffer) {
     OK(gpumem_export_destroy(pair.exported));
     OK(gpumem_buffer_decommit(pair.buffer, CHUNK, CHUNK, NULL, NULL));
     OK(gpumem_buffer_recommit(pair.buffer, CHUNK, CHUNK));
-    OK(gpumem_export_create(pair.buffer, &pair.exported));
-    FAILS(PEER, update(&pair, NULL));
-    SAYS("given memory back since");
+    pair.exported = NEW_EXPORT(pair.buffer);
+    FAILS_SAYING(PEER, "given memory back since", update(&pair, NULL));
     end(&pair);
 }
 
@@ -462,11 +442,10 @@ TEST(detaching_an_export_being_sent_is_refused) {
     assert_int_equal(pthread_create(&pair.thread, NULL, run_send, &pair), 0);
     char offer[16]; /* from now on it waits for an answer */
     assert_int_equal(recv(pair.sockets[1], offer, sizeof offer, MSG_WAITALL), sizeof offer);
-    FAILS(BUSY, gpumem_export_detach(pair.exported));
-    SAYS("1 thread is still sending");
+    FAILS_SAYING(BUSY, "1 thread is still sending", gpumem_export_detach(pair.exported));
     shutdown(pair.sockets[1], SHUT_RDWR);
     pthread_join(pair.thread, NULL);
-    assert_int_equal(pair.status, GPUMEM_ERROR_PEER);
+    FAILS(PEER, pair.status);
     OK(gpumem_export_detach(pair.exported));
     end(&pair);
 }
@@ -510,12 +489,9 @@ static void *follow_all(void *argument) {
 
 /* One export, which grows while threads send and answer. */
 TEST(threads_follow_one_export) {
-    gpumem_buffer *buffer;
-    gpumem_export *exported;
     struct importer importers[IMPORTERS];
-    OK(gpumem_buffer_allocate(resource, CHUNK, GPUMEM_BUFFER_OPTIONS(.capacity = 64 * MIB),
-                              &buffer));
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, CHUNK, .capacity = 64 * MIB);
+    gpumem_export *exported = NEW_EXPORT(buffer);
     for (size_t i = 0; i < IMPORTERS; i++) {
         struct importer *self = &importers[i];
         *self = (struct importer){.exported = exported};
@@ -533,8 +509,7 @@ TEST(threads_follow_one_export) {
         assert_int_equal(importers[i].failed, 0);
         close(importers[i].sockets[0]);
     }
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(exported, buffer);
 }
 
 CHILD(other) {

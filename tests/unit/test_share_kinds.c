@@ -67,16 +67,16 @@ static int receive_pool(int host, int socket) {
     WANT(holds(a, 0x11) && holds(b, 0x42) && attributes_are_right(a, host) == 0);
     WANT(device_stats().imported_bytes >= SIZE + 1000 && device_stats().allocations == 3);
     /* Work on one holds its free back; the other's waits for nothing of it. */
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     WANT(gpumem_buffer_fill(a, 0, SIZE, 0x77, gate.stream) == GPUMEM_OK);
     WANT(gpumem_buffer_free(a, gate.stream) == GPUMEM_OK);
     WANT(gpumem_buffer_free(twin, NULL) == GPUMEM_OK);
     WANT(device_stats().deferred_frees == 1);
-    open_gate(gate);
+    gate_drain(&gate);
     WANT(gpumem_buffer_fill_sync(b, 0, 1000, 0x43, NULL) == GPUMEM_OK);
     WANT(gpumem_buffer_free(b, NULL) == GPUMEM_OK);
     WANT(gpumem_device_trim(device, 1) == GPUMEM_OK);
-    remove_gate(gate);
+    gate_remove(&gate);
     WANT(device_stats().imported_bytes == 0 && device_stats().quarantined == 0);
     WANT(gpumem_import_receive(device, socket, NULL, &again) == GPUMEM_OK);
     WANT(soft->call_count("cuMemPoolImportFromShareableHandle") == pools + 2);
@@ -124,11 +124,11 @@ static int receive_event(int socket) {
     WANT(gpumem_stream_synchronize(device, stream) == GPUMEM_OK);
     WANT(gpumem_event_query(device, event, &done) == GPUMEM_OK && done == 1);
     /* And the other way round. */
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     WANT(gpumem_event_record(device, event, gate.stream) == GPUMEM_OK);
     WANT(other_say(socket) && other_hear(socket));
-    open_gate(gate);
-    remove_gate(gate);
+    gate_drain(&gate);
+    gate_remove(&gate);
     WANT(gpumem_event_destroy(device, mine) == GPUMEM_OK);
     WANT(gpumem_event_destroy(device, event) == GPUMEM_OK);
     WANT(gpumem_stream_destroy(device, stream) == GPUMEM_OK);
@@ -150,36 +150,31 @@ static int other_process(const char *what, int socket) {
 static gpumem_resource *shared_pool(int host) {
     gpumem_resource *made;
     if (host)
-        OK(gpumem_pinned_resource_create(
-            device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL, .ipc = 1), &made));
+        made = NEW_PINNED(.method = GPUMEM_PINNED_POOL, .ipc = 1);
     else
-        OK(gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &made));
+        made = NEW_POOL(.ipc = 1);
     return made;
 }
 
 static gpumem_buffer *filled(gpumem_resource *from, size_t bytes, size_t alignment,
                              unsigned char value) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(from, bytes, GPUMEM_BUFFER_OPTIONS(.alignment = alignment), &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(from, bytes, .alignment = alignment);
     OK(gpumem_buffer_fill_sync(buffer, 0, bytes, value, NULL));
     return buffer;
 }
 
 static void share_pool(int host) {
     size_t none_open = open_descriptors();
-    gpumem_resource *pool = shared_pool(host), *limited;
-    OK(gpumem_limit_resource_create(pool, GIB, &limited));
+    gpumem_resource *pool = shared_pool(host);
+    gpumem_resource *limited = NEW_LIMIT(pool, GIB);
     gpumem_buffer *a = filled(pool, SIZE, 0, 0x11), *b = filled(limited, 1000, 4096, 0x42);
-    gpumem_export *first, *second;
-    OK(gpumem_export_create(a, &first));
-    OK(gpumem_export_create(b, &second)); /* through a wrapper */
+    gpumem_export *first = NEW_EXPORT(a);
+    gpumem_export *second = NEW_EXPORT(b); /* through a wrapper */
     assert_int_equal(gpumem_export_size(second), 1000);
     assert_int_equal(gpumem_export_descriptor_count(first), 1);
     assert_int_equal(device_stats().exports, 2);
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    gpumem_buffer_attributes about = {.size = sizeof about};
-    OK(gpumem_resource_get_properties(limited, &properties));
-    OK(gpumem_buffer_get_attributes(b, &about));
+    gpumem_resource_properties properties = properties_of(limited);
+    gpumem_buffer_attributes about = attributes_of(b);
     assert_true(properties.exportable && about.exportable);
     FAILS(NOT_SUPPORTED, gpumem_export_detach(first));
     FAILS(INVALID_ARGUMENT, gpumem_export_answer(first, 0, NULL));
@@ -194,61 +189,45 @@ static void share_pool(int host) {
     OK(gpumem_export_send(first, socket, NULL));
     assert_int_equal(other_end(child, socket), 0);
     assert_true(holds(a, 0x77));
-    OK(gpumem_export_destroy(second));
-    OK(gpumem_export_destroy(first));
-    OK(gpumem_buffer_free(a, NULL));
-    OK(gpumem_resource_destroy(limited));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(second, first, a, limited, pool);
     assert_int_equal(open_descriptors(), none_open);
 }
 
-TEST(memory_of_a_device_pool_is_shared) {
-    share_pool(0);
-}
-
-TEST(memory_of_a_host_pool_is_shared) {
-    share_pool(1);
-}
+TEST_IS(memory_of_a_device_pool_is_shared, share_pool(0));
+TEST_IS(memory_of_a_host_pool_is_shared, share_pool(1));
 
 TEST(operations_unsupported_by_pool_memory_are_refused) {
-    gpumem_resource *pool = shared_pool(0), *plain;
+    gpumem_resource *pool = shared_pool(0);
     gpumem_buffer *buffer = filled(pool, SIZE, 0, 0x22);
-    gpumem_export *exported, *none = NULL;
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *none = NULL;
+    gpumem_export *exported = NEW_EXPORT(buffer);
     int socket;
     pid_t child = other_start("refuse", SOCK_SEQPACKET, &socket);
     for (int i = 0; i < 4; i++) {
-        FAILS(PEER, gpumem_export_send(exported, socket, NULL));
-        SAYS("refused");
+        FAILS_SAYING(PEER, "refused", gpumem_export_send(exported, socket, NULL));
     }
     assert_int_equal(other_end(child, socket), 0);
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
-    OK(gpumem_device_pool_resource_create(device, NULL, &plain));
+    DESTROY(exported, buffer, pool);
+    gpumem_resource *plain = NEW_POOL();
     buffer = filled(plain, SIZE, 0, 0x22);
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    OK(gpumem_resource_get_properties(plain, &properties));
+    gpumem_resource_properties properties = properties_of(plain);
     assert_false(properties.exportable);
-    FAILS(NOT_SUPPORTED, gpumem_export_create(buffer, &none));
-    SAYS("create it with ipc");
+    FAILS_SAYING(NOT_SUPPORTED, "create it with ipc", gpumem_export_create(buffer, &none));
     assert_null(none);
     assert_int_equal(device_stats().exports, 0);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(plain));
+    DESTROY(buffer, plain);
 }
 
 TEST(an_event_orders_streams_of_two_processes) {
-    CUevent event, timed, plain;
+    CUevent event, timed;
     gpumem_export *exported, *none = NULL;
     int socket, done = -1;
     OK(gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.interprocess = 1), &event));
     FAILS(
         INVALID_ARGUMENT,
         gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.timing = 1, .interprocess = 1), &timed));
-    OK(gpumem_event_create(device, NULL, &plain));
-    FAILS(DRIVER, gpumem_export_create_event(device, plain, &none));
-    SAYS("interprocess");
+    CUevent plain = NEW_EVENT();
+    FAILS_SAYING(DRIVER, "interprocess", gpumem_export_create_event(device, plain, &none));
     FAILS(INVALID_ARGUMENT, gpumem_export_create_event(device, NULL, &none));
     assert_null(none);
     OK(gpumem_event_destroy(device, plain));
@@ -256,34 +235,33 @@ TEST(an_event_orders_streams_of_two_processes) {
     assert_int_equal(gpumem_export_size(exported), 0);
     assert_int_equal(gpumem_export_descriptor_count(exported), 0);
     FAILS(NOT_SUPPORTED, gpumem_export_detach(exported));
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     OK(gpumem_event_record(device, event, gate.stream));
     pid_t child = other_start("event", SOCK_STREAM, &socket);
     FAILS(PEER, gpumem_export_send(exported, socket, NULL));
     OK(gpumem_export_send(exported, socket, NULL));
     assert_true(other_hear(socket));
-    open_gate(gate);
+    gate_drain(&gate);
     assert_true(other_hear(socket));
     OK(gpumem_event_query(device, event, &done));
     assert_int_equal(done, 0); /* recorded there, and held */
     assert_true(other_say(socket));
     OK(gpumem_event_synchronize(device, event));
     assert_int_equal(other_end(child, socket), 0);
-    remove_gate(gate);
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_event_destroy(device, event));
+    gate_remove(&gate);
+    DESTROY(exported, event);
 }
 
 /* Its bytes are not believed either. */
 TEST(damaged_descriptions_are_refused) {
     gpumem_resource *pool = shared_pool(0);
     gpumem_buffer *buffer = filled(pool, SIZE, 0, 0x33), *imported = NULL;
-    gpumem_export *exported, *of_event;
+    gpumem_export *of_event;
     CUevent event, none = NULL;
     const void *description;
     size_t bytes;
     int fd;
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_description(exported, &description, &bytes));
     OK(gpumem_export_get_descriptor(exported, 0, &fd));
     struct gm_pool_description good, lie;
@@ -321,10 +299,7 @@ TEST(damaged_descriptions_are_refused) {
     assert_null(imported);
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
     assert_true(holds(imported, 0x33));
-    OK(gpumem_buffer_free(imported, NULL));
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(imported, exported, buffer, pool);
     OK(gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.interprocess = 1), &event));
     OK(gpumem_export_create_event(device, event, &of_event));
     OK(gpumem_export_get_description(of_event, &description, &bytes));
@@ -338,8 +313,7 @@ TEST(damaged_descriptions_are_refused) {
     wrong.device[0] ^= 1;
     FAILS(NO_DEVICE, gpumem_import_create_event(device, &wrong, sizeof wrong, &none));
     assert_null(none);
-    OK(gpumem_export_destroy(of_event));
-    OK(gpumem_event_destroy(device, event));
+    DESTROY(of_event, event);
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -380,9 +354,8 @@ static void *receive_all(void *argument) {
 TEST(threads_receive_memory_of_one_pool) {
     gpumem_resource *pool = shared_pool(1);
     gpumem_buffer *buffer = filled(pool, 4096, 0, 0x2f);
-    gpumem_export *exported;
     struct importer importers[THREADS];
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     for (size_t i = 0; i < THREADS; i++) {
         importers[i] = (struct importer){.exported = exported};
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, importers[i].sockets), 0);
@@ -400,9 +373,7 @@ TEST(threads_receive_memory_of_one_pool) {
     }
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().imported_bytes, 0);
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(exported, buffer, pool);
 }
 
 static int begin(void **state) {

@@ -26,17 +26,14 @@ static int setup(void **state) {
     void *failed = NULL;
     if (open_device(state) != 0)
         return -1;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = CHUNK, .exact_growth = 1), &resource));
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.location = GPUMEM_LOCATION_HOST_NUMA), &on_host));
-    OK(gpumem_buffer_allocate(resource, CHUNK, GPUMEM_BUFFER_OPTIONS(.capacity = 64 * MIB),
-                              &buffer));
-    OK(gpumem_buffer_allocate(resource, CHUNK, NULL, &stranger));
-    OK(gpumem_buffer_allocate(on_host, CHUNK, NULL, &host));
-    OK(gpumem_export_create(stranger, &strangers));
-    OK(gpumem_export_create(host, &hosts));
-    OK(gpumem_export_create(buffer, &exported));
+    resource = NEW_VIRTUAL(.chunk_maximum = CHUNK, .exact_growth = 1);
+    on_host = NEW_VIRTUAL(.location = GPUMEM_LOCATION_HOST_NUMA);
+    buffer = NEW_BUFFER_WITH(resource, CHUNK, .capacity = 64 * MIB);
+    stranger = NEW_BUFFER(resource, CHUNK);
+    host = NEW_BUFFER(on_host, CHUNK);
+    strangers = NEW_EXPORT(stranger);
+    hosts = NEW_EXPORT(host);
+    exported = NEW_EXPORT(buffer);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     assert_int_equal(pthread_create(&thread, NULL, send_it, NULL), 0);
     OK(gpumem_import_receive(device, sockets[1], GPUMEM_SHARE_OPTIONS(.capacity = 16 * MIB),
@@ -51,15 +48,8 @@ static int setup(void **state) {
 static int teardown(void **state) {
     close(sockets[0]);
     close(sockets[1]);
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_export_destroy(strangers));
-    OK(gpumem_export_destroy(hosts));
-    OK(gpumem_buffer_free(import, NULL));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(stranger, NULL));
-    OK(gpumem_buffer_free(host, NULL));
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_resource_destroy(on_host));
+    DESTROY(exported, strangers, hosts, import, buffer, stranger, host, resource);
+    DESTROY(on_host);
     return close_device(state);
 }
 
@@ -189,15 +179,11 @@ static void connect_anew(void) {
     close(sockets[1]);
     OK(gpumem_buffer_free(import, NULL));
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
-    gpumem_buffer *small;
-    gpumem_export *first;
     /* The import is of one chunk: by a description of the buffer when it was that large. */
-    OK(gpumem_buffer_allocate(resource, CHUNK, GPUMEM_BUFFER_OPTIONS(.capacity = 64 * MIB),
-                              &small));
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    gpumem_buffer *small = NEW_BUFFER_WITH(resource, CHUNK, .capacity = 64 * MIB);
+    DESTROY(exported, buffer);
     buffer = small;
-    OK(gpumem_export_create(buffer, &first));
+    gpumem_export *first = NEW_EXPORT(buffer);
     exported = first;
     assert_int_equal(pthread_create(&thread, NULL, send_it, NULL), 0);
     OK(gpumem_import_receive(device, sockets[1], GPUMEM_SHARE_OPTIONS(.capacity = 16 * MIB),
@@ -305,11 +291,9 @@ TEST(correct_growth_is_accepted_after_refused_growth) {
     struct lie lie = truth();
     CUdeviceptr address = gpumem_buffer_pointer(import);
     OK(told(&lie));
-    unsigned char last = 0;
     assert_int_equal(gpumem_buffer_size(import), 3 * CHUNK - 7);
     assert_int_equal(gpumem_buffer_pointer(import), address);
-    OK(gpumem_buffer_read_sync(import, 3 * CHUNK - 8, &last, 1, NULL));
-    assert_int_equal(last, 0x5d);
+    assert_int_equal(byte_of(import, 3 * CHUNK - 8), 0x5d);
 }
 
 /* ---- An importer that lies ------------------------------------------------------------------- */
@@ -364,12 +348,11 @@ TEST(impossible_growth_requests_are_refused) {
     all.bytes = 3 * CHUNK - 7;
     OK(asked(&all, sizeof all, &verdict));
     assert_int_equal(verdict, GM_VERDICT_NOTHING);
-    FAILS(PEER, asked(&good, sizeof good - 1, &verdict));
-    SAYS("within 300 ms");
+    FAILS_SAYING(PEER, "within 300 ms", asked(&good, sizeof good - 1, &verdict));
     assert_int_equal(open_descriptors(), descriptors);
-    struct gate gate = close_gate(); /* the exporter's own work is as it was */
-    open_gate(gate);
-    remove_gate(gate);
+    struct gate gate = gate_with_stream(); /* the exporter's own work is as it was */
+    gate_drain(&gate);
+    gate_remove(&gate);
 }
 
 /* ---- Another process ------------------------------------------------------------------------- */

@@ -80,13 +80,11 @@ static void import_in_threads(int with_sockets) {
 }
 
 static void check(int with_sockets) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, 2 * MIB, NULL, &buffer));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 2 * MIB);
     OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 0x5a, NULL));
     synchronize(NULL);
-    OK(gpumem_export_create(buffer, &exported));
+    exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_description(exported, &description, &description_bytes));
     OK(gpumem_export_get_descriptor(exported, 0, &descriptor));
     char *before = soft->state_dump();
@@ -100,15 +98,8 @@ static void check(int with_sockets) {
     assert_int_equal(stats.mappings, 1);
     assert_int_equal(stats.chunks, 1);
     assert_int_equal(stats.reserved_bytes, 2 * MIB);
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(exported, buffer, resource);
 }
 
-TEST(threads_import_one_export_by_description) {
-    check(0);
-}
-
-TEST(threads_receive_one_export_by_socket) {
-    check(1);
-}
+TEST_IS(threads_import_one_export_by_description, check(0));
+TEST_IS(threads_receive_one_export_by_socket, check(1));

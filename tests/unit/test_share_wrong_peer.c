@@ -53,9 +53,7 @@ static int make_export(unsigned char value) {
 }
 
 static void drop_export(void) {
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(exported, buffer, resource);
 }
 
 /* ---- The other processes --------------------------------------------------------------------- */
@@ -244,11 +242,9 @@ TEST(an_impostor_that_sends_first_gets_no_shared_import) {
     assert_int_equal(soft->call_count("cuMemMap"), maps);
     assert_int_equal(gpumem_buffer_pointer(again), gpumem_buffer_pointer(honest));
     assert_int_equal(gpumem_buffer_pointer(lied_again), gpumem_buffer_pointer(lied));
-    OK(gpumem_buffer_free(lied, NULL));
-    OK(gpumem_buffer_free(lied_again, NULL));
+    DESTROY(lied, lied_again);
     assert_int_equal(content(again), EXPORTERS);
-    OK(gpumem_buffer_free(honest, NULL));
-    OK(gpumem_buffer_free(again, NULL));
+    DESTROY(honest, again);
     end(&exporter);
     end(&impostor);
     check_all_gone();
@@ -264,8 +260,7 @@ TEST(an_impostor_that_sends_later_gets_no_shared_import) {
     OK(gpumem_buffer_free(honest, NULL));
     honest = receive_honest(&exporter);
     assert_int_equal(content(honest), EXPORTERS);
-    OK(gpumem_buffer_free(honest, NULL));
-    OK(gpumem_buffer_free(lied, NULL));
+    DESTROY(honest, lied);
     end(&exporter);
     end(&impostor);
     check_all_gone();
@@ -282,8 +277,7 @@ TEST(imports_from_an_unidentified_sender_are_never_shared) {
     assert_int_equal(content(honest), EXPORTERS);
     OK(gpumem_buffer_free(first, NULL));
     assert_int_equal(content(second), IMPOSTORS);
-    OK(gpumem_buffer_free(second, NULL));
-    OK(gpumem_buffer_free(honest, NULL));
+    DESTROY(second, honest);
     end(&exporter);
     end(&impostor);
     check_all_gone();
@@ -317,8 +311,7 @@ TEST(process_descriptors_in_messages_are_closed) {
     size_t before = open_descriptors();
     gpumem_buffer *honest = receive_honest(&exporter), *again = receive_honest(&exporter);
     assert_int_equal(gpumem_buffer_pointer(honest), gpumem_buffer_pointer(again));
-    OK(gpumem_buffer_free(honest, NULL));
-    OK(gpumem_buffer_free(again, NULL));
+    DESTROY(honest, again);
     assert_int_equal(open_descriptors(), before);
     end(&exporter);
     check_all_gone();
@@ -330,11 +323,10 @@ TEST(created_imports_are_never_shared) {
     size_t bytes;
     int fd, other_fd;
     assert_int_equal(make_export(EXPORTERS), 0);
-    gpumem_buffer *other, *lied, *honest, *again;
-    gpumem_export *others;
-    OK(gpumem_buffer_allocate(resource, 2 * MIB, NULL, &other));
+    gpumem_buffer *lied, *honest, *again;
+    gpumem_buffer *other = NEW_BUFFER(resource, 2 * MIB);
     OK(gpumem_buffer_fill(other, 0, 2 * MIB, IMPOSTORS, NULL));
-    OK(gpumem_export_create(other, &others));
+    gpumem_export *others = NEW_EXPORT(other);
     OK(gpumem_export_get_description(exported, &description, &bytes));
     OK(gpumem_export_get_descriptor(exported, 0, &fd));
     OK(gpumem_export_get_descriptor(others, 0, &other_fd));
@@ -346,10 +338,7 @@ TEST(created_imports_are_never_shared) {
     assert_int_not_equal(gpumem_buffer_pointer(honest), gpumem_buffer_pointer(again));
     OK(gpumem_buffer_free(honest, NULL));
     assert_int_equal(content(again), EXPORTERS);
-    OK(gpumem_buffer_free(again, NULL));
-    OK(gpumem_buffer_free(lied, NULL));
-    OK(gpumem_export_destroy(others));
-    OK(gpumem_buffer_free(other, NULL));
+    DESTROY(again, lied, others, other);
     drop_export();
     check_all_gone();
 }

@@ -17,8 +17,8 @@ static void check_refused(gpumem_resource *resource, size_t bytes, size_t alignm
                           size_t capacity) {
     gpumem_buffer *none = (gpumem_buffer *)&huge;
     gpumem_status status = gpumem_buffer_allocate(
-        resource, bytes,
-        GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = alignment, .capacity = capacity), &none);
+        resource, bytes, GPUMEM_BUFFER_OPTIONS(.alignment = alignment, .capacity = capacity),
+        &none);
     if (!ran_out(status) && status != GPUMEM_ERROR_DRIVER)
         fail_msg("%zu bytes, alignment %zu, capacity %zu: %s, %s", bytes, alignment, capacity,
                  gpumem_status_name(status), gpumem_last_error()->message);
@@ -47,67 +47,51 @@ static void refuse_huge(gpumem_resource *resource) {
 }
 
 TEST(pools_refuse_impossible_sizes) {
-    gpumem_resource *resource;
-    OK(gpumem_device_pool_resource_create(device, NULL, &resource));
+    gpumem_resource *resource = NEW_POOL();
     refuse_huge(resource);
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &resource));
+    resource = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     refuse_huge(resource);
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &resource));
+    resource = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
     refuse_huge(resource);
 }
 
 TEST(pinned_memory_refuses_impossible_sizes) {
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(device, NULL, &resource));
+    gpumem_resource *resource = NEW_PINNED();
     refuse_huge(resource);
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_ALLOCATED),
-        &resource));
+    resource = NEW_PINNED(.method = GPUMEM_PINNED_ALLOCATED);
     refuse_huge(resource);
 }
 
 TEST(virtual_memory_refuses_impossible_sizes) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    gpumem_resource *resource = NEW_VIRTUAL();
     for (size_t i = 0; i < COUNT(huge); i++)
         check_refused(resource, 2 * MIB, 0, huge[i]);
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 2 * MIB, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 2 * MIB);
     for (size_t i = 0; i < COUNT(huge); i++)
         FAILS(OUT_OF_CAPACITY, gpumem_buffer_grow(buffer, huge[i], NULL));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    DESTROY(buffer, resource);
+    resource = NEW_VIRTUAL();
     refuse_huge(resource);
 }
 
 TEST(a_limit_refuses_impossible_sizes) {
-    gpumem_resource *pool, *limit;
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
-    OK(gpumem_limit_resource_create(pool, UINT64_MAX, &limit));
+    gpumem_resource *pool = NEW_POOL();
+    gpumem_resource *limit = NEW_LIMIT(pool, UINT64_MAX);
     refuse_huge(limit);
     OK(gpumem_resource_destroy(pool));
 }
 
 /* "As large as can be" is how a program says that it wants one handle. */
 TEST(the_largest_chunk_and_growth_options_mean_unlimited) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(
-        device,
-        GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = SIZE_MAX - 2 * MIB + 1,
-                       .growth_percent = UINT_MAX, .capacity = 64 * MIB),
-        &resource));
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 6 * MIB, NULL, &buffer));
+    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = SIZE_MAX - 2 * MIB + 1,
+                                            .growth_percent = UINT_MAX, .capacity = 64 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 6 * MIB);
     assert_int_equal(gpumem_buffer_chunks(buffer), 1);
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
     assert_int_equal(gpumem_buffer_chunks(buffer), 2);
     OK(gpumem_buffer_fill(buffer, 0, 8 * MIB, 1, NULL));
     synchronize(NULL);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 TEST(low_level_objects_refuse_impossible_sizes) {
@@ -120,27 +104,19 @@ TEST(low_level_objects_refuse_impossible_sizes) {
     OK(gpumem_reservation_create(device, 4 * MIB, NULL, &reservation));
     OK(gpumem_physical_create(device, 4 * MIB, NULL, &physical));
     FAILS(INVALID_ARGUMENT, gpumem_mapping_create(reservation, whole, physical, &mapping));
-    OK(gpumem_physical_destroy(physical));
-    OK(gpumem_reservation_destroy(reservation));
+    DESTROY(physical, reservation);
 }
 
 /* What the driver allocates begins at a page, and not at a larger unit. */
 TEST(a_buffer_of_a_whole_slab_can_be_aligned) {
-    gpumem_resource *resource;
     gpumem_buffer *buffers[4];
-    OK(gpumem_pinned_resource_create(device,
-                                     GPUMEM_OPTIONS(gpumem_pinned_options,
-                                                    .method = GPUMEM_PINNED_ALLOCATED,
-                                                    .slab_bytes = 2 * MIB),
-                                     &resource));
+    gpumem_resource *resource =
+        NEW_PINNED(.method = GPUMEM_PINNED_ALLOCATED, .slab_bytes = 2 * MIB);
     for (size_t i = 0; i < COUNT(buffers); i++) {
-        OK(gpumem_buffer_allocate(resource, 2 * MIB,
-                                  GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = 2 * MIB),
-                                  &buffers[i]));
+        buffers[i] = NEW_BUFFER_WITH(resource, 2 * MIB, .alignment = 2 * MIB);
         assert_int_equal(gpumem_buffer_pointer(buffers[i]) % (2 * MIB), 0);
     }
-    for (size_t i = 0; i < COUNT(buffers); i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
+    DESTROY_EACH(buffers, COUNT(buffers));
     OK(gpumem_resource_destroy(resource));
 }
 

@@ -19,12 +19,9 @@ TEST(the_snapshot_header_names_schema_driver_and_devices) {
 }
 
 TEST(virtual_buffers_are_listed_with_their_memory) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(
-        device,
-        GPUMEM_VIRTUAL_OPTIONS(.capacity = 64 * MIB, .chunk_maximum = 4 * MIB, .exact_growth = 1),
-        &resource));
-    gpumem_buffer *buffer = allocate(resource, 8 * MIB);
+    gpumem_resource *resource =
+        NEW_VIRTUAL(.capacity = 64 * MIB, .chunk_maximum = 4 * MIB, .exact_growth = 1);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 8 * MIB);
     const char *now = take();
     const char *listed = buffer_of(resource_of_kind(now, "virtual"), buffer);
     assert_non_null(listed);
@@ -77,20 +74,16 @@ TEST(low_level_memory_is_listed_outside_resources) {
     now = take();
     assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 0);
     assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 2);
-    OK(gpumem_physical_destroy(physical));
-    OK(gpumem_physical_destroy(unmapped));
-    OK(gpumem_reservation_destroy(reservation));
+    DESTROY(physical, unmapped, reservation);
     assert_int_equal(json_count(json_find(take(), "virtual_memory.physical")), 0);
 }
 
 TEST(slabs_are_listed_with_their_pieces) {
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
-                                     &resource));
-    gpumem_buffer *first = allocate(resource, 64 * KIB), *second = allocate(resource, 64 * KIB),
-                  *third = allocate(resource, 4 * KIB);
+    gpumem_resource *resource = NEW_PINNED(.slab_bytes = 2 * MIB);
+    gpumem_buffer *first = NEW_BUFFER(resource, 64 * KIB), *second = NEW_BUFFER(resource, 64 * KIB),
+                  *third = NEW_BUFFER(resource, 4 * KIB);
     OK(gpumem_buffer_free(third, NULL));
-    third = allocate(resource, 4 * KIB);
+    third = NEW_BUFFER(resource, 4 * KIB);
     OK(gpumem_buffer_free(first, NULL));
     const char *pinned = resource_of_kind(take(), "pinned");
     assert_int_equal(json_count(json_find(pinned, "slabs")), 1);
@@ -102,9 +95,7 @@ TEST(slabs_are_listed_with_their_pieces) {
     assert_true(json_is(json_find(pinned, "slabs.0.pieces.1.state"), "in_use"));
     NUMBER(pinned, "slabs.0.pieces.1.offset", 64 * KIB);
     assert_int_equal(json_count(json_find(pinned, "slabs.0.pieces")), 4);
-    OK(gpumem_buffer_free(second, NULL));
-    OK(gpumem_buffer_free(third, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(second, third, resource);
 }
 
 /* Pieces of a state in all segments of the cache, neighbours counted one by one. */
@@ -126,16 +117,13 @@ static unsigned long long pieces(const char *cache, const char *wanted) {
 }
 
 TEST(a_cache_lists_the_owner_of_each_block) {
-    gpumem_resource *pool, *cache;
     gpumem_buffer *small[6], *large;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
-    OK(gpumem_caching_resource_create(pool, NULL, &cache));
+    gpumem_resource *pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
+    gpumem_resource *cache = NEW_CACHING(pool);
     for (unsigned i = 0; i < 6; i++)
-        small[i] = allocate(cache, 1000);
-    large = allocate(cache, 3 * MIB);
-    for (unsigned i = 0; i < 4; i++)
-        OK(gpumem_buffer_free(small[i], NULL));
+        small[i] = NEW_BUFFER(cache, 1000);
+    large = NEW_BUFFER(cache, 3 * MIB);
+    DESTROY_EACH(small, 4);
     const char *now = take();
     const char *listed = json_find(resource_of_kind(now, "caching"), "cache");
     assert_int_equal(pieces(listed, "in_use"), 3);
@@ -143,8 +131,7 @@ TEST(a_cache_lists_the_owner_of_each_block) {
     assert_int_equal(json_count(json_find(resource_of_kind(now, "caching"), "buffers")), 0);
     NUMBER(resource_of_kind(now, "caching"), "upstream",
            json_unsigned(json_find(resource_of_kind(now, "device_pool"), "id")));
-    gpumem_caching_info info = {.size = sizeof info};
-    OK(gpumem_caching_get_info(cache, &info));
+    gpumem_caching_info info = caching_info_of(cache);
     NUMBER(listed, "segment_bytes", info.segment_bytes);
     NUMBER(listed, "thread_bytes", info.thread_bytes);
     NUMBER(listed, "free_bytes", info.free_bytes);
@@ -157,25 +144,17 @@ TEST(a_cache_lists_the_owner_of_each_block) {
     assert_null(strstr(without, "pieces"));
     assert_null(strstr(without, "\"buffers\""));
     free(without);
-    OK(gpumem_buffer_free(small[4], NULL));
-    OK(gpumem_buffer_free(small[5], NULL));
-    OK(gpumem_buffer_free(large, NULL));
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(small[4], small[5], large, cache, pool);
 }
 
 TEST(memory_used_by_queued_work_is_listed_as_pending) {
-    gpumem_resource *pinned, *cache;
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer, *deferred;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
-    OK(gpumem_caching_resource_create(pinned, NULL, &cache));
-    OK(gpumem_buffer_allocate(cache, 1000, GPUMEM_BUFFER_OPTIONS(.stream = gate.stream), &buffer));
-    OK(gpumem_buffer_allocate(pinned, 5000, GPUMEM_BUFFER_OPTIONS(.stream = gate.stream),
-                              &deferred));
+    gpumem_resource *pinned = NEW_PINNED();
+    gpumem_resource *cache = NEW_CACHING(pinned);
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(cache, 1000, .stream = gate.stream);
+    gpumem_buffer *deferred = NEW_BUFFER_WITH(pinned, 5000, .stream = gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(deferred);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(deferred, NULL));
+    DESTROY(buffer, deferred);
     const char *now = take();
     assert_int_equal(pieces(json_find(resource_of_kind(now, "caching"), "cache"), "pending"), 1);
     assert_int_equal(json_count(json_find(now, "deferred")), 1);
@@ -186,19 +165,15 @@ TEST(memory_used_by_queued_work_is_listed_as_pending) {
     assert_true(json_is(json_find(listed, "state"), "deferred"));
     NUMBER(listed, "stream", (uintptr_t)gate.stream);
     gate_drain(&gate);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pinned));
-    gate_remove(&gate);
+    DESTROY(cache, pinned, &gate);
     assert_int_equal(json_count(json_find(take(), "deferred")), 0);
 }
 
 TEST(exports_and_imports_are_listed) {
-    gpumem_resource *resource;
-    gpumem_export *exported;
     gpumem_buffer *imported;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    gpumem_buffer *buffer = allocate(resource, 2 * MIB);
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 2 * MIB);
+    gpumem_export *exported = NEW_EXPORT(buffer);
     const void *description;
     size_t bytes;
     int fd;
@@ -221,8 +196,7 @@ TEST(exports_and_imports_are_listed) {
     const char *held =
         with(json_find(resource_of_kind(now, "virtual"), "buffers"), "state", "held");
     assert_non_null(held);
-    OK(gpumem_buffer_free(imported, NULL));
-    OK(gpumem_export_destroy(exported));
+    DESTROY(imported, exported);
     now = take();
     assert_int_equal(json_count(json_find(now, "exports")), 0);
     assert_int_equal(json_count(json_find(resource_of_kind(now, "virtual"), "buffers")), 0);
@@ -305,11 +279,10 @@ static int read_some(void *user, const char *text, size_t bytes) {
 }
 
 TEST(a_snapshot_reader_may_stop_early) {
-    gpumem_resource *resource;
     gpumem_buffer *buffers[1000];
-    OK(gpumem_device_pool_resource_create(device, NULL, &resource));
+    gpumem_resource *resource = NEW_POOL();
     for (size_t i = 0; i < COUNT(buffers); i++)
-        buffers[i] = allocate(resource, 512);
+        buffers[i] = NEW_BUFFER(resource, 512);
     struct reader whole = {.calls_left = SIZE_MAX}, part = {.calls_left = 1};
     OK(gpumem_library_snapshot_write(library, NULL, read_some, &whole));
     assert_true(whole.calls > 1);
@@ -321,8 +294,7 @@ TEST(a_snapshot_reader_may_stop_early) {
     assert_int_equal(part.calls, 2);
     free(whole.text);
     free(part.text);
-    for (size_t i = 0; i < COUNT(buffers); i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
+    DESTROY_EACH(buffers, COUNT(buffers));
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -379,12 +351,10 @@ static void *make_and_end(void *data) {
 TEST(a_snapshot_is_valid_while_threads_run) {
     enum { THREADS = 3 };
     pthread_t threads[THREADS + 1];
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 16 * MIB, .chunk_maximum = 2 * MIB),
-        &shared[0]));
-    OK(gpumem_pinned_resource_create(device, NULL, &shared[1]));
-    OK(gpumem_device_pool_resource_create(device, NULL, &shared[2]));
-    OK(gpumem_caching_resource_create(shared[2], NULL, &shared[3]));
+    shared[0] = NEW_VIRTUAL(.capacity = 16 * MIB, .chunk_maximum = 2 * MIB);
+    shared[1] = NEW_PINNED();
+    shared[2] = NEW_POOL();
+    shared[3] = NEW_CACHING(shared[2]);
     atomic_store(&ended, 0);
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(i + 1)), 0);

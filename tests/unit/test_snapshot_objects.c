@@ -13,20 +13,15 @@ static const char *virtual_of(const char *now) {
 }
 
 static gpumem_resource *make_virtual(uint64_t cache_bytes) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(
-        device,
-        GPUMEM_VIRTUAL_OPTIONS(.capacity = 32 * MIB, .chunk_maximum = 2 * MIB, .exact_growth = 1,
-                               .cache_bytes = cache_bytes),
-        &resource));
-    return resource;
+    return NEW_VIRTUAL(.capacity = 32 * MIB, .chunk_maximum = 2 * MIB, .exact_growth = 1,
+                       .cache_bytes = cache_bytes);
 }
 
 /* ---- Virtual memory -------------------------------------------------------------------------- */
 
 TEST(chunks_are_listed_without_the_holes_between_them) {
     gpumem_resource *resource = make_virtual(0);
-    gpumem_buffer *buffer = allocate(resource, 8 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 8 * MIB);
     const char *now = take(), *listed = buffer_of(virtual_of(now), buffer);
     assert_int_equal(json_count(json_find(listed, "chunks")), 4);
     NUMBER(listed, "chunks.3.offset", 6 * MIB);
@@ -48,18 +43,15 @@ TEST(chunks_are_listed_without_the_holes_between_them) {
     OK(gpumem_buffer_recommit(buffer, 0, 8 * MIB));
     listed = buffer_of(virtual_of(take()), buffer);
     assert_int_equal(json_count(json_find(listed, "chunks")), 4);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 TEST(a_moved_buffer_is_mapped_twice_until_its_streams_pass) {
     gpumem_resource *resource = make_virtual(0);
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer;
     CUdeviceptr before, after;
-    OK(gpumem_buffer_allocate(resource, 4 * MIB,
-                              GPUMEM_BUFFER_OPTIONS(.stream = gate.stream, .capacity = 4 * MIB),
-                              &buffer));
+    gpumem_buffer *buffer =
+        NEW_BUFFER_WITH(resource, 4 * MIB, .stream = gate.stream, .capacity = 4 * MIB);
     before = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &after));
     const char *now = take(), *listed = buffer_of(virtual_of(now), buffer);
@@ -78,17 +70,14 @@ TEST(a_moved_buffer_is_mapped_twice_until_its_streams_pass) {
     now = take();
     assert_int_equal(json_count(json_find(virtual_of(now), "buffers")), 1);
     assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 2);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(buffer, resource, &gate);
 }
 
 TEST(cached_freed_ranges_are_listed) {
     gpumem_resource *resource = make_virtual(32 * MIB);
     struct gate gate = gate_with_stream();
-    gpumem_buffer *idle = allocate(resource, 2 * MIB), *busy, *shrunk = allocate(resource, 6 * MIB);
-    OK(gpumem_buffer_allocate(resource, 4 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = gate.stream),
-                              &busy));
+    gpumem_buffer *idle = NEW_BUFFER(resource, 2 * MIB), *shrunk = NEW_BUFFER(resource, 6 * MIB);
+    gpumem_buffer *busy = NEW_BUFFER_WITH(resource, 4 * MIB, .stream = gate.stream);
     CUdeviceptr addresses[] = {gpumem_buffer_pointer(idle), gpumem_buffer_pointer(busy)};
     OK(gpumem_buffer_shrink(shrunk, 4 * MIB, NULL));
     OK(gpumem_buffer_free(idle, GPUMEM_STREAM_NONE));
@@ -116,13 +105,12 @@ TEST(cached_freed_ranges_are_listed) {
     assert_int_equal(json_count(json_find(virtual_of(now), "freed.ranges")), 0);
     assert_int_equal(json_count(json_find(virtual_of(now), "freed.chunks")), 0);
     assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 0);
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(resource, &gate);
 }
 
 TEST(a_handle_held_twice_is_listed_once) {
     gpumem_resource *resource = make_virtual(0);
-    gpumem_buffer *buffer = allocate(resource, 2 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 2 * MIB);
     gpumem_physical *again;
     OK(gpumem_physical_from_address(device, gpumem_buffer_pointer(buffer), 0, &again));
     const char *now = take(), *memory = json_find(now, "virtual_memory.physical");
@@ -141,8 +129,7 @@ TEST(a_handle_held_twice_is_listed_once) {
     assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 1);
     assert_true(json_is(json_find(now, "virtual_memory.physical.0.location"), "device"));
     assert_null(json_find(now, "virtual_memory.physical.0.references"));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     assert_int_equal(json_count(json_find(take(), "virtual_memory.physical")), 0);
 }
 
@@ -152,9 +139,9 @@ TEST(memory_found_by_address_has_an_unknown_origin) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
     gpumem_physical *found;
-    assert_int_equal(cu->cuMemAddressReserve(&address, 2 * MIB, 0, 0, 0), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemCreate(&handle, 2 * MIB, &prop, 0), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemMap(address, 2 * MIB, 0, handle, 0), CUDA_SUCCESS);
+    OK_CU(cu->cuMemAddressReserve(&address, 2 * MIB, 0, 0, 0));
+    OK_CU(cu->cuMemCreate(&handle, 2 * MIB, &prop, 0));
+    OK_CU(cu->cuMemMap(address, 2 * MIB, 0, handle, 0));
     OK(gpumem_physical_from_address(device, address, 2 * MIB, &found));
     const char *memory = json_find(take(), "virtual_memory.physical");
     assert_int_equal(json_count(memory), 1);
@@ -163,9 +150,9 @@ TEST(memory_found_by_address_has_an_unknown_origin) {
     assert_true(json_is(json_find(memory, "0.exportable"), "null"));
     NUMBER(memory, "0.bytes", 2 * MIB);
     OK(gpumem_physical_destroy(found));
-    assert_int_equal(cu->cuMemUnmap(address, 2 * MIB), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemRelease(handle), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemAddressFree(address, 2 * MIB), CUDA_SUCCESS);
+    OK_CU(cu->cuMemUnmap(address, 2 * MIB));
+    OK_CU(cu->cuMemRelease(handle));
+    OK_CU(cu->cuMemAddressFree(address, 2 * MIB));
     assert_int_equal(json_count(json_find(take(), "virtual_memory.physical")), 0);
 }
 
@@ -185,8 +172,7 @@ TEST(mappings_unmapped_by_range_are_no_longer_listed) {
     NUMBER(now, "virtual_memory.mappings.0.address", gpumem_reservation_address(reservation));
     assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 3);
     for (size_t i = 0; i < 3; i++) {
-        OK(gpumem_mapping_destroy(mappings[i]));
-        OK(gpumem_physical_destroy(physical[i]));
+        DESTROY(mappings[i], physical[i]);
     }
     OK(gpumem_reservation_destroy(reservation));
     assert_int_equal(json_count(json_find(take(), "virtual_memory.reservations")), 0);
@@ -196,9 +182,9 @@ TEST(mappings_unmapped_by_range_are_no_longer_listed) {
 
 TEST(views_are_listed_with_their_buffer) {
     gpumem_resource *resource = make_virtual(0);
-    gpumem_buffer *buffer = allocate(resource, 4 * MIB), *view, *inner;
-    OK(gpumem_buffer_view(buffer, 64 * KIB, MIB, &view));
-    OK(gpumem_buffer_view(view, 4 * KIB, 8 * KIB, &inner));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 4 * MIB);
+    gpumem_buffer *view = NEW_VIEW(buffer, 64 * KIB, MIB);
+    gpumem_buffer *inner = NEW_VIEW(view, 4 * KIB, 8 * KIB);
     const char *now = take(), *views = resource_of_kind(now, "view");
     assert_int_equal(json_count(json_find(views, "buffers")), 2);
     const char *listed = buffer_of(views, inner);
@@ -210,8 +196,7 @@ TEST(views_are_listed_with_their_buffer) {
     OK(gpumem_buffer_free(buffer, NULL)); /* the views keep it */
     listed = with(json_find(virtual_of(take()), "buffers"), "state", "held");
     assert_non_null(listed);
-    OK(gpumem_buffer_free(inner, NULL));
-    OK(gpumem_buffer_free(view, NULL));
+    DESTROY(inner, view);
     now = take();
     assert_int_equal(json_count(json_find(resource_of_kind(now, "view"), "buffers")), 0);
     assert_int_equal(json_count(json_find(virtual_of(now), "buffers")), 0);
@@ -224,11 +209,10 @@ static void end_nothing(void *user, CUdeviceptr pointer, size_t bytes, CUstream 
 
 TEST(foreign_memory_is_listed_with_its_kind) {
     CUdeviceptr address = 0;
-    CUcontext before;
     size_t ended = 0;
     gpumem_buffer *plain, *given;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuMemAlloc_v2(&address, MIB), CUDA_SUCCESS);
+    use_context();
+    OK_CU(cu->cuMemAlloc_v2(&address, MIB));
     OK(gpumem_buffer_from_pointer(device, address, 4096, GPUMEM_FOREIGN_OPTIONS(.read_only = 1),
                                   &plain));
     OK(gpumem_buffer_from_pointer(
@@ -246,11 +230,10 @@ TEST(foreign_memory_is_listed_with_its_kind) {
         found += listed && json_is(json_find(listed, "deleter"), "true");
     }
     assert_int_equal(found, 1);
-    OK(gpumem_buffer_free(plain, NULL));
-    OK(gpumem_buffer_free(given, NULL));
+    DESTROY(plain, given);
     assert_int_equal(ended, 8192);
-    assert_int_equal(cu->cuMemFree_v2(address), CUDA_SUCCESS);
-    cu->cuCtxPopCurrent_v2(&before);
+    OK_CU(cu->cuMemFree_v2(address));
+    leave_context();
     assert_int_equal(json_count(json_find(resource_of_kind(take(), "foreign"), "buffers")), 0);
 }
 
@@ -259,7 +242,7 @@ static void heard(void *user, const gpumem_leaving_event *event) {
 
 TEST(watches_are_counted) {
     gpumem_resource *resource = make_virtual(0);
-    gpumem_buffer *buffer = allocate(resource, 2 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 2 * MIB);
     gpumem_watch *of_buffer, *of_resource;
     assert_null(json_find(buffer_of(virtual_of(take()), buffer), "watches"));
     OK(gpumem_buffer_watch(buffer, heard, NULL, &of_buffer));
@@ -270,18 +253,15 @@ TEST(watches_are_counted) {
     OK(gpumem_watch_end(of_buffer));
     OK(gpumem_watch_end(of_resource));
     assert_null(json_find(virtual_of(take()), "watches"));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
 TEST(pools_are_listed_with_their_properties) {
-    gpumem_resource *own, *current;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     CUmemoryPool pool;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN, .ipc = 1), &own));
+    gpumem_resource *own = NEW_POOL(.pool = GPUMEM_POOL_OWN, .ipc = 1);
     OK(gpumem_pool_get_handle(own, &pool));
     const char *listed = json_find(resource_of_kind(take(), "device_pool"), "pool");
     NUMBER(listed, "handle", (uintptr_t)pool);
@@ -292,7 +272,7 @@ TEST(pools_are_listed_with_their_properties) {
     listed = json_find(resource_of_kind(take(), "device_pool"), "pool");
     assert_true(json_is(json_find(listed, "exported"), "true"));
     OK(gpumem_resource_destroy(own));
-    OK(gpumem_device_pool_resource_create(device, NULL, &current));
+    gpumem_resource *current = NEW_POOL();
     listed = json_find(resource_of_kind(take(), "device_pool"), "pool");
     assert_true(json_is(json_find(listed, "owned"), "false"));
     assert_null(json_find(listed, "imports"));
@@ -305,17 +285,14 @@ static void *free_it(void *buffer) {
 
 /* On a named stream a pool's buffers come and go by few steps, and their objects are used again. */
 TEST(buffers_of_the_pools_fast_path_are_listed) {
-    gpumem_resource *pool;
     gpumem_buffer *buffers[300];
-    CUstream stream;
     pthread_t thread;
     void *failed;
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
-    OK(gpumem_stream_create(device, NULL, &stream));
+    gpumem_resource *pool = NEW_POOL();
+    CUstream stream = NEW_STREAM();
     for (size_t round = 0; round < 3; round++) {
         for (size_t i = 0; i < COUNT(buffers); i++)
-            OK(gpumem_buffer_allocate(pool, 1000 + i, GPUMEM_BUFFER_OPTIONS(.stream = stream),
-                                      &buffers[i]));
+            buffers[i] = NEW_BUFFER_WITH(pool, 1000 + i, .stream = stream);
         for (size_t i = 0; i + 2 < COUNT(buffers); i++)
             OK(gpumem_buffer_free(buffers[i], NULL));
         assert_int_equal(pthread_create(&thread, NULL, free_it, buffers[COUNT(buffers) - 2]), 0);
@@ -329,8 +306,7 @@ TEST(buffers_of_the_pools_fast_path_are_listed) {
         NUMBER(listed, "statistics.allocations", 1);
         OK(gpumem_buffer_free(buffers[COUNT(buffers) - 1], NULL));
     }
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(stream, pool);
 }
 
 static unsigned long long graph_blocks(const char *cache, const char **pool) {
@@ -342,46 +318,38 @@ static unsigned long long graph_blocks(const char *cache, const char **pool) {
 }
 
 TEST(memory_of_captures_is_listed_as_owned_by_graphs) {
-    gpumem_resource *pinned, *cache;
     gpumem_capture_pool *pool;
-    CUstream stream;
     CUgraph graph = NULL;
-    CUcontext before;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
-    OK(gpumem_caching_resource_create(pinned, NULL, &cache));
+    gpumem_resource *pinned = NEW_PINNED();
+    gpumem_resource *cache = NEW_CACHING(pinned);
     OK(gpumem_capture_pool_create(cache, &pool));
-    OK(gpumem_stream_create(device, NULL, &stream));
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    CUstream stream = NEW_STREAM();
+    use_context();
     OK(gpumem_capture_pool_begin(pool, stream));
-    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
-                     CUDA_SUCCESS);
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(cache, 4096, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
+    OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(cache, 4096, .stream = stream);
     OK(gpumem_buffer_free(buffer, NULL));
     const char *named, *of = json_find(resource_of_kind(take(), "caching"), "cache");
     NUMBER(of, "capture_pools", 1);
     assert_int_equal(graph_blocks(of, &named), 1);
     assert_non_null(named);
-    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    OK_CU(cu->cuGraphDestroy(graph));
     OK(gpumem_capture_pool_end(pool, stream));
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
     OK(gpumem_capture_pool_destroy(pool, GPUMEM_STREAM_NONE));
     NUMBER(resource_of_kind(take(), "caching"), "cache.capture_pools", 0);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pinned));
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(cache, pinned, stream);
 }
 
 /* ---- Resources over resources ---------------------------------------------------------------- */
 
 TEST(limits_and_fallbacks_are_listed) {
-    gpumem_resource *first, *second, *limit, *either;
-    OK(gpumem_device_pool_resource_create(device, NULL, &first));
-    OK(gpumem_pinned_resource_create(device, NULL, &second));
-    OK(gpumem_limit_resource_create(first, MIB, &limit));
-    OK(gpumem_fallback_resource_create(limit, second, &either));
-    gpumem_buffer *buffer = allocate(either, 3000);
+    gpumem_resource *first = NEW_POOL();
+    gpumem_resource *second = NEW_PINNED();
+    gpumem_resource *limit = NEW_LIMIT(first, MIB);
+    gpumem_resource *either = NEW_FALLBACK(limit, second);
+    gpumem_buffer *buffer = NEW_BUFFER(either, 3000);
     const char *now = take(), *listed = resource_of_kind(now, "limit");
     NUMBER(listed, "limit.maximum_bytes", MIB);
     NUMBER(listed, "limit.taken_bytes", 3000);
@@ -392,18 +360,13 @@ TEST(limits_and_fallbacks_are_listed) {
     assert_true(json_is(json_find(fallback, "takes_buffers"), "true"));
     assert_non_null(buffer_of(fallback, buffer));
     assert_non_null(buffer_of(listed, buffer));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(either));
-    OK(gpumem_resource_destroy(limit));
-    OK(gpumem_resource_destroy(second));
-    OK(gpumem_resource_destroy(first));
+    DESTROY(buffer, either, limit, second, first);
 }
 
 TEST(call_sites_of_tracked_buffers_are_listed) {
-    gpumem_resource *pool, *tracking;
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
-    OK(gpumem_tracking_resource_create(pool, GPUMEM_TRACKING_OPTIONS(.frames = 4), &tracking));
-    gpumem_buffer *buffer = allocate(tracking, 5000);
+    gpumem_resource *pool = NEW_POOL();
+    gpumem_resource *tracking = NEW_TRACKING(pool, .frames = 4);
+    gpumem_buffer *buffer = NEW_BUFFER(tracking, 5000);
     const char *tracked = json_find(resource_of_kind(take(), "tracking"), "tracked");
     assert_int_equal(json_count(tracked), 1);
     NUMBER(tracked, "0.address", gpumem_buffer_pointer(buffer));
@@ -422,8 +385,7 @@ TEST(call_sites_of_tracked_buffers_are_listed) {
     OK(gpumem_buffer_free(buffer, NULL));
     tracked = json_find(resource_of_kind(take(), "tracking"), "tracked");
     assert_int_equal(json_count(tracked), 0);
-    OK(gpumem_resource_destroy(tracking));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(tracking, pool);
 }
 
 static int drop_text(void *user, const char *text, size_t bytes) {
@@ -431,23 +393,21 @@ static int drop_text(void *user, const char *text, size_t bytes) {
 }
 
 TEST(traces_are_listed_with_their_line_count) {
-    gpumem_resource *pool, *trace;
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
-    OK(gpumem_trace_resource_create(pool, GPUMEM_TRACE_OPTIONS(.write = drop_text), &trace));
+    gpumem_resource *pool = NEW_POOL();
+    gpumem_resource *trace = NEW_TRACE(pool, .write = drop_text);
     unsigned long long before =
         json_unsigned(json_find(resource_of_kind(take(), "trace"), "trace.lines"));
-    OK(gpumem_buffer_free(allocate(trace, 100), NULL));
+    OK(gpumem_buffer_free(NEW_BUFFER(trace, 100), NULL));
     NUMBER(resource_of_kind(take(), "trace"), "trace.lines", before + 2);
     NUMBER(resource_of_kind(take(), "trace"), "trace.missing", 0);
-    OK(gpumem_resource_destroy(trace));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(trace, pool);
 }
 
 /* What a tracking resource knows of a buffer goes with it to its new place. */
 TEST(a_moved_buffer_stays_tracked) {
     gpumem_resource *resource = make_virtual(0), *tracking;
     OK(gpumem_tracking_resource_create(resource, NULL, &tracking));
-    gpumem_buffer *buffer = allocate(tracking, 2 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(tracking, 2 * MIB);
     CUdeviceptr address;
     OK(gpumem_buffer_move_to_capacity(buffer, 128 * MIB, NULL, &address));
     const char *tracked = json_find(resource_of_kind(take(), "tracking"), "tracked");
@@ -456,8 +416,7 @@ TEST(a_moved_buffer_stays_tracked) {
     OK(gpumem_buffer_free(buffer, NULL));
     tracked = json_find(resource_of_kind(take(), "tracking"), "tracked");
     assert_int_equal(json_count(tracked), 0);
-    OK(gpumem_resource_destroy(tracking));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(tracking, resource);
 }
 
 /* ---- While threads run ----------------------------------------------------------------------- */
@@ -473,7 +432,7 @@ struct worker {
 
 static atomic_int ended;
 
-#define TRY(call)                                                                                  \
+#define STEP(call)                                                                                 \
     do {                                                                                           \
         if ((call) != GPUMEM_OK && !worker->failed)                                                \
             worker->failed = __LINE__;                                                             \
@@ -486,31 +445,32 @@ static void *change(void *data) {
         gpumem_buffer *buffer = NULL, *view = NULL, *foreign = NULL;
         gpumem_watch *watch = NULL;
         CUdeviceptr address;
-        TRY(gpumem_buffer_allocate(worker->resource, 8 * MIB, NULL, &buffer));
+        STEP(gpumem_buffer_allocate(worker->resource, 8 * MIB, NULL, &buffer));
         if (!buffer)
             break;
-        TRY(gpumem_buffer_view(buffer, 0, MIB, &view));
-        TRY(gpumem_buffer_from_pointer(device, gpumem_buffer_pointer(buffer), MIB, NULL, &foreign));
-        TRY(gpumem_buffer_free(foreign, NULL));
-        TRY(gpumem_buffer_free(view, NULL));
-        TRY(gpumem_buffer_watch(buffer, heard, NULL, &watch));
-        TRY(gpumem_watch_end(watch));
-        TRY(gpumem_buffer_decommit(buffer, 2 * MIB, 2 * MIB, NULL, NULL));
-        TRY(gpumem_buffer_recommit(buffer, 0, 8 * MIB));
+        STEP(gpumem_buffer_view(buffer, 0, MIB, &view));
+        STEP(
+            gpumem_buffer_from_pointer(device, gpumem_buffer_pointer(buffer), MIB, NULL, &foreign));
+        STEP(gpumem_buffer_free(foreign, NULL));
+        STEP(gpumem_buffer_free(view, NULL));
+        STEP(gpumem_buffer_watch(buffer, heard, NULL, &watch));
+        STEP(gpumem_watch_end(watch));
+        STEP(gpumem_buffer_decommit(buffer, 2 * MIB, 2 * MIB, NULL, NULL));
+        STEP(gpumem_buffer_recommit(buffer, 0, 8 * MIB));
         if (i % 4 == 0)
-            TRY(gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &address));
-        TRY(gpumem_buffer_shrink(buffer, 4 * MIB, NULL));
-        TRY(gpumem_buffer_free(buffer, NULL));
+            STEP(gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &address));
+        STEP(gpumem_buffer_shrink(buffer, 4 * MIB, NULL));
+        STEP(gpumem_buffer_free(buffer, NULL));
     }
     atomic_fetch_add(&ended, 1);
     return NULL;
 }
 
 TEST(a_snapshot_is_valid_json_while_objects_change) {
-    gpumem_resource *resource = make_virtual(32 * MIB), *tracking, *trace;
+    gpumem_resource *resource = make_virtual(32 * MIB), *tracking;
     struct worker workers[THREADS] = {0};
     OK(gpumem_tracking_resource_create(resource, NULL, &tracking));
-    OK(gpumem_trace_resource_create(tracking, GPUMEM_TRACE_OPTIONS(.write = drop_text), &trace));
+    gpumem_resource *trace = NEW_TRACE(tracking, .write = drop_text);
     atomic_store(&ended, 0);
     for (size_t i = 0; i < THREADS; i++) {
         workers[i].resource = trace;
@@ -529,7 +489,5 @@ TEST(a_snapshot_is_valid_json_while_objects_change) {
     assert_int_equal(json_count(json_find(resource_of_kind(now, "view"), "buffers")), 0);
     assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 0);
     assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 0);
-    OK(gpumem_resource_destroy(trace));
-    OK(gpumem_resource_destroy(tracking));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(trace, tracking, resource);
 }

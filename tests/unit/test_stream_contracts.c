@@ -21,18 +21,14 @@ static int teardown(void **state) {
 
 EACH_TEST(setup, teardown);
 
-static gpumem_buffer *allocate_on(CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(
-        resource, 2 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream, .capacity = 8 * MIB), &buffer));
-    return buffer;
+static gpumem_buffer *allocate_for(CUstream stream) {
+    return NEW_BUFFER_WITH(resource, 2 * MIB, .stream = stream, .capacity = 8 * MIB);
 }
 
 /* The legacy stream does not go on before the gate is opened: it waits for the gate's stream. */
 static struct gate close_legacy_gate(void) {
     struct gate gate = gate_with_stream();
-    CUevent event;
-    OK(gpumem_event_create(device, NULL, &event));
+    CUevent event = NEW_EVENT();
     OK(gpumem_event_record(device, event, gate.stream));
     OK(gpumem_stream_wait_event(device, NULL, event));
     OK(gpumem_event_destroy(device, event));
@@ -62,7 +58,7 @@ TEST_WITH(stream_constants_equal_those_of_the_driver, NULL, NULL) {
 }
 
 TEST(allocating_with_null_uses_the_legacy_stream) {
-    gpumem_buffer *buffer = allocate_on(NULL);
+    gpumem_buffer *buffer = allocate_for(NULL);
     struct gate gate = close_legacy_gate();
     assert_true(is_held_back(buffer, NULL));
     open_legacy_gate(gate);
@@ -70,9 +66,8 @@ TEST(allocating_with_null_uses_the_legacy_stream) {
 }
 
 TEST(freeing_with_null_adds_no_stream) {
-    CUstream idle;
-    OK(gpumem_stream_create(device, NULL, &idle));
-    gpumem_buffer *without = allocate_on(idle), *with = allocate_on(idle);
+    CUstream idle = NEW_STREAM();
+    gpumem_buffer *without = allocate_for(idle), *with = allocate_for(idle);
     struct gate gate = close_legacy_gate();
     assert_false(is_held_back(without, NULL));
     assert_true(is_held_back(with, GPUMEM_STREAM_LEGACY));
@@ -82,11 +77,10 @@ TEST(freeing_with_null_adds_no_stream) {
 }
 
 TEST(using_a_buffer_with_null_names_the_legacy_stream) {
-    CUstream idle;
-    OK(gpumem_stream_create(device, NULL, &idle));
+    CUstream idle = NEW_STREAM();
     CUstream names[] = {NULL, GPUMEM_STREAM_LEGACY};
     for (size_t i = 0; i < COUNT(names); i++) {
-        gpumem_buffer *buffer = allocate_on(idle);
+        gpumem_buffer *buffer = allocate_for(idle);
         struct gate gate = close_legacy_gate();
         OK(gpumem_buffer_use(buffer, names[i]));
         assert_true(is_held_back(buffer, NULL));
@@ -98,10 +92,8 @@ TEST(using_a_buffer_with_null_names_the_legacy_stream) {
 
 /* Were the legacy stream waited for, this would not return: alarm ends the program. */
 TEST(shrinking_with_null_adds_no_stream) {
-    CUstream idle;
-    OK(gpumem_stream_create(device, NULL, &idle));
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 8 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = idle), &buffer));
+    CUstream idle = NEW_STREAM();
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, 8 * MIB, .stream = idle);
     OK(gpumem_buffer_shrink(buffer, 6 * MIB, NULL));
     struct gate gate = close_legacy_gate();
     alarm(20);
@@ -114,9 +106,8 @@ TEST(shrinking_with_null_adds_no_stream) {
 }
 
 TEST(growing_neither_waits_for_nor_remembers_its_stream) {
-    CUstream idle;
-    OK(gpumem_stream_create(device, NULL, &idle));
-    gpumem_buffer *buffer = allocate_on(idle);
+    CUstream idle = NEW_STREAM();
+    gpumem_buffer *buffer = allocate_for(idle);
     struct gate gate = gate_with_stream();
     alarm(20);
     OK(gpumem_buffer_grow(buffer, 8 * MIB, gate.stream));
@@ -133,7 +124,7 @@ TEST(growing_neither_waits_for_nor_remembers_its_stream) {
 TEST(a_write_followed_by_synchronize_is_synchronous) {
     unsigned char host[64], back[64];
     memset(host, 0x5a, sizeof host);
-    gpumem_buffer *buffer = allocate_on(NULL);
+    gpumem_buffer *buffer = allocate_for(NULL);
     OK(gpumem_buffer_write(buffer, 0, host, sizeof host, NULL));
     synchronize(NULL);
     memset(host, 0, sizeof host);
@@ -146,13 +137,11 @@ TEST(a_write_followed_by_synchronize_is_synchronous) {
 
 /* Pinned memory is read when the stream gets there, and not by the call. */
 TEST(a_write_from_pinned_memory_is_asynchronous) {
-    gpumem_resource *pinned;
-    gpumem_buffer *staging;
     unsigned char back = 0;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
-    OK(gpumem_buffer_allocate(pinned, 64, NULL, &staging));
+    gpumem_resource *pinned = NEW_PINNED();
+    gpumem_buffer *staging = NEW_BUFFER(pinned, 64);
     unsigned char *host = gpumem_buffer_host_pointer(staging);
-    gpumem_buffer *buffer = allocate_on(NULL);
+    gpumem_buffer *buffer = allocate_for(NULL);
     struct gate gate = gate_with_stream();
     host[0] = 1;
     OK(gpumem_buffer_write(buffer, 0, host, 64, gate.stream));
@@ -161,8 +150,6 @@ TEST(a_write_from_pinned_memory_is_asynchronous) {
     OK(gpumem_buffer_read(buffer, 0, &back, 1, NULL));
     synchronize(NULL);
     assert_int_equal(back, 2);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(staging, NULL));
-    gate_remove(&gate);
+    DESTROY(buffer, staging, &gate);
     OK(gpumem_resource_destroy(pinned));
 }

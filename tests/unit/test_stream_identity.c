@@ -15,8 +15,8 @@ static int setup(void **state) {
         return -1;
     return gpumem_virtual_resource_create(device, NULL, &big) == GPUMEM_OK &&
                    gpumem_device_pool_resource_create(
-                       device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN),
-                       &pool) == GPUMEM_OK
+                       device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool) ==
+                       GPUMEM_OK
                ? 0
                : -1;
 }
@@ -31,27 +31,17 @@ static int teardown(void **state) {
 
 EACH_TEST(setup, teardown);
 
-static gpumem_buffer *allocate_on(gpumem_resource *resource, CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 2 * MIB,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
-    return buffer;
-}
-
-static int is_mapped(CUdeviceptr address) {
-    unsigned long long flags = 0;
-    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
-                                    .id = gpumem_device_handle(device)};
-    return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags != 0;
+static gpumem_buffer *allocate_for(gpumem_resource *resource, CUstream stream) {
+    return NEW_BUFFER_WITH(resource, 2 * MIB, .stream = stream);
 }
 
 static void push(void) {
-    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
 }
 
 static void pop(void) {
     CUcontext before;
-    assert_int_equal(cu->cuCtxPopCurrent_v2(&before), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxPopCurrent_v2(&before));
 }
 
 /* ---- The per-thread default stream ----------------------------------------------------------- */
@@ -77,17 +67,15 @@ static struct gate hold_per_thread_stream(void) {
     struct gate gate = gate_with_stream();
     CUdeviceptr address = 0;
     push();
-    assert_int_equal(cu->cuMemHostGetDevicePointer_v2(&address, gate.flag, 0), CUDA_SUCCESS);
-    assert_int_equal(
-        cu->cuStreamWaitValue32_v2(CU_STREAM_PER_THREAD, address, 1, CU_STREAM_WAIT_VALUE_EQ),
-        CUDA_SUCCESS);
+    OK_CU(cu->cuMemHostGetDevicePointer_v2(&address, gate.flag, 0));
+    OK_CU(cu->cuStreamWaitValue32_v2(CU_STREAM_PER_THREAD, address, 1, CU_STREAM_WAIT_VALUE_EQ));
     pop();
     return gate;
 }
 
 TEST(a_free_by_another_thread_waits_for_the_per_thread_stream) {
     struct gate gate = hold_per_thread_stream();
-    gpumem_buffer *buffer = allocate_on(big, CU_STREAM_PER_THREAD);
+    gpumem_buffer *buffer = allocate_for(big, CU_STREAM_PER_THREAD);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, CU_STREAM_PER_THREAD));
     free_elsewhere(buffer); /* its own per-thread stream is idle */
@@ -105,7 +93,7 @@ TEST(a_free_by_another_thread_waits_for_the_per_thread_stream) {
 TEST(pool_memory_is_freed_on_the_allocating_threads_stream) {
     struct gate gate = hold_per_thread_stream();
     uint64_t frees = soft->call_count("cuMemFreeAsync");
-    gpumem_buffer *buffer = allocate_on(pool, CU_STREAM_PER_THREAD);
+    gpumem_buffer *buffer = allocate_for(pool, CU_STREAM_PER_THREAD);
     OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, CU_STREAM_PER_THREAD));
     free_elsewhere(buffer);
     assert_int_equal(soft->call_count("cuMemFreeAsync"), frees);
@@ -121,8 +109,8 @@ TEST(pool_memory_is_freed_on_the_allocating_threads_stream) {
 }
 
 TEST(a_free_by_the_allocating_thread_is_not_deferred) {
-    gpumem_buffer *buffer = allocate_on(big, CU_STREAM_PER_THREAD);
-    gpumem_buffer *pooled = allocate_on(pool, CU_STREAM_PER_THREAD);
+    gpumem_buffer *buffer = allocate_for(big, CU_STREAM_PER_THREAD);
+    gpumem_buffer *pooled = allocate_for(pool, CU_STREAM_PER_THREAD);
     OK(gpumem_buffer_free(buffer, CU_STREAM_PER_THREAD));
     OK(gpumem_buffer_free(pooled, NULL));
     assert_int_equal(device_stats().deferred_frees, 0);
@@ -135,7 +123,7 @@ static struct {
 
 static void *allocate_and_end(void *unused) {
     ended.task = (int)syscall(SYS_gettid);
-    ended.buffer = allocate_on(big, CU_STREAM_PER_THREAD);
+    ended.buffer = allocate_for(big, CU_STREAM_PER_THREAD);
     return NULL;
 }
 
@@ -172,12 +160,11 @@ static CUresult count_as(CUstream stream, unsigned long long *id) {
 /* softgpu never gives a value out twice; so the driver's number for the stream tells a story. */
 TEST(a_reused_stream_handle_is_a_different_stream) {
     gpumem_driver_api told = *cu;
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    CUstream stream = NEW_STREAM();
     told.cuStreamGetId = count_as;
     device->cu = &told;
     number = 1;
-    gpumem_buffer *same = allocate_on(big, stream), *other = allocate_on(big, stream);
+    gpumem_buffer *same = allocate_for(big, stream), *other = allocate_for(big, stream);
     CUdeviceptr address = gpumem_buffer_pointer(other);
     OK(gpumem_buffer_free(same, NULL));
     assert_int_equal(device_stats().deferred_frees, 0);
@@ -195,30 +182,28 @@ TEST(a_reused_stream_handle_is_a_different_stream) {
 /* Its work still runs, on memory that must stay. */
 TEST(a_destroyed_stream_does_not_count_as_idle) {
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate_on(big, gate.stream);
+    gpumem_buffer *buffer = allocate_for(big, gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, gate.stream));
-    OK(gpumem_stream_destroy(device, gate.stream));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(gate.stream, buffer);
     OK(gpumem_device_trim(device, 0));
     assert_true(is_mapped(address));
     __atomic_store_n(gate.flag, 1, __ATOMIC_SEQ_CST);
     OK(gpumem_device_trim(device, 1));
     assert_false(is_mapped(address));
     push();
-    assert_int_equal(cu->cuCtxSynchronize(), CUDA_SUCCESS); /* no fault */
-    assert_int_equal(cu->cuMemFreeHost(gate.flag), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxSynchronize()); /* no fault */
+    OK_CU(cu->cuMemFreeHost(gate.flag));
     pop();
 }
 
 /* After the free the owner may destroy it. */
 TEST(a_stream_is_not_queried_after_the_free) {
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate_on(big, gate.stream);
-    gpumem_buffer *pooled = allocate_on(pool, NULL);
+    gpumem_buffer *buffer = allocate_for(big, gate.stream);
+    gpumem_buffer *pooled = allocate_for(pool, NULL);
     OK(gpumem_buffer_use(pooled, gate.stream));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(pooled, NULL));
+    DESTROY(buffer, pooled);
     assert_int_equal(device_stats().deferred_frees, 1);
     OK(gpumem_stream_destroy(device, gate.stream));
     uint64_t queries = soft->call_count("cuStreamQuery");
@@ -230,6 +215,6 @@ TEST(a_stream_is_not_queried_after_the_free) {
     assert_int_equal(soft->call_count("cuStreamGetCaptureInfo"), captures);
     assert_int_equal(device_stats().deferred_frees, 0);
     push();
-    assert_int_equal(cu->cuMemFreeHost(gate.flag), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFreeHost(gate.flag));
     pop();
 }

@@ -6,6 +6,7 @@
  * GPUMEM_TEST_LONG=1 (`./dev test --long`) makes 100,000 operations a thread.
  */
 #include "library_test.h"
+#include "run_threads.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -69,7 +70,7 @@ static int wrong(struct worker *w, const char *what, const struct live *live) {
     return 0;
 }
 
-#define TRY(call, live)                                                                            \
+#define STEP(call, live)                                                                           \
     do {                                                                                           \
         if ((call) != GPUMEM_OK)                                                                   \
             return wrong(w, #call, live);                                                          \
@@ -84,8 +85,8 @@ static size_t probe_of(const struct live *live) {
 
 static int write_mark(struct worker *w, const struct live *live) {
     size_t probe = probe_of(live), last = gpumem_buffer_size(live->buffer) - probe;
-    TRY(gpumem_buffer_fill(live->buffer, 0, probe, live->mark, w->stream), live);
-    TRY(gpumem_buffer_fill(live->buffer, last, probe, live->mark, w->stream), live);
+    STEP(gpumem_buffer_fill(live->buffer, 0, probe, live->mark, w->stream), live);
+    STEP(gpumem_buffer_fill(live->buffer, last, probe, live->mark, w->stream), live);
     return 1;
 }
 
@@ -109,10 +110,10 @@ static int check_mark(struct worker *w, const struct live *live) {
         first = gpumem_buffer_host_pointer(live->buffer);
         end = first + last;
     } else {
-        TRY(gpumem_buffer_read(live->buffer, 0, w->scratch, probe, w->stream), live);
-        TRY(gpumem_buffer_read(live->buffer, last, w->scratch + PROBE, probe, w->stream), live);
+        STEP(gpumem_buffer_read(live->buffer, 0, w->scratch, probe, w->stream), live);
+        STEP(gpumem_buffer_read(live->buffer, last, w->scratch + PROBE, probe, w->stream), live);
     }
-    TRY(gpumem_stream_synchronize(device, w->stream), live);
+    STEP(gpumem_stream_synchronize(device, w->stream), live);
     return is_marked(w, live, first, probe, "first") && is_marked(w, live, end, probe, "last");
 }
 
@@ -133,13 +134,13 @@ static gpumem_status allocate_from(struct live *live, size_t bytes, size_t capac
 static int allocate(struct worker *w, struct live *live) {
     gpumem_resource_properties is = {.size = sizeof is};
     live->resource = w->world->sources[draw(w, (unsigned)w->world->source_count)];
-    TRY(gpumem_resource_get_properties(live->resource, &is), live);
+    STEP(gpumem_resource_get_properties(live->resource, &is), live);
     size_t bytes = some_size(w), capacity = is.can_resize && draw(w, 2) ? bytes + 4 * MIB : 0;
     gpumem_status status = allocate_from(live, bytes, capacity, w->stream);
     /* A limit with a second resource: what is to grow does not come from the second. */
     if (status == GPUMEM_ERROR_OUT_OF_CAPACITY && capacity)
         status = allocate_from(live, bytes, 0, w->stream);
-    TRY(status, live);
+    STEP(status, live);
     live->mark = (unsigned char)draw(w, 256);
     live->host = is.host_accessible;
     return write_mark(w, live);
@@ -150,14 +151,14 @@ static int free_it(struct worker *w, struct live *live) {
     if (!check_mark(w, live))
         return 0;
     CUstream last = draw(w, 4) ? w->stream : NULL;
-    TRY(gpumem_buffer_free(live->buffer, last), live);
+    STEP(gpumem_buffer_free(live->buffer, last), live);
     live->buffer = NULL;
     return 1;
 }
 
 /* Its bytes must be there for streams of others. */
 static int hand_on(struct worker *w, struct live *live) {
-    TRY(gpumem_stream_synchronize(device, w->stream), live);
+    STEP(gpumem_stream_synchronize(device, w->stream), live);
     struct live *place = &w->world->places[draw(w, PLACES)], kept = *live;
     pthread_mutex_lock(&w->world->lock);
     *live = *place;
@@ -171,14 +172,14 @@ static int hand_on(struct worker *w, struct live *live) {
 static int look_through_a_view(struct worker *w, struct live *live) {
     gpumem_buffer *view;
     size_t probe = probe_of(live);
-    TRY(gpumem_buffer_view(live->buffer, 0, probe, &view), live);
-    TRY(gpumem_buffer_free(live->buffer, NULL), live);
+    STEP(gpumem_buffer_view(live->buffer, 0, probe, &view), live);
+    STEP(gpumem_buffer_free(live->buffer, NULL), live);
     live->buffer = NULL;
-    TRY(gpumem_buffer_read_sync(view, 0, w->scratch, probe, w->stream), live);
+    STEP(gpumem_buffer_read_sync(view, 0, w->scratch, probe, w->stream), live);
     for (size_t i = 0; i < probe; i++)
         if (w->scratch[i] != live->mark)
             return wrong(w, "a view of other bytes", live);
-    TRY(gpumem_buffer_free(view, draw(w, 2) ? w->stream : NULL), live);
+    STEP(gpumem_buffer_free(view, draw(w, 2) ? w->stream : NULL), live);
     atomic_fetch_add(&w->world->viewed, 1);
     return 1;
 }
@@ -195,24 +196,24 @@ static int resize(struct worker *w, struct live *live) {
         /* Where a limit lies below, it may be reached: nothing has changed then. */
         if (status == GPUMEM_ERROR_OUT_OF_CAPACITY && gpumem_buffer_size(live->buffer) == size)
             return check_mark(w, live);
-        TRY(status, live);
+        STEP(status, live);
         atomic_fetch_add(&w->world->grown, 1);
     } else if (capacity > size && size > 2 * PROBE) {
-        TRY(gpumem_buffer_shrink(live->buffer, size / 2, w->stream), live);
+        STEP(gpumem_buffer_shrink(live->buffer, size / 2, w->stream), live);
         atomic_fetch_add(&w->world->shrunk, 1);
     }
     size_t probe = probe_of(live) < size ? probe_of(live) : size;
-    TRY(gpumem_buffer_read_sync(live->buffer, 0, w->scratch, probe, w->stream), live);
+    STEP(gpumem_buffer_read_sync(live->buffer, 0, w->scratch, probe, w->stream), live);
     return is_marked(w, live, w->scratch, probe, "resized: first") && write_mark(w, live);
 }
 
 static int trim(struct worker *w) {
     gpumem_stats stats = {.size = sizeof stats};
     gpumem_resource *one = w->world->all[draw(w, (unsigned)w->world->count)];
-    TRY(draw(w, 4) ? gpumem_resource_trim(one, draw(w, 2) ? 0 : MIB)
-                   : gpumem_device_trim(device, 0),
-        NULL);
-    TRY(gpumem_resource_get_stats(one, &stats), NULL);
+    STEP(draw(w, 4) ? gpumem_resource_trim(one, draw(w, 2) ? 0 : MIB)
+                    : gpumem_device_trim(device, 0),
+         NULL);
+    STEP(gpumem_resource_get_stats(one, &stats), NULL);
     atomic_fetch_add(&w->world->trimmed, 1);
     return 1;
 }
@@ -250,18 +251,16 @@ static void *work(void *user) {
 
 static void *pin(size_t bytes) {
     void *pinned = NULL;
-    CUcontext before;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuMemHostAlloc(&pinned, bytes, 0), CUDA_SUCCESS);
-    cu->cuCtxPopCurrent_v2(&before);
+    use_context();
+    OK_CU(cu->cuMemHostAlloc(&pinned, bytes, 0));
+    leave_context();
     return pinned;
 }
 
 static void unpin(void *pinned) {
-    CUcontext before;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuMemFreeHost(pinned), CUDA_SUCCESS);
-    cu->cuCtxPopCurrent_v2(&before);
+    use_context();
+    OK_CU(cu->cuMemFreeHost(pinned));
+    leave_context();
 }
 
 static void check_nothing_left(struct world *world) {
@@ -285,7 +284,6 @@ static void check_nothing_left(struct world *world) {
 /* Resources are destroyed in their order in `world`. */
 static void run(struct world *world) {
     static struct worker workers[THREADS];
-    pthread_t threads[THREADS];
     uint64_t operations = 0;
     const char *is_long = getenv("GPUMEM_TEST_LONG");
     world->operations = is_long && strcmp(is_long, "1") == 0 ? LONG_OPERATIONS : OPERATIONS;
@@ -295,13 +293,10 @@ static void run(struct world *world) {
         workers[i].world = world;
         workers[i].random = i * 7919 + 1;
         workers[i].scratch = pin(2 * PROBE);
-        OK(gpumem_stream_create(device, NULL, &workers[i].stream));
+        workers[i].stream = NEW_STREAM();
     }
     atomic_store(&world->running, THREADS);
-    for (unsigned i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
-    for (unsigned i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    run_threads(THREADS, work, workers, sizeof *workers);
     for (unsigned i = 0; i < THREADS; i++) {
         if (workers[i].failed[0])
             fail_msg("thread %u, operation %lu: %s", i, (unsigned long)workers[i].done,
@@ -323,43 +318,21 @@ static void run(struct world *world) {
                   world->shrunk, world->trimmed);
 }
 
-static gpumem_resource *device_pool(void) {
-    gpumem_resource *made;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &made));
-    return made;
-}
-
 static gpumem_resource *pinned(gpumem_pinned_method method) {
-    gpumem_resource *made;
-    OK(gpumem_pinned_resource_create(
-        device,
-        GPUMEM_PINNED_OPTIONS(.method = method,
-                              .slab_bytes = method == GPUMEM_PINNED_POOL ? 0 : 8 * MIB),
-        &made));
-    return made;
+    return NEW_PINNED(.method = method, .slab_bytes = method == GPUMEM_PINNED_POOL ? 0 : 8 * MIB);
 }
 
 static gpumem_resource *virtual_memory(gpumem_location location, uint64_t cache_bytes) {
-    gpumem_resource *made;
-    OK(gpumem_virtual_resource_create(device,
-                                      GPUMEM_VIRTUAL_OPTIONS(.location = location,
-                                                             .chunk_maximum = 4 * MIB,
-                                                             .cache_bytes = cache_bytes),
-                                      &made));
-    return made;
+    return NEW_VIRTUAL(.location = location, .chunk_maximum = 4 * MIB, .cache_bytes = cache_bytes);
 }
 
 /* Threads that keep little overflow and come back all the time. */
 static gpumem_resource *cache_over(gpumem_resource *upstream) {
-    gpumem_resource *made;
-    OK(gpumem_caching_resource_create(upstream, GPUMEM_CACHING_OPTIONS(.thread_bytes = MIB),
-                                      &made));
-    return made;
+    return NEW_CACHING_WITH(upstream, .thread_bytes = MIB);
 }
 
 TEST(a_cache_keeps_every_byte_under_random_use) {
-    gpumem_resource *upstream[] = {device_pool(), pinned(GPUMEM_PINNED_REGISTERED)};
+    gpumem_resource *upstream[] = {new_own_pool(), pinned(GPUMEM_PINNED_REGISTERED)};
     for (size_t i = 0; i < COUNT(upstream); i++) {
         struct world world = {.sources = {cache_over(upstream[i])}, .source_count = 1};
         world.all[world.count++] = world.sources[0];
@@ -385,27 +358,26 @@ static gpumem_resource *add(struct world *world, gpumem_resource *resource) {
 /* Each wrapper over something else; the limit is reached, and pinned memory takes over. */
 static void add_wrappers(struct world *world, gpumem_resource *pool, gpumem_resource *slabs,
                          gpumem_resource *cached, gpumem_resource *plain) {
-    gpumem_resource *made, *little;
-    OK(gpumem_trace_resource_create(pool, GPUMEM_TRACE_OPTIONS(.write = ignore), &made));
+    gpumem_resource *made = NEW_TRACE(pool, .write = ignore);
     add(world, made);
-    OK(gpumem_tracking_resource_create(cached, GPUMEM_TRACKING_OPTIONS(.frames = 4), &made));
+    made = NEW_TRACKING(cached, .frames = 4);
     add(world, made);
-    OK(gpumem_alignment_resource_create(plain, GPUMEM_ALIGNMENT_OPTIONS(.alignment = 4096), &made));
+    made = NEW_ALIGNMENT(plain, .alignment = 4096);
     add(world, made);
-    OK(gpumem_failure_resource_create(slabs, GPUMEM_FAILURE_OPTIONS(.fn = give_up), &made));
+    made = NEW_FAILURE(slabs, .fn = give_up);
     add(world, made);
-    OK(gpumem_limit_resource_create(plain, 32 * MIB, &little));
-    OK(gpumem_fallback_resource_create(little, slabs, &made));
+    gpumem_resource *little = NEW_LIMIT(plain, 32 * MIB);
+    made = NEW_FALLBACK(little, slabs);
     add(world, made);
     world->all[world->count++] = little; /* alone it would be full */
 }
 
 TEST(mixed_resources_keep_every_byte_under_random_use) {
     struct world world = {.count = 0};
-    gpumem_resource *pool = device_pool(), *slabs = pinned(GPUMEM_PINNED_REGISTERED);
+    gpumem_resource *pool = new_own_pool(), *slabs = pinned(GPUMEM_PINNED_REGISTERED);
     gpumem_resource *cached = virtual_memory(GPUMEM_LOCATION_DEVICE, 256 * MIB);
-    gpumem_resource *plain = virtual_memory(GPUMEM_LOCATION_DEVICE, 0), *managed;
-    OK(gpumem_managed_resource_create(device, NULL, &managed));
+    gpumem_resource *plain = virtual_memory(GPUMEM_LOCATION_DEVICE, 0);
+    gpumem_resource *managed = NEW_MANAGED();
     add_wrappers(&world, pool, slabs, cached, plain);
     add(&world, cache_over(cached));
     add(&world, cache_over(slabs));

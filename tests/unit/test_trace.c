@@ -36,25 +36,20 @@ static int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
     memset(&sink, 0, sizeof sink);
-    OK(gpumem_virtual_resource_create(device, NULL, &upstream));
-    OK(gpumem_trace_resource_create(upstream, GPUMEM_TRACE_OPTIONS(.write = take, .user = &sink),
-                                    &traced));
+    upstream = NEW_VIRTUAL();
+    traced = NEW_TRACE(upstream, .write = take, .user = &sink);
     return 0;
 }
 
 static int teardown(void **state) {
-    OK(gpumem_resource_destroy(traced));
-    OK(gpumem_resource_destroy(upstream));
+    DESTROY(traced, upstream);
     return close_device(state);
 }
 
 EACH_TEST(setup, teardown);
 
 static gpumem_buffer *make(size_t bytes, size_t capacity) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(
-        traced, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(traced, bytes, .capacity = capacity);
 }
 
 /* The fields of the `row`th line after the two of the header; quotes are left as they are. */
@@ -142,8 +137,7 @@ TEST(notes_are_escaped) {
     assert_int_equal(strlen(strrchr(sink.text, ',') + 1), 2 * 1000 + 3);
     FAILS(INVALID_ARGUMENT, gpumem_trace_note(traced, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_trace_note(upstream, "x"));
-    FAILS(INVALID_ARGUMENT, gpumem_trace_flush(upstream));
-    SAYS("does not trace");
+    FAILS_SAYING(INVALID_ARGUMENT, "does not trace", gpumem_trace_flush(upstream));
 }
 
 TEST(a_trace_that_cannot_be_written_fails_no_allocation) {
@@ -167,12 +161,10 @@ TEST(a_trace_file_is_complete_after_destruction) {
     assert_true(fd >= 0);
     assert_int_equal(write(fd, "old text that must go", 21), 21);
     close(fd);
-    gpumem_resource *resource;
     gpumem_buffer *buffer;
-    OK(gpumem_trace_resource_create(upstream, GPUMEM_TRACE_OPTIONS(.path = path, .buffer_bytes = 1),
-                                    &resource));
+    gpumem_resource *resource = NEW_TRACE(upstream, .path = path, .buffer_bytes = 1);
     for (int i = 0; i < 200; i++) {
-        OK(gpumem_buffer_allocate(resource, MIB, NULL, &buffer));
+        buffer = NEW_BUFFER(resource, MIB);
         OK(gpumem_buffer_free(buffer, NULL));
     }
     OK(gpumem_resource_destroy(resource));
@@ -206,15 +198,12 @@ TEST(a_pipe_without_a_reader_ends_only_the_trace) {
     assert_int_equal(mkfifo(path, 0600), 0);
     int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     assert_true(reader >= 0);
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
-    OK(gpumem_trace_resource_create(upstream, GPUMEM_TRACE_OPTIONS(.path = path), &resource));
+    gpumem_resource *resource = NEW_TRACE(upstream, .path = path);
     close(reader);
-    OK(gpumem_buffer_allocate(resource, MIB, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, MIB);
     FAILS(SYSTEM, gpumem_trace_flush(resource));
     assert_int_equal(gpumem_last_error()->system_code, EPIPE);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     unlink(path);
     rmdir(folder);
 }
@@ -270,11 +259,9 @@ static void check_order(void) {
 }
 
 TEST(operations_of_threads_are_traced_in_a_replayable_order) {
-    gpumem_resource *pool, *resource;
     pthread_t threads[THREADS];
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
-    OK(gpumem_trace_resource_create(pool, GPUMEM_TRACE_OPTIONS(.write = take, .user = &sink),
-                                    &resource));
+    gpumem_resource *pool = NEW_POOL();
+    gpumem_resource *resource = NEW_TRACE(pool, .write = take, .user = &sink);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, churn, resource), 0);
     for (int i = 0; i < THREADS; i++) {
@@ -282,7 +269,6 @@ TEST(operations_of_threads_are_traced_in_a_replayable_order) {
         pthread_join(threads[i], &failed);
         assert_null(failed);
     }
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(resource, pool);
     check_order();
 }

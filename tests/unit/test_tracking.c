@@ -9,14 +9,13 @@ static gpumem_resource *upstream, *tracked;
 static int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
-    OK(gpumem_virtual_resource_create(device, NULL, &upstream));
+    upstream = NEW_VIRTUAL();
     OK(gpumem_tracking_resource_create(upstream, NULL, &tracked));
     return 0;
 }
 
 static int teardown(void **state) {
-    OK(gpumem_resource_destroy(tracked));
-    OK(gpumem_resource_destroy(upstream));
+    DESTROY(tracked, upstream);
     return close_device(state);
 }
 
@@ -24,16 +23,11 @@ EACH_TEST(setup, teardown);
 
 /* Two places of the program; each has one call, so one return address. */
 static __attribute__((noinline)) gpumem_buffer *make_here(gpumem_resource *from, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(
-        from, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 64 * MIB), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(from, bytes, .capacity = 64 * MIB);
 }
 
 static __attribute__((noinline)) gpumem_buffer *make_there(gpumem_resource *from, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(from, bytes, NULL, &buffer));
-    return buffer;
+    return NEW_BUFFER(from, bytes);
 }
 
 static int within(const void *address, gpumem_buffer *(*function)(gpumem_resource *, size_t)) {
@@ -83,8 +77,7 @@ TEST(live_buffers_are_listed_with_their_call_sites) {
     seen = (struct seen){.count = 0};
     OK(gpumem_tracking_visit(tracked, note, &seen));
     assert_int_equal(seen.list[0].bytes, MIB);
-    OK(gpumem_buffer_free(a, NULL));
-    OK(gpumem_buffer_free(b, NULL));
+    DESTROY(a, b);
     seen = (struct seen){.count = 0};
     OK(gpumem_tracking_visit(tracked, note, &seen));
     assert_int_equal(seen.count, 0);
@@ -92,32 +85,26 @@ TEST(live_buffers_are_listed_with_their_call_sites) {
 
 /* Whatever lies between: other wrappers, those that take buffers, and the program's own. */
 TEST(the_call_site_is_in_the_program) {
-    gpumem_resource *aligned, *outer;
+    gpumem_resource *aligned;
     struct seen seen = {.count = 0};
     OK(gpumem_alignment_resource_create(tracked, NULL, &aligned));
-    OK(gpumem_limit_resource_create(aligned, GIB, &outer));
+    gpumem_resource *outer = NEW_LIMIT(aligned, GIB);
     gpumem_buffer *direct = make_there(tracked, MIB), *through = make_there(outer, MIB);
     OK(gpumem_tracking_visit(tracked, note, &seen));
     assert_int_equal(seen.count, 2);
     assert_ptr_equal(seen.first[0], seen.first[1]);
-    OK(gpumem_buffer_free(direct, NULL));
-    OK(gpumem_buffer_free(through, NULL));
-    OK(gpumem_resource_destroy(outer));
-    OK(gpumem_resource_destroy(aligned));
+    DESTROY(direct, through, outer, aligned);
 }
 
 TEST(call_stacks_begin_at_the_programs_call) {
-    gpumem_resource *deep;
     struct seen one = {.count = 0}, many = {.count = 0};
-    OK(gpumem_tracking_resource_create(upstream, GPUMEM_TRACKING_OPTIONS(.frames = 16), &deep));
+    gpumem_resource *deep = NEW_TRACKING(upstream, .frames = 16);
     gpumem_buffer *a = make_there(tracked, MIB), *b = make_there(deep, MIB);
     OK(gpumem_tracking_visit(tracked, note, &one));
     OK(gpumem_tracking_visit(deep, note, &many));
     assert_ptr_equal(one.first[0], many.first[0]);
     assert_true(many.frames[0] > 2 && many.frames[0] <= 16);
-    OK(gpumem_buffer_free(a, NULL));
-    OK(gpumem_buffer_free(b, NULL));
-    OK(gpumem_resource_destroy(deep));
+    DESTROY(a, b, deep);
     FAILS(INVALID_ARGUMENT,
           gpumem_tracking_resource_create(upstream, GPUMEM_TRACKING_OPTIONS(.frames = 65), &deep));
 }
@@ -164,8 +151,7 @@ TEST(reports_are_sorted_by_bytes) {
     FAILS(INVALID_ARGUMENT, gpumem_tracking_report(upstream, GPUMEM_REPORT_TEXT, take, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_tracking_report(tracked, (gpumem_report_format)2, take, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_tracking_report(tracked, GPUMEM_REPORT_TEXT, NULL, NULL));
-    for (int i = 0; i < 4; i++)
-        OK(gpumem_buffer_free(list[i], NULL));
+    DESTROY_EACH(list, 4);
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -189,10 +175,9 @@ static void *churn(void *user) {
 }
 
 TEST(reports_can_be_made_while_threads_allocate) {
-    gpumem_resource *pool, *resource;
     pthread_t threads[4];
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
-    OK(gpumem_tracking_resource_create(pool, GPUMEM_TRACKING_OPTIONS(.frames = 4), &resource));
+    gpumem_resource *pool = NEW_POOL();
+    gpumem_resource *resource = NEW_TRACKING(pool, .frames = 4);
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, churn, resource), 0);
     for (int i = 0; i < 50; i++)
@@ -205,6 +190,5 @@ TEST(reports_can_be_made_while_threads_allocate) {
     struct seen seen = {.count = 0};
     OK(gpumem_tracking_visit(resource, note, &seen));
     assert_int_equal(seen.count, 0);
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(resource, pool);
 }

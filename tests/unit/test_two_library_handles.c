@@ -3,6 +3,7 @@
  * other one gets when it runs out.
  */
 #include "library_test.h"
+#include "run_threads.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,8 +16,7 @@ static gpumem_device *second;
 
 static int setup(void **state) {
     if (open_device(state) != 0 ||
-        gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second_library) !=
-            GPUMEM_OK)
+        gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &second_library) != GPUMEM_OK)
         return -1;
     OK(gpumem_device_open(second_library, 0, &second));
     return 0;
@@ -32,14 +32,12 @@ EACH_TEST(setup, teardown);
 
 static gpumem_resource *with_cache(gpumem_device *of) {
     gpumem_resource *made;
-    OK(gpumem_virtual_resource_create(
-        of, GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB), &made));
+    OK(gpumem_virtual_resource_create(of, GPUMEM_VIRTUAL_OPTIONS(.cache_bytes = GIB), &made));
     return made;
 }
 
 static void fill_cache(gpumem_resource *resource, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, bytes);
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
@@ -51,14 +49,10 @@ static uint64_t cached(gpumem_device *of) {
 
 /* Allocates more than the rest of the device through the harness's opening, and looks at bytes. */
 static void take_more_than_half(void) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
-    unsigned char last = 0;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, HALF_AND_MORE, NULL, &buffer));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(resource, HALF_AND_MORE);
     OK(gpumem_buffer_fill(buffer, 0, HALF_AND_MORE, 0x77, NULL));
-    OK(gpumem_buffer_read_sync(buffer, HALF_AND_MORE - 1, &last, 1, NULL));
-    assert_int_equal(last, 0x77);
+    assert_int_equal(byte_of(buffer, HALF_AND_MORE - 1), 0x77);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_device_trim(device, 1));
     OK(gpumem_resource_destroy(resource));
@@ -76,7 +70,7 @@ TEST(cached_ranges_of_another_library_handle_are_released) {
 TEST(a_pool_of_another_library_handle_is_trimmed) {
     gpumem_resource *other;
     OK(gpumem_device_pool_resource_create(
-        second, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &other));
+        second, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &other));
     fill_cache(other, HALF_AND_MORE);
     OK(gpumem_stream_synchronize(second, NULL));
     assert_true(cached(second) >= HALF_AND_MORE);
@@ -86,27 +80,24 @@ TEST(a_pool_of_another_library_handle_is_trimmed) {
 }
 
 TEST(a_cache_of_another_library_handle_is_emptied) {
-    gpumem_resource *upstream, *other;
+    gpumem_resource *upstream;
     OK(gpumem_virtual_resource_create(second, NULL, &upstream));
-    OK(gpumem_caching_resource_create(upstream, NULL, &other));
+    gpumem_resource *other = NEW_CACHING(upstream);
     gpumem_buffer *held[600];
     for (size_t i = 0; i < COUNT(held); i++)
-        OK(gpumem_buffer_allocate(other, MIB, NULL, &held[i]));
-    for (size_t i = 0; i < COUNT(held); i++)
-        OK(gpumem_buffer_free(held[i], NULL));
+        held[i] = NEW_BUFFER(other, MIB);
+    DESTROY_EACH(held, COUNT(held));
     take_more_than_half();
-    OK(gpumem_resource_destroy(other));
-    OK(gpumem_resource_destroy(upstream));
+    DESTROY(other, upstream);
 }
 
 /* What the other freed and queued work still holds back is waited for. */
 TEST(deferred_frees_of_another_library_handle_are_waited_for) {
     gpumem_resource *other;
-    gpumem_buffer *buffer;
     CUstream stream;
     OK(gpumem_virtual_resource_create(second, NULL, &other));
     OK(gpumem_stream_create(second, NULL, &stream));
-    OK(gpumem_buffer_allocate(other, HALF_AND_MORE, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(other, HALF_AND_MORE);
     OK(gpumem_buffer_fill(buffer, 0, HALF_AND_MORE, 1, stream));
     OK(gpumem_buffer_free(buffer, stream));
     take_more_than_half();
@@ -115,16 +106,14 @@ TEST(deferred_frees_of_another_library_handle_are_waited_for) {
 }
 
 TEST(hitting_a_limit_does_not_touch_other_library_handles) {
-    gpumem_resource *other = with_cache(second), *plain, *limited;
+    gpumem_resource *other = with_cache(second);
     gpumem_buffer *none;
     fill_cache(other, 64 * MIB);
-    OK(gpumem_virtual_resource_create(device, NULL, &plain));
-    OK(gpumem_limit_resource_create(plain, 16 * MIB, &limited));
+    gpumem_resource *plain = NEW_VIRTUAL();
+    gpumem_resource *limited = NEW_LIMIT(plain, 16 * MIB);
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(limited, 32 * MIB, NULL, &none));
     assert_int_equal(cached(second), 64 * MIB);
-    OK(gpumem_resource_destroy(limited));
-    OK(gpumem_resource_destroy(plain));
-    OK(gpumem_resource_destroy(other));
+    DESTROY(limited, plain, other);
 }
 
 TEST(trimming_does_not_touch_other_library_handles) {
@@ -144,25 +133,20 @@ TEST(other_devices_keep_their_caches) {
     take_more_than_half();
     assert_int_equal(cached(neighbour), 64 * MIB);
     assert_int_equal(cached(second), 0);
-    OK(gpumem_resource_destroy(apart));
-    OK(gpumem_resource_destroy(other));
+    DESTROY(apart, other);
     OK(gpumem_device_close(neighbour));
 }
 
 /* What is in use stays, and too much is refused. */
 TEST(memory_in_use_by_another_library_handle_is_kept) {
-    gpumem_resource *other = with_cache(second), *mine;
-    gpumem_buffer *kept, *none;
-    OK(gpumem_buffer_allocate(other, HALF_AND_MORE, NULL, &kept));
+    gpumem_resource *other = with_cache(second);
+    gpumem_buffer *none;
+    gpumem_buffer *kept = NEW_BUFFER(other, HALF_AND_MORE);
     OK(gpumem_buffer_fill(kept, 0, HALF_AND_MORE, 3, NULL));
-    OK(gpumem_virtual_resource_create(device, NULL, &mine));
+    gpumem_resource *mine = NEW_VIRTUAL();
     FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(mine, HALF_AND_MORE, NULL, &none));
-    unsigned char last = 0;
-    OK(gpumem_buffer_read_sync(kept, HALF_AND_MORE - 1, &last, 1, NULL));
-    assert_int_equal(last, 3);
-    OK(gpumem_buffer_free(kept, NULL));
-    OK(gpumem_resource_destroy(mine));
-    OK(gpumem_resource_destroy(other));
+    assert_int_equal(byte_of(kept, HALF_AND_MORE - 1), 3);
+    DESTROY(kept, mine, other);
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -177,12 +161,10 @@ static void *come_and_go(void *argument) {
         gpumem_device *of = NULL;
         gpumem_resource *resource = NULL;
         gpumem_buffer *buffer = NULL;
-        int good = gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &mine) ==
-                       GPUMEM_OK &&
+        int good = gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &mine) == GPUMEM_OK &&
                    gpumem_device_open(mine, 0, &of) == GPUMEM_OK &&
-                   gpumem_virtual_resource_create(
-                       of, GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB), &resource) ==
-                       GPUMEM_OK;
+                   gpumem_virtual_resource_create(of, GPUMEM_VIRTUAL_OPTIONS(.cache_bytes = GIB),
+                                                  &resource) == GPUMEM_OK;
         if (good && gpumem_buffer_allocate(resource, 400 * MIB, NULL, &buffer) == GPUMEM_OK)
             good = gpumem_buffer_free(buffer, NULL) == GPUMEM_OK;
         if (gpumem_resource_destroy(resource) != GPUMEM_OK ||
@@ -195,13 +177,9 @@ static void *come_and_go(void *argument) {
 }
 
 TEST(threads_open_and_close_libraries_concurrently) {
-    pthread_t threads[3];
     atomic_size_t failed = 0;
     char *before = soft->state_dump();
-    for (size_t i = 0; i < COUNT(threads); i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &failed), 0);
-    for (size_t i = 0; i < COUNT(threads); i++)
-        pthread_join(threads[i], NULL);
+    run_threads(3, come_and_go, &failed, 0);
     assert_int_equal(failed, 0);
     SAME_STATE(before);
 }

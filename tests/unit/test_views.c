@@ -10,49 +10,23 @@ static gpumem_resource *virtual_memory, *pool, *cache, *pinned;
 static int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
-    OK(gpumem_virtual_resource_create(
-        device,
-        GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .exact_growth = 1, .capacity = 64 * MIB),
-        &virtual_memory));
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
-    OK(gpumem_caching_resource_create(pool, NULL, &cache));
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    virtual_memory = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .exact_growth = 1, .capacity = 64 * MIB);
+    pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
+    cache = NEW_CACHING(pool);
+    pinned = NEW_PINNED();
     return 0;
 }
 
 static int teardown(void **state) {
-    OK(gpumem_resource_destroy(pinned));
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pool));
-    OK(gpumem_resource_destroy(virtual_memory));
+    DESTROY(pinned, cache, pool, virtual_memory);
     return close_device(state);
 }
 
 ALL_TESTS(setup, teardown);
 
-static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
-    return buffer;
-}
-
-static gpumem_buffer *view_of(gpumem_buffer *buffer, size_t offset, size_t bytes) {
-    gpumem_buffer *view;
-    OK(gpumem_buffer_view(buffer, offset, bytes, &view));
-    return view;
-}
-
-static int is_mapped(CUdeviceptr address) {
-    unsigned long long flags = 0;
-    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
-                                    .id = gpumem_device_handle(device)};
-    return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags != 0;
-}
-
 TEST(a_view_covers_its_part_of_the_buffer) {
-    gpumem_buffer *buffer = allocate(virtual_memory, 4 * MIB, NULL);
-    gpumem_buffer *view = view_of(buffer, 3 * KIB, KIB);
+    gpumem_buffer *buffer = allocate_on(virtual_memory, 4 * MIB, NULL);
+    gpumem_buffer *view = NEW_VIEW(buffer, 3 * KIB, KIB);
     assert_int_equal(gpumem_buffer_pointer(view), gpumem_buffer_pointer(buffer) + 3 * KIB);
     assert_int_equal(gpumem_buffer_size(view), KIB);
     assert_int_equal(gpumem_buffer_capacity(view), KIB);
@@ -70,19 +44,18 @@ TEST(a_view_covers_its_part_of_the_buffer) {
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(view, 0, KIB + 1, 0, NULL));
     FAILS(NOT_SUPPORTED, gpumem_buffer_grow(view, 2 * KIB, NULL));
     FAILS(NOT_SUPPORTED, gpumem_buffer_shrink(view, 1, NULL));
-    OK(gpumem_buffer_free(view, NULL));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(view, buffer);
 }
 
 TEST(a_view_beyond_its_buffer_is_refused) {
-    gpumem_buffer *view = NULL, *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+    gpumem_buffer *view = NULL, *buffer = allocate_on(virtual_memory, 2 * MIB, NULL);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, 0, 0, &view));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, 2 * MIB, 1, &view));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, 1, 2 * MIB, &view));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, SIZE_MAX, 2, &view));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, 0, 1, NULL));
     assert_null(view);
-    gpumem_buffer *outer = view_of(buffer, MIB, KIB);
+    gpumem_buffer *outer = NEW_VIEW(buffer, MIB, KIB);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_view(outer, 0, KIB + 1, &view));
     OK(gpumem_buffer_free(outer, NULL));
     OK(gpumem_buffer_shrink(buffer, MIB, NULL)); /* nothing holds it any more */
@@ -90,8 +63,8 @@ TEST(a_view_beyond_its_buffer_is_refused) {
 }
 
 TEST(a_viewed_buffer_can_grow_but_not_shrink) {
-    gpumem_buffer *buffer = allocate(virtual_memory, 4 * MIB, NULL);
-    gpumem_buffer *view = view_of(buffer, 0, KIB);
+    gpumem_buffer *buffer = allocate_on(virtual_memory, 4 * MIB, NULL);
+    gpumem_buffer *view = NEW_VIEW(buffer, 0, KIB);
     FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
     OK(gpumem_buffer_fill(view, 0, KIB, 1, NULL));
@@ -102,13 +75,12 @@ TEST(a_viewed_buffer_can_grow_but_not_shrink) {
 }
 
 TEST(a_buffer_is_freed_with_its_last_view) {
-    gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(virtual_memory, 2 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
-    gpumem_buffer *first = view_of(buffer, KIB, KIB), *second = view_of(first, 512, 16);
+    gpumem_buffer *first = NEW_VIEW(buffer, KIB, KIB), *second = NEW_VIEW(first, 512, 16);
     assert_ptr_equal(gpumem_buffer_viewed(second), buffer);
     assert_int_equal(gpumem_buffer_pointer(second), address + KIB + 512);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(first, NULL));
+    DESTROY(buffer, first);
     assert_true(is_mapped(address));
     FAILS(BUSY, gpumem_resource_destroy(virtual_memory));
     OK(gpumem_buffer_fill_sync(second, 0, 16, 3, NULL));
@@ -120,10 +92,10 @@ TEST(a_buffer_is_freed_with_its_last_view) {
 /* The gate's stream is known from a view alone, in each of three ways. */
 TEST(a_free_waits_for_the_streams_of_views) {
     for (int way = 0; way < 3; way++) {
-        struct gate gate = close_gate();
-        gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+        struct gate gate = gate_with_stream();
+        gpumem_buffer *buffer = allocate_on(virtual_memory, 2 * MIB, NULL);
         CUdeviceptr address = gpumem_buffer_pointer(buffer);
-        gpumem_buffer *view = view_of(buffer, 0, KIB);
+        gpumem_buffer *view = NEW_VIEW(buffer, 0, KIB);
         if (way == 0)
             OK(gpumem_buffer_use(view, gate.stream));
         if (way == 1)
@@ -133,10 +105,10 @@ TEST(a_free_waits_for_the_streams_of_views) {
         OK(gpumem_device_trim(device, 0));
         assert_true(is_mapped(address));
         assert_int_equal(device_stats().deferred_frees, 1);
-        open_gate(gate);
+        gate_drain(&gate);
         OK(gpumem_device_trim(device, 0));
         assert_false(is_mapped(address));
-        remove_gate(gate);
+        gate_remove(&gate);
     }
 }
 
@@ -146,11 +118,11 @@ TEST(many_views_may_each_be_freed_on_their_own_stream) {
     CUstream streams[VIEWS + 1];
     gpumem_buffer *views[VIEWS];
     for (size_t i = 0; i <= VIEWS; i++)
-        OK(gpumem_stream_create(device, NULL, &streams[i]));
+        streams[i] = NEW_STREAM();
     for (int owner_first = 0; owner_first < 2; owner_first++) {
-        gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+        gpumem_buffer *buffer = allocate_on(virtual_memory, 2 * MIB, NULL);
         for (size_t i = 0; i < VIEWS; i++)
-            views[i] = view_of(buffer, i, 1);
+            views[i] = NEW_VIEW(buffer, i, 1);
         if (owner_first)
             OK(gpumem_buffer_free(buffer, streams[VIEWS]));
         for (size_t i = 0; i < VIEWS; i++)
@@ -167,44 +139,41 @@ TEST(many_views_may_each_be_freed_on_their_own_stream) {
 TEST(stream_ordered_memory_is_freed_after_its_views_work) {
     gpumem_resource *resources[] = {pool, cache};
     for (size_t i = 0; i < COUNT(resources); i++) {
-        struct gate gate = close_gate();
-        CUstream stream;
-        OK(gpumem_stream_create(device, NULL, &stream));
-        gpumem_buffer *buffer = allocate(resources[i], KIB, stream);
-        gpumem_buffer *seen = allocate(pinned, KIB, GPUMEM_STREAM_NONE);
+        struct gate gate = gate_with_stream();
+        CUstream stream = NEW_STREAM();
+        gpumem_buffer *buffer = allocate_on(resources[i], KIB, stream);
+        gpumem_buffer *seen = allocate_on(pinned, KIB, GPUMEM_STREAM_NONE);
         const unsigned char *bytes = gpumem_buffer_host_pointer(seen);
-        gpumem_buffer *view = view_of(buffer, 0, KIB);
+        gpumem_buffer *view = NEW_VIEW(buffer, 0, KIB);
         OK(gpumem_buffer_fill(view, 0, KIB, 7, gate.stream));
         OK(gpumem_buffer_free(buffer, stream));
         OK(gpumem_buffer_copy(seen, 0, view, 0, KIB, gate.stream));
         OK(gpumem_buffer_free(view, NULL));
         /* It may be the same memory: its new owner's work comes after the gate then, if at all. */
-        gpumem_buffer *next = allocate(resources[i], KIB, stream);
+        gpumem_buffer *next = allocate_on(resources[i], KIB, stream);
         OK(gpumem_buffer_fill(next, 0, KIB, 9, stream));
-        open_gate(gate);
+        gate_drain(&gate);
         for (size_t j = 0; j < KIB; j++)
             assert_int_equal(bytes[j], 7);
         OK(gpumem_buffer_free(next, stream));
         OK(gpumem_buffer_free(seen, NULL));
         OK(gpumem_device_trim(device, 1));
-        OK(gpumem_stream_destroy(device, stream));
-        remove_gate(gate);
+        DESTROY(stream, &gate);
     }
 }
 
 TEST(exporting_a_view_is_refused) {
     gpumem_export *exported = NULL;
-    gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
-    gpumem_buffer *view = view_of(buffer, 0, MIB);
+    gpumem_buffer *buffer = allocate_on(virtual_memory, 2 * MIB, NULL);
+    gpumem_buffer *view = NEW_VIEW(buffer, 0, MIB);
     FAILS(NOT_SUPPORTED, gpumem_export_create(view, &exported));
     assert_null(exported);
-    OK(gpumem_buffer_free(view, NULL));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(view, buffer);
 }
 
 TEST(views_may_be_held) {
-    gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
-    gpumem_buffer *view = view_of(buffer, 0, MIB);
+    gpumem_buffer *buffer = allocate_on(virtual_memory, 2 * MIB, NULL);
+    gpumem_buffer *view = NEW_VIEW(buffer, 0, MIB);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_release(view));
     OK(gpumem_buffer_hold(view));
     OK(gpumem_buffer_free(view, NULL));
@@ -217,8 +186,8 @@ TEST(views_may_be_held) {
 
 /* Of a forked child's calls on the parent's objects all are refused, and none touches them. */
 TEST(a_forked_child_may_not_use_views) {
-    gpumem_buffer *view, *buffer = allocate(virtual_memory, 2 * MIB, NULL);
-    OK(gpumem_buffer_view(buffer, 0, KIB, &view));
+    gpumem_buffer *buffer = allocate_on(virtual_memory, 2 * MIB, NULL);
+    gpumem_buffer *view = NEW_VIEW(buffer, 0, KIB);
     pid_t child = fork();
     if (child == 0) {
         gpumem_buffer *another;
@@ -231,8 +200,7 @@ TEST(a_forked_child_may_not_use_views) {
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     OK(gpumem_buffer_fill_sync(view, 0, KIB, 1, NULL));
-    OK(gpumem_buffer_free(view, NULL));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(view, buffer);
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -248,11 +216,10 @@ struct worker {
 /* Each in its own KiB of the first 2 MiB, which no shrink takes. */
 static void *make_views(void *data) {
     struct worker *worker = data;
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    CUstream stream = NEW_STREAM();
     for (int round = 0; round < ROUNDS; round++) {
         unsigned char bytes[KIB], value = (unsigned char)(worker->number + round);
-        gpumem_buffer *view = view_of(worker->buffer, worker->number * KIB, KIB);
+        gpumem_buffer *view = NEW_VIEW(worker->buffer, worker->number * KIB, KIB);
         OK(gpumem_buffer_fill(view, 0, KIB, value, stream));
         OK(gpumem_buffer_read_sync(view, 0, bytes, KIB, stream));
         for (size_t i = 0; i < KIB; i++)
@@ -276,7 +243,7 @@ static void *grow_and_shrink(void *data) {
 TEST(threads_view_a_buffer_that_grows_and_shrinks) {
     pthread_t threads[THREADS + 1];
     struct worker workers[THREADS + 1];
-    gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, GPUMEM_STREAM_NONE);
+    gpumem_buffer *buffer = allocate_on(virtual_memory, 2 * MIB, GPUMEM_STREAM_NONE);
     for (size_t i = 0; i <= THREADS; i++) {
         workers[i] = (struct worker){.buffer = buffer, .number = (unsigned char)i};
         assert_int_equal(pthread_create(&threads[i], NULL,

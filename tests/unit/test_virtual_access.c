@@ -8,24 +8,9 @@
 
 EACH_TEST(open_device, close_device);
 
-static gpumem_resource *make(const gpumem_virtual_options *options) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, options, &resource));
-    return resource;
-}
-
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t capacity,
                                CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(
-        resource, bytes,
-        GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity, .stream = stream), &buffer));
-    return buffer;
-}
-
-static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    return NEW_BUFFER_WITH(resource, bytes, .capacity = capacity, .stream = stream);
 }
 
 /* By the driver's word, and by the library's. */
@@ -34,8 +19,7 @@ static unsigned long long rights(gpumem_buffer *buffer, size_t offset, int ordin
     const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal};
     unsigned long long flags = 99;
     gpumem_access access = GPUMEM_ACCESS_NONE;
-    assert_int_equal(cu->cuMemGetAccess(&flags, &location, gpumem_buffer_pointer(buffer) + offset),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuMemGetAccess(&flags, &location, gpumem_buffer_pointer(buffer) + offset));
     OK(gpumem_buffer_get_access(buffer, offset, ordinal, &access));
     assert_int_equal(flags_of[access], flags);
     return flags;
@@ -58,7 +42,7 @@ static int has_peer(void) {
 
 TEST(an_access_change_applies_to_present_and_future_buffers) {
     NEED_PEER();
-    gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB));
+    gpumem_resource *resource = NEW_VIRTUAL(.cache_bytes = GIB);
     gpumem_buffer *present = allocate(resource, 4 * MIB, 16 * MIB, NULL);
     gpumem_buffer *cached = allocate(resource, 8 * MIB, 0, NULL);
     CUdeviceptr kept = gpumem_buffer_pointer(cached);
@@ -81,14 +65,13 @@ TEST(an_access_change_applies_to_present_and_future_buffers) {
     uint64_t calls = soft->call_count("cuMemSetAccess");
     OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_NONE)); /* as it is */
     assert_int_equal(soft->call_count("cuMemSetAccess"), calls);
-    OK(gpumem_buffer_free(present, NULL));
-    OK(gpumem_buffer_free(future, NULL));
-    end(cached, resource);
+    DESTROY(present, future);
+    DESTROY(cached, resource);
 }
 
 TEST(setting_peers_replaces_the_earlier_ones) {
     NEED_PEER();
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, 8 * MIB, NULL);
     const int peers[] = {0, 1};
     OK(gpumem_virtual_resource_set_peers(resource, peers, 2, GPUMEM_ACCESS_READ_WRITE));
@@ -100,16 +83,15 @@ TEST(setting_peers_replaces_the_earlier_ones) {
     assert_int_equal(rights(buffer, 0, 1), 0);
     assert_int_equal(rights(buffer, 0, 0), 3);
     const int unknown = 99;
-    FAILS(INVALID_ARGUMENT,
-          gpumem_virtual_resource_set_peers(resource, &unknown, 1, GPUMEM_ACCESS_READ_WRITE));
-    SAYS("99");
-    end(buffer, resource);
+    FAILS_SAYING(
+        INVALID_ARGUMENT, "99",
+        gpumem_virtual_resource_set_peers(resource, &unknown, 1, GPUMEM_ACCESS_READ_WRITE));
+    DESTROY(buffer, resource);
 }
 
 TEST(access_to_a_range_changes_whole_chunks) {
     NEED_PEER();
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
+    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1);
     gpumem_buffer *buffer = allocate(resource, 15 * MIB, 32 * MIB, NULL);
     size_t offset = 0, bytes = 0;
     assert_int_equal(gpumem_buffer_chunks(buffer), 4);
@@ -126,9 +108,8 @@ TEST(access_to_a_range_changes_whole_chunks) {
     char *before = soft->state_dump();
     FAILS(INVALID_ARGUMENT,
           gpumem_buffer_set_access(buffer, 2 * MIB, 4 * MIB, 1, GPUMEM_ACCESS_READ, NULL));
-    FAILS(INVALID_ARGUMENT,
-          gpumem_buffer_set_access(buffer, 0, 6 * MIB, 1, GPUMEM_ACCESS_READ, NULL));
-    SAYS("whole chunks");
+    FAILS_SAYING(INVALID_ARGUMENT, "whole chunks",
+                 gpumem_buffer_set_access(buffer, 0, 6 * MIB, 1, GPUMEM_ACCESS_READ, NULL));
     FAILS(INVALID_ARGUMENT,
           gpumem_buffer_set_access(buffer, 12 * MIB, 4 * MIB, 1, GPUMEM_ACCESS_READ, NULL));
     FAILS(INVALID_ARGUMENT,
@@ -142,29 +123,27 @@ TEST(access_to_a_range_changes_whole_chunks) {
     OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_READ_WRITE));
     for (size_t at = 0; at < 20 * MIB; at += 4 * MIB)
         assert_int_equal(rights(buffer, at, 1), 3);
-    end(buffer, resource);
+    DESTROY(buffer, resource);
 }
 
 TEST(revoking_access_waits_for_the_buffers_streams) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0, NULL);
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    CUstream stream = NEW_STREAM();
     OK(gpumem_buffer_use(buffer, stream));
     for (int i = 0; i < 8; i++)
         OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, stream));
     OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ)); /* no fault */
     assert_int_equal(rights(buffer, 0, 0), 1);
-    CUcontext before;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuStreamQuery(stream), CUDA_SUCCESS);
+    use_context();
+    OK_CU(cu->cuStreamQuery(stream));
     OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
     for (int i = 0; i < 8; i++)
         OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 2, stream));
     OK(gpumem_buffer_set_access(buffer, 0, 4 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
-    assert_int_equal(cu->cuStreamQuery(stream), CUDA_SUCCESS);
-    cu->cuCtxPopCurrent_v2(&before);
-    end(buffer, resource);
+    OK_CU(cu->cuStreamQuery(stream));
+    leave_context();
+    DESTROY(buffer, resource);
     OK(gpumem_stream_destroy(device, stream));
 }
 
@@ -183,7 +162,7 @@ static void *take(void *data) {
 /* The work of a freed, a cached and a live buffer is held by a gate, while other memory is used
  * freely; buffers that come meanwhile are waited for too. */
 TEST(revoking_access_waits_for_freed_and_cached_memory) {
-    gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB));
+    gpumem_resource *resource = NEW_VIRTUAL(.cache_bytes = GIB);
     struct gate gate = gate_with_stream();
     gpumem_buffer *shared = allocate(resource, 2 * MIB, 0, NULL);
     gpumem_buffer *live = allocate(resource, 4 * MIB, 0, gate.stream);
@@ -192,7 +171,7 @@ TEST(revoking_access_waits_for_freed_and_cached_memory) {
     OK(gpumem_buffer_fill(cached, 0, 8 * MIB, 1, gate.stream));
     OK(gpumem_buffer_free(cached, NULL));
     gpumem_export *exported; /* not kept when it is freed, but held back */
-    OK(gpumem_export_create(shared, &exported));
+    exported = NEW_EXPORT(shared);
     OK(gpumem_export_destroy(exported));
     OK(gpumem_buffer_use(shared, gate.stream));
     OK(gpumem_buffer_fill(shared, 0, 2 * MIB, 1, gate.stream));
@@ -210,15 +189,14 @@ TEST(revoking_access_waits_for_freed_and_cached_memory) {
     assert_true(atomic_load(&taker.done));
     assert_int_equal(rights(live, 0, 0), 1);
     assert_int_equal(device_stats().quarantined, 0);
-    end(live, resource);
+    DESTROY(live, resource);
     gate_remove(&gate);
 }
 
 /* Of a buffer that is in use, of one that is kept, of one that is held back. */
 TEST(revoking_access_waits_for_live_cached_and_deferred_memory) {
     for (int which = 0; which < 3; which++) {
-        gpumem_resource *resource =
-            make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = which == 1 ? GIB : 0));
+        gpumem_resource *resource = NEW_VIRTUAL(.cache_bytes = which == 1 ? GIB : 0);
         struct gate gate = gate_with_stream();
         struct opener opener;
         gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0, gate.stream);
@@ -230,19 +208,17 @@ TEST(revoking_access_waits_for_live_cached_and_deferred_memory) {
         assert_true(opener_end(&opener));
         if (!which)
             OK(gpumem_buffer_free(buffer, NULL));
-        OK(gpumem_resource_destroy(resource));
-        gate_remove(&gate);
+        DESTROY(resource, &gate);
     }
 }
 
 TEST(changing_access_to_held_memory_is_refused) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *held = allocate(resource, 2 * MIB, 0, NULL);
     gpumem_buffer *other = allocate(resource, 2 * MIB, 0, NULL);
     OK(gpumem_buffer_hold(held));
     char *before = soft->state_dump();
-    FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
-    SAYS("hold");
+    FAILS_SAYING(BUSY, "hold", gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
     FAILS(BUSY, gpumem_buffer_set_access(held, 0, 2 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
     SAYS("hold");
     OK(gpumem_device_trim(device, 1)); /* events that are kept */
@@ -255,59 +231,52 @@ TEST(changing_access_to_held_memory_is_refused) {
     SAYS("freed");
     OK(gpumem_buffer_release(held));
     OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_NONE));
-    end(other, resource);
+    DESTROY(other, resource);
 }
 
 TEST(changing_access_during_a_capture_is_refused) {
-    gpumem_resource *resource = make(NULL);
-    CUstream stream;
+    gpumem_resource *resource = NEW_VIRTUAL();
     CUgraph graph;
-    CUcontext before;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    CUstream stream = NEW_STREAM();
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0, stream);
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
-                     CUDA_SUCCESS);
+    use_context();
+    OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
     SAYS("capturing");
     OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
-    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
-    cu->cuCtxPopCurrent_v2(&before);
-    end(buffer, resource);
+    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    OK_CU(cu->cuGraphDestroy(graph));
+    leave_context();
+    DESTROY(buffer, resource);
     OK(gpumem_stream_destroy(device, stream));
 }
 
 TEST(changing_access_to_memory_of_a_cache_is_refused) {
-    gpumem_resource *resource = make(NULL), *caching;
-    OK(gpumem_caching_resource_create(resource, NULL, &caching));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_resource *caching = NEW_CACHING(resource);
     gpumem_buffer *small = allocate(caching, 256, 0, NULL);
     FAILS(NOT_SUPPORTED, gpumem_virtual_resource_set_access(caching, 0, GPUMEM_ACCESS_READ));
     FAILS(NOT_SUPPORTED, gpumem_buffer_set_access(small, 0, 256, 0, GPUMEM_ACCESS_READ, NULL));
     FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
     SAYS("another resource");
-    OK(gpumem_buffer_free(small, NULL));
-    OK(gpumem_resource_destroy(caching));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(small, caching, resource);
 }
 
 TEST(access_can_be_changed_through_a_wrapper) {
-    gpumem_resource *resource = make(NULL), *limit;
-    OK(gpumem_limit_resource_create(resource, GIB, &limit));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_resource *limit = NEW_LIMIT(resource, GIB);
     gpumem_buffer *buffer = allocate(limit, 2 * MIB, 0, NULL);
     OK(gpumem_virtual_resource_set_access(limit, 0, GPUMEM_ACCESS_READ));
     assert_int_equal(rights(buffer, 0, 0), 1);
     OK(gpumem_buffer_hold(buffer));
     FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_NONE));
     OK(gpumem_buffer_release(buffer));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(limit));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, limit, resource);
 }
 
 /* The third of three buffers refuses: the first two have what they had. */
 TEST(a_refused_access_change_changes_no_buffer) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffers[3];
     for (size_t i = 0; i < COUNT(buffers); i++)
         buffers[i] = allocate(resource, 2 * MIB, 0, NULL);
@@ -325,8 +294,7 @@ TEST(a_refused_access_change_changes_no_buffer) {
                 assert_int_equal(rights(buffers[i], 0, 0), 3);
         }
     }
-    for (size_t i = 0; i < COUNT(buffers); i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
+    DESTROY_EACH(buffers, COUNT(buffers));
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -340,8 +308,7 @@ struct worker {
 
 static void *allocate_and_work(void *data) {
     const struct worker *worker = data;
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    CUstream stream = NEW_STREAM();
     for (int i = 0; !atomic_load(worker->stop); i++) {
         gpumem_buffer *buffer = allocate(worker->resource, 2 * MIB, 8 * MIB, stream);
         OK(gpumem_buffer_grow(buffer, 4 * MIB, NULL));
@@ -360,8 +327,7 @@ static void *allocate_and_work(void *data) {
 /* Access of another device comes and goes while buffers do. */
 TEST(threads_use_buffers_while_access_changes) {
     NEED_PEER();
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = 64 * MIB));
+    gpumem_resource *resource = NEW_VIRTUAL(.cache_bytes = 64 * MIB);
     pthread_t threads[3];
     struct worker workers[COUNT(threads)];
     atomic_int stop = 0;
@@ -376,7 +342,7 @@ TEST(threads_use_buffers_while_access_changes) {
         gpumem_status status = gpumem_virtual_resource_set_access(
             resource, 1, accesses[(changed + busy) % (int)COUNT(accesses)]);
         if (status != GPUMEM_OK)
-            assert_int_equal(status, GPUMEM_ERROR_BUSY);
+            FAILS(BUSY, status);
         busy += status != GPUMEM_OK;
         changed += status == GPUMEM_OK;
     }

@@ -9,23 +9,13 @@
 
 EACH_TEST(open_device, close_device);
 
-static gpumem_resource *make(const gpumem_virtual_options *options) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, options, &resource));
-    return resource;
-}
-
 static gpumem_resource *make_caching(uint64_t bytes) {
-    return make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = bytes));
+    return NEW_VIRTUAL(.cache_bytes = bytes);
 }
 
 static gpumem_buffer *allocate_with(gpumem_resource *resource, size_t bytes, size_t capacity,
                                     CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(
-        resource, bytes,
-        GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity, .stream = stream), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(resource, bytes, .capacity = capacity, .stream = stream);
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
@@ -36,12 +26,6 @@ static CUdeviceptr free_it(gpumem_buffer *buffer) {
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_free(buffer, NULL));
     return address;
-}
-
-static CUstream make_stream(void) {
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
-    return stream;
 }
 
 /* Calls that cost: whatever makes, maps or gives back memory. */
@@ -56,9 +40,8 @@ static uint64_t costly_calls(void) {
 }
 
 TEST(without_a_cache_freed_memory_is_released) {
-    gpumem_resource *resource = make(NULL);
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_resource_properties properties = properties_of(resource);
     assert_false(properties.stream_ordered);
     free_it(allocate(resource, 64 * MIB, NULL));
     assert_int_equal(device_stats().committed_bytes, 0);
@@ -66,10 +49,9 @@ TEST(without_a_cache_freed_memory_is_released) {
 }
 
 TEST(a_cached_allocation_makes_no_expensive_driver_call) {
-    CUstream stream = make_stream();
+    CUstream stream = NEW_STREAM();
     gpumem_resource *resource = make_caching(GIB);
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource_properties properties = properties_of(resource);
     assert_true(properties.stream_ordered);
     free_it(allocate(resource, 64 * MIB, stream));
     CUdeviceptr address = free_it(allocate(resource, 64 * MIB, stream));
@@ -78,8 +60,7 @@ TEST(a_cached_allocation_makes_no_expensive_driver_call) {
         assert_true(free_it(allocate(resource, 64 * MIB, stream)) == address);
     assert_int_equal(costly_calls() - costly, 0);
     assert_true(soft->call_count(NULL) - all <= 100 * 16);
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(resource, stream);
 }
 
 TEST(cached_memory_is_counted_and_trimmed) {
@@ -124,7 +105,7 @@ TEST(the_cache_never_exceeds_its_maximum) {
 /* The work that fills the first tenant's memory is held while the second is made. */
 TEST(cached_memory_is_reused_by_other_streams_after_its_work) {
     gpumem_resource *resource = make_caching(GIB);
-    CUstream other = make_stream();
+    CUstream other = NEW_STREAM();
     struct gate gate = gate_with_stream();
     gpumem_buffer *first = allocate(resource, 4 * MIB, gate.stream);
     OK(gpumem_buffer_fill(first, 0, 4 * MIB, 0x11, gate.stream));
@@ -145,8 +126,7 @@ TEST(cached_memory_is_reused_by_other_streams_after_its_work) {
     gpumem_buffer *now = allocate(resource, 4 * MIB, other);
     assert_true(gpumem_buffer_pointer(now) == address); /* the work is done: anybody's */
     free_it(now);
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(resource, &gate);
     OK(gpumem_stream_destroy(device, other));
 }
 
@@ -166,19 +146,16 @@ TEST(busy_memory_over_the_cache_maximum_is_released_later) {
     gate_drain(&gate); /* no fault: all were mapped until here */
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().committed_bytes, 0);
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(resource, &gate);
 }
 
 TEST(memory_of_a_capture_is_not_reused) {
     gpumem_resource *resource = make_caching(GIB);
-    CUstream stream = make_stream();
-    CUcontext before;
+    CUstream stream = NEW_STREAM();
     CUgraph graph;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     CUdeviceptr warm = free_it(allocate(resource, 4 * MIB, stream));
-    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, stream);
     assert_true(gpumem_buffer_pointer(buffer) == warm); /* idle memory may */
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x11, stream));
@@ -186,41 +163,36 @@ TEST(memory_of_a_capture_is_not_reused) {
     gpumem_buffer *other = allocate(resource, 4 * MIB, stream);
     assert_true(gpumem_buffer_pointer(other) != warm);
     free_it(other);
-    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS); /* unspoilt */
-    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
-    cu->cuCtxPopCurrent_v2(&before);
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_stream_destroy(device, stream));
+    OK_CU(cu->cuStreamEndCapture(stream, &graph)); /* unspoilt */
+    OK_CU(cu->cuGraphDestroy(graph));
+    leave_context();
+    DESTROY(resource, stream);
 }
 
 /* A pending range would be the captured graph's, which runs on any stream. */
 TEST(a_capture_gets_no_busy_cached_memory) {
     gpumem_resource *resource = make_caching(GIB);
     struct gate gate = gate_with_stream();
-    CUcontext before;
     CUgraph graph;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x11, gate.stream));
     CUdeviceptr busy = free_it(buffer);
-    assert_int_equal(cu->cuStreamBeginCapture_v2(gate.stream, CU_STREAM_CAPTURE_MODE_RELAXED),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuStreamBeginCapture_v2(gate.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     buffer = allocate(resource, 4 * MIB, gate.stream);
     assert_true(gpumem_buffer_pointer(buffer) != busy);
-    assert_int_equal(cu->cuStreamEndCapture(gate.stream, &graph), CUDA_SUCCESS);
-    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamEndCapture(gate.stream, &graph));
+    OK_CU(cu->cuGraphDestroy(graph));
     free_it(buffer);
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
     gate_drain(&gate);
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(resource, &gate);
 }
 
 TEST(exported_memory_is_not_cached) {
     gpumem_resource *resource = make_caching(GIB);
     gpumem_buffer *buffer = allocate_with(resource, 8 * MIB, 16 * MIB, NULL);
-    gpumem_export *exported;
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_destroy(exported));
     OK(gpumem_buffer_grow(buffer, 16 * MIB, NULL));
     OK(gpumem_buffer_shrink(buffer, 8 * MIB, NULL)); /* nor its chunks */
@@ -232,7 +204,7 @@ TEST(exported_memory_is_not_cached) {
 
 /* By the program itself, or a library that it gave the address. */
 TEST(memory_marked_as_shared_is_not_cached) {
-    gpumem_resource *resource = make_caching(GIB), *pool;
+    gpumem_resource *resource = make_caching(GIB);
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, NULL);
     OK(gpumem_buffer_mark_shared(buffer));
     free_it(buffer);
@@ -244,7 +216,7 @@ TEST(memory_marked_as_shared_is_not_cached) {
     free_it(other);
     assert_int_equal(device_stats().cached_bytes, 2 * MIB);
     OK(gpumem_resource_destroy(resource));
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    gpumem_resource *pool = NEW_POOL();
     buffer = allocate(pool, 1024, NULL);
     FAILS(NOT_SUPPORTED, gpumem_buffer_mark_shared(buffer));
     free_it(buffer);
@@ -261,19 +233,16 @@ TEST(an_export_waits_for_work_of_the_former_user) {
     buffer = allocate(resource, 4 * MIB, gate.stream);
     assert_true(gpumem_buffer_pointer(buffer) == address);
     struct opener opener;
-    gpumem_export *exported;
     opener_start(&opener, gate);
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     assert_true(opener_end(&opener));
     OK(gpumem_export_destroy(exported));
     free_it(buffer);
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(resource, &gate);
 }
 
 TEST(chunks_released_by_a_shrink_serve_the_next_growth) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB, .exact_growth = 1));
+    gpumem_resource *resource = NEW_VIRTUAL(.cache_bytes = GIB, .exact_growth = 1);
     gpumem_buffer *buffer = allocate_with(resource, 2 * MIB, 16 * MIB, NULL);
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
     OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
@@ -289,7 +258,7 @@ TEST(chunks_released_by_a_shrink_serve_the_next_growth) {
 }
 
 TEST(cached_memory_is_released_when_memory_runs_short) {
-    gpumem_resource *resource = make_caching(UINT64_MAX), *plain = make(NULL);
+    gpumem_resource *resource = make_caching(UINT64_MAX), *plain = NEW_VIRTUAL();
     uint64_t free_bytes, total;
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
     const size_t most = (size_t)(free_bytes / 4 * 3) / (2 * MIB) * (2 * MIB);
@@ -300,17 +269,14 @@ TEST(cached_memory_is_released_when_memory_runs_short) {
     assert_int_equal(device_stats().cached_bytes, most);
     free_it(allocate(plain, most, NULL));
     assert_int_equal(device_stats().cached_bytes, 0);
-    OK(gpumem_resource_destroy(plain));
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(plain, resource, &gate);
 }
 
 /* The CPU writes without asking a stream. */
 TEST(cached_host_memory_is_reused_only_after_its_work) {
-    gpumem_resource *resource = make(GPUMEM_OPTIONS(
-        gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST_NUMA, .cache_bytes = GIB));
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource *resource =
+        NEW_VIRTUAL(.location = GPUMEM_LOCATION_HOST_NUMA, .cache_bytes = GIB);
+    gpumem_resource_properties properties = properties_of(resource);
     assert_false(properties.stream_ordered);
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
@@ -324,13 +290,12 @@ TEST(cached_host_memory_is_reused_only_after_its_work) {
     buffer = allocate(resource, 4 * MIB, gate.stream);
     assert_true(gpumem_buffer_pointer(buffer) != 0);
     free_it(buffer);
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(resource, &gate);
 }
 
 TEST(the_cache_works_through_wrappers) {
-    gpumem_resource *resource = make_caching(GIB), *limit;
-    OK(gpumem_limit_resource_create(resource, 8 * MIB, &limit));
+    gpumem_resource *resource = make_caching(GIB);
+    gpumem_resource *limit = NEW_LIMIT(resource, 8 * MIB);
     CUdeviceptr address = free_it(allocate(limit, 8 * MIB, NULL));
     assert_true(free_it(allocate(limit, 8 * MIB, NULL)) == address);
     assert_int_equal(device_stats().cached_bytes, 8 * MIB);
@@ -342,8 +307,7 @@ TEST(the_cache_works_through_wrappers) {
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().committed_bytes, 0);
     gate_remove(&gate);
-    OK(gpumem_resource_destroy(limit));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(limit, resource);
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -359,7 +323,7 @@ struct worker {
 /* Each writes its own bytes over all that it gets, on its own stream, and finds them there. */
 static void *write_and_read(void *data) {
     const struct worker *worker = data;
-    CUstream stream = make_stream();
+    CUstream stream = NEW_STREAM();
     for (unsigned i = 0; i < ROUNDS; i++) {
         gpumem_buffer *buffers[AT_ONCE];
         unsigned char seen[AT_ONCE][2];
@@ -409,10 +373,8 @@ TEST(threads_never_get_each_others_memory) {
 /* ---- Chunks without a bound ------------------------------------------------------------------ */
 
 TEST(doubling_a_buffer_creates_one_handle_per_step) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_NONE));
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource *resource = NEW_VIRTUAL(.handle_type = GPUMEM_HANDLE_NONE);
+    gpumem_resource_properties properties = properties_of(resource);
     assert_int_equal(properties.chunk_maximum, 0);
     const size_t most = 2 * GIB;
     gpumem_buffer *buffer = allocate_with(resource, 64 * MIB, most, NULL);
@@ -433,8 +395,8 @@ TEST(doubling_a_buffer_creates_one_handle_per_step) {
 }
 
 TEST(memory_is_released_in_the_requested_unit) {
-    gpumem_resource *resource = make(GPUMEM_OPTIONS(
-        gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_NONE, .give_back_bytes = 16 * MIB));
+    gpumem_resource *resource =
+        NEW_VIRTUAL(.handle_type = GPUMEM_HANDLE_NONE, .give_back_bytes = 16 * MIB);
     gpumem_buffer *buffer = allocate_with(resource, 64 * MIB, 256 * MIB, NULL);
     assert_int_equal(gpumem_buffer_chunks(buffer), 4);
     OK(gpumem_buffer_grow(buffer, 128 * MIB, NULL));
@@ -442,13 +404,11 @@ TEST(memory_is_released_in_the_requested_unit) {
     assert_int_equal(gpumem_buffer_committed(buffer), 112 * MIB);
     free_it(buffer);
     OK(gpumem_resource_destroy(resource));
+    FAILS_SAYING(INVALID_ARGUMENT, "give_back_bytes",
+                 gpumem_virtual_resource_create(
+                     device, GPUMEM_VIRTUAL_OPTIONS(.give_back_bytes = MIB), &resource));
     FAILS(INVALID_ARGUMENT,
           gpumem_virtual_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_virtual_options, .give_back_bytes = MIB), &resource));
-    SAYS("give_back_bytes");
-    FAILS(INVALID_ARGUMENT, gpumem_virtual_resource_create(
-                                device,
-                                GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_minimum = 8 * MIB,
-                                               .give_back_bytes = 4 * MIB),
-                                &resource));
+              device, GPUMEM_VIRTUAL_OPTIONS(.chunk_minimum = 8 * MIB, .give_back_bytes = 4 * MIB),
+              &resource));
 }

@@ -5,28 +5,17 @@
 
 EACH_TEST(open_device, close_device);
 
-static gpumem_resource *make(const gpumem_virtual_options *options) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, options, &resource));
-    return resource;
-}
-
 /* In chunks of 4 MiB. */
 static gpumem_resource *make_chunked(void) {
-    return make(
-        GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
+    return NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1);
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t capacity) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(
-        resource, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(resource, bytes, .capacity = capacity);
 }
 
 static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.committed_bytes + stats.reserved_bytes + stats.chunks + stats.mappings +
                          stats.quarantined,
@@ -88,11 +77,10 @@ TEST(using_or_exporting_a_hole_is_refused) {
     OK(gpumem_buffer_decommit(buffer, 4 * MIB, 4 * MIB, NULL, &released));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(buffer, 3 * MIB, 2 * MIB, 1, NULL));
     SAYS("decommitted");
-    FAILS(INVALID_ARGUMENT, gpumem_export_create(buffer, &exported));
-    SAYS("recommit");
+    FAILS_SAYING(INVALID_ARGUMENT, "recommit", gpumem_export_create(buffer, &exported));
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, NULL));
     OK(gpumem_buffer_recommit(buffer, 4 * MIB, 4 * MIB));
-    OK(gpumem_export_create(buffer, &exported));
+    exported = NEW_EXPORT(buffer);
     FAILS(BUSY, gpumem_buffer_decommit(buffer, 4 * MIB, 4 * MIB, NULL, &released));
     OK(gpumem_export_destroy(exported));
     released = 99;
@@ -127,12 +115,12 @@ TEST(recommitting_restores_access_rights) {
     assert_int_equal(gpumem_buffer_committed(buffer), 0);
     OK(gpumem_buffer_recommit(buffer, 0, 8 * MIB));
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
-    assert_int_equal(cu->cuMemGetAccess(&flags, &location, address + 4 * MIB), CUDA_SUCCESS);
+    OK_CU(cu->cuMemGetAccess(&flags, &location, address + 4 * MIB));
     assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
     /* A hole takes part in changes, and has the rights when it is filled. */
     OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
     OK(gpumem_buffer_recommit(buffer, 8 * MIB, 1));
-    assert_int_equal(cu->cuMemGetAccess(&flags, &location, address + 8 * MIB), CUDA_SUCCESS);
+    OK_CU(cu->cuMemGetAccess(&flags, &location, address + 8 * MIB));
     assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
     end(buffer, resource);
 }
@@ -140,27 +128,23 @@ TEST(recommitting_restores_access_rights) {
 TEST(decommitting_waits_for_the_buffers_streams) {
     gpumem_resource *resource = make_chunked();
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 0);
-    CUstream stream;
-    CUcontext before;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    CUstream stream = NEW_STREAM();
     for (int i = 0; i < 8; i++)
         OK(gpumem_buffer_fill(buffer, 0, 8 * MIB, 1, stream));
     OK(gpumem_buffer_decommit(buffer, 0, 8 * MIB, stream, NULL)); /* no fault */
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuStreamQuery(stream), CUDA_SUCCESS);
-    cu->cuCtxPopCurrent_v2(&before);
+    use_context();
+    OK_CU(cu->cuStreamQuery(stream));
+    leave_context();
     OK(gpumem_buffer_hold(buffer));
     OK(gpumem_buffer_recommit(buffer, 0, 8 * MIB)); /* takes nothing from anybody */
-    FAILS(BUSY, gpumem_buffer_decommit(buffer, 0, 4 * MIB, NULL, NULL));
-    SAYS("hold");
+    FAILS_SAYING(BUSY, "hold", gpumem_buffer_decommit(buffer, 0, 4 * MIB, NULL, NULL));
     OK(gpumem_buffer_release(buffer));
     end(buffer, resource);
     OK(gpumem_stream_destroy(device, stream));
 }
 
 TEST(a_buffer_with_a_hole_is_not_cached) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .cache_bytes = GIB));
+    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .cache_bytes = GIB);
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 0);
     OK(gpumem_buffer_decommit(buffer, 0, 4 * MIB, NULL, NULL));
     OK(gpumem_buffer_free(buffer, NULL));
@@ -171,17 +155,16 @@ TEST(a_buffer_with_a_hole_is_not_cached) {
 }
 
 TEST(impossible_ranges_are_refused) {
-    gpumem_resource *resource = make_chunked(), *pool;
+    gpumem_resource *resource = make_chunked();
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 0);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_decommit(buffer, 0, 0, NULL, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_decommit(buffer, 8 * MIB, 1, NULL, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_decommit(buffer, 1, SIZE_MAX, NULL, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_recommit(buffer, 0, 9 * MIB));
     end(buffer, resource);
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    gpumem_resource *pool = NEW_POOL();
     buffer = allocate(pool, 1024, 0);
     FAILS(NOT_SUPPORTED, gpumem_buffer_decommit(buffer, 0, 1024, NULL, NULL));
     FAILS(NOT_SUPPORTED, gpumem_buffer_recommit(buffer, 0, 1024));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(buffer, pool);
 }

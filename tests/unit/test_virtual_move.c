@@ -5,37 +5,17 @@
 
 EACH_TEST(open_device, close_device);
 
-static gpumem_resource *make(const gpumem_virtual_options *options) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, options, &resource));
-    return resource;
-}
-
-static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
-    return buffer;
-}
-
 static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.committed_bytes + stats.reserved_bytes + stats.chunks + stats.mappings +
                          stats.quarantined,
                      0);
 }
 
-static int is_mapped(CUdeviceptr address) {
-    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0};
-    unsigned long long flags = 0;
-    return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags;
-}
-
 TEST(moving_a_buffer_keeps_memory_and_content) {
-    gpumem_resource *resource = make(NULL);
-    gpumem_buffer *buffer = allocate(resource, 4 * MIB, NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *buffer = allocate_on(resource, 4 * MIB, NULL);
     CUdeviceptr before = gpumem_buffer_pointer(buffer), now = 0;
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x5a, NULL));
     synchronize(NULL);
@@ -66,9 +46,9 @@ TEST(moving_a_buffer_keeps_memory_and_content) {
 
 /* Queued before the move, for the old address; run after it. */
 TEST(the_old_address_is_valid_until_its_last_use) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
+    gpumem_buffer *buffer = allocate_on(resource, 4 * MIB, gate.stream);
     CUdeviceptr before = gpumem_buffer_pointer(buffer), now = 0;
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x77, gate.stream));
     OK(gpumem_buffer_move_to_capacity(buffer, 32 * MIB, NULL, &now));
@@ -91,9 +71,9 @@ TEST(the_old_address_is_valid_until_its_last_use) {
 
 /* The freed buffer's memory outlives its other address, or the other way round. */
 TEST(a_buffer_may_be_freed_right_after_moving) {
-    gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB));
+    gpumem_resource *resource = NEW_VIRTUAL(.cache_bytes = GIB);
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
+    gpumem_buffer *buffer = allocate_on(resource, 4 * MIB, gate.stream);
     CUdeviceptr now = 0;
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, gate.stream));
     OK(gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, &now));
@@ -102,14 +82,12 @@ TEST(a_buffer_may_be_freed_right_after_moving) {
     gate_drain(&gate);
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().committed_bytes + device_stats().reserved_bytes, 0);
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(resource, &gate);
 }
 
 TEST(moving_a_buffer_keeps_holes_and_access) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
-    gpumem_buffer *buffer = allocate(resource, 12 * MIB, NULL);
+    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1);
+    gpumem_buffer *buffer = allocate_on(resource, 12 * MIB, NULL);
     CUdeviceptr now = 0;
     OK(gpumem_buffer_decommit(buffer, 0, 4 * MIB, NULL, NULL));
     OK(gpumem_buffer_set_access(buffer, 4 * MIB, 4 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
@@ -128,13 +106,12 @@ TEST(moving_a_buffer_keeps_holes_and_access) {
 }
 
 TEST(a_held_or_exported_buffer_cannot_move) {
-    gpumem_resource *resource = make(NULL), *pool;
-    gpumem_buffer *buffer = allocate(resource, 4 * MIB, NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *buffer = allocate_on(resource, 4 * MIB, NULL);
     CUdeviceptr now = 7;
     char *before = soft->state_dump();
     OK(gpumem_buffer_hold(buffer));
-    FAILS(BUSY, gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, &now));
-    SAYS("cannot move");
+    FAILS_SAYING(BUSY, "cannot move", gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, &now));
     OK(gpumem_buffer_release(buffer));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_move_to_capacity(buffer, 4 * MIB - 1, NULL, &now));
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_move_to_capacity(buffer, SIZE_MAX, NULL, &now));
@@ -142,30 +119,27 @@ TEST(a_held_or_exported_buffer_cannot_move) {
     assert_int_equal(now, 7);
     SAME_STATE(before);
     end(buffer, resource);
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
-    buffer = allocate(pool, 1024, NULL);
+    gpumem_resource *pool = NEW_POOL();
+    buffer = allocate_on(pool, 1024, NULL);
     FAILS(NOT_SUPPORTED, gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, &now));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(buffer, pool);
 }
 
 TEST(wrapped_buffers_can_be_moved) {
-    gpumem_resource *resource = make(NULL), *limit;
-    OK(gpumem_limit_resource_create(resource, GIB, &limit));
-    gpumem_buffer *buffer = allocate(limit, 4 * MIB, NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_resource *limit = NEW_LIMIT(resource, GIB);
+    gpumem_buffer *buffer = allocate_on(limit, 4 * MIB, NULL);
     CUdeviceptr now = 0;
     OK(gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, &now));
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
     OK(gpumem_buffer_fill(buffer, 0, 8 * MIB, 1, NULL));
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(limit, &stats));
+    gpumem_stats stats = stats_of(limit);
     assert_int_equal(stats.reserved_bytes, 8 * MIB);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_device_trim(device, 1));
-    OK(gpumem_resource_get_stats(limit, &stats));
+    stats = stats_of(limit);
     assert_int_equal(stats.reserved_bytes, 0);
-    OK(gpumem_resource_destroy(limit));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(limit, resource);
 }
 
 static int keep_text(void *user, const char *text, size_t bytes) {
@@ -185,11 +159,10 @@ static int keep_tracked(void *user, const gpumem_tracked *tracked) {
 
 TEST(wrappers_track_a_moved_buffer_by_its_new_address) {
     char text[4096] = "", wanted[128];
-    gpumem_resource *resource = make(NULL), *tracking, *trace;
+    gpumem_resource *resource = NEW_VIRTUAL(), *tracking;
     OK(gpumem_tracking_resource_create(resource, NULL, &tracking));
-    OK(gpumem_trace_resource_create(
-        tracking, GPUMEM_TRACE_OPTIONS(.write = keep_text, .user = text), &trace));
-    gpumem_buffer *buffer = allocate(trace, 4 * MIB, NULL);
+    gpumem_resource *trace = NEW_TRACE(tracking, .write = keep_text, .user = text);
+    gpumem_buffer *buffer = allocate_on(trace, 4 * MIB, NULL);
     CUdeviceptr now = 0, tracked = 0;
     OK(gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &now));
     OK(gpumem_tracking_visit(tracking, keep_tracked, &tracked));
@@ -203,7 +176,5 @@ TEST(wrappers_track_a_moved_buffer_by_its_new_address) {
     assert_non_null(strstr(text, wanted));
     snprintf(wanted, sizeof wanted, "free,1,%zu,0,0,0x0,0x%llx,", 4 * MIB, now);
     assert_non_null(strstr(text, wanted));
-    OK(gpumem_resource_destroy(trace));
-    OK(gpumem_resource_destroy(tracking));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(trace, tracking, resource);
 }

@@ -10,7 +10,7 @@ EACH_TEST(open_device, close_device);
 
 #define PAGE (2 * MIB)
 
-#define OPTIONS(...) GPUMEM_OPTIONS(gpumem_virtual_options, __VA_ARGS__)
+#define OPTIONS(...) GPUMEM_VIRTUAL_OPTIONS(__VA_ARGS__)
 
 /* What a buffer of 4 MiB of a resource of these options is. */
 struct seen {
@@ -23,7 +23,7 @@ struct seen {
 static gpumem_access access_of(CUdeviceptr address, int ordinal) {
     const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal};
     unsigned long long flags = 99;
-    assert_int_equal(cu->cuMemGetAccess(&flags, &location, address), CUDA_SUCCESS);
+    OK_CU(cu->cuMemGetAccess(&flags, &location, address));
     return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? GPUMEM_ACCESS_READ_WRITE
            : flags == CU_MEM_ACCESS_FLAGS_PROT_READ    ? GPUMEM_ACCESS_READ
                                                        : GPUMEM_ACCESS_NONE;
@@ -33,19 +33,17 @@ static struct seen look(const gpumem_virtual_options *options) {
     struct seen seen = {.resource = {.size = sizeof seen.resource},
                         .memory = {.size = sizeof seen.memory}};
     gpumem_resource *resource;
-    gpumem_buffer *buffer;
     gpumem_physical *memory;
     OK(gpumem_virtual_resource_create(device, options, &resource));
     OK(gpumem_resource_get_properties(resource, &seen.resource));
-    OK(gpumem_buffer_allocate(resource, 2 * PAGE, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 2 * PAGE);
     seen.address = gpumem_buffer_pointer(buffer);
     OK(gpumem_physical_from_address(device, seen.address, 2 * PAGE, &memory));
     OK(gpumem_physical_get_properties(memory, &seen.memory));
     OK(gpumem_physical_destroy(memory));
     for (int i = 0; i < 2; i++)
         seen.access[i] = access_of(seen.address, i);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     return seen;
 }
 
@@ -113,10 +111,9 @@ TEST(handle_type_is_obeyed) {
 TEST(gpu_direct_rdma_is_requested_but_not_required) {
     struct seen seen = look(OPTIONS(.gpu_direct_rdma = 1));
     int can = 0;
-    assert_int_equal(
-        cu->cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
-                                 gpumem_device_handle(device)),
-        CUDA_SUCCESS);
+    OK_CU(cu->cuDeviceGetAttribute(&can,
+                                   CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+                                   gpumem_device_handle(device)));
     assert_int_equal(seen.memory.gpu_direct_rdma, can);
     assert_int_equal(strstr(seen.resource.note, "RDMA") != NULL, !can);
 }
@@ -129,9 +126,9 @@ TEST(granularity_is_obeyed) {
         assert_int_equal(seen.resource.granularity, unit);
     }
     gpumem_resource *none;
-    FAILS(INVALID_ARGUMENT, gpumem_virtual_resource_create(
-                                device, OPTIONS(.granularity = (gpumem_granularity_kind)2), &none));
-    SAYS("granularity 2");
+    FAILS_SAYING(INVALID_ARGUMENT, "granularity 2",
+                 gpumem_virtual_resource_create(
+                     device, OPTIONS(.granularity = (gpumem_granularity_kind)2), &none));
 }
 
 TEST(address_hint_and_alignment_are_obeyed) {
@@ -156,12 +153,11 @@ TEST(peers_get_the_requested_access) {
     assert_int_equal(seen.access[0], GPUMEM_ACCESS_NONE);
     assert_int_equal(seen.access[1], GPUMEM_ACCESS_READ_WRITE);
     gpumem_resource *none;
-    FAILS(INVALID_ARGUMENT, gpumem_virtual_resource_create(
-                                device, OPTIONS(.peers = unknown, .peer_count = 1), &none));
-    SAYS("peer device 7");
-    FAILS(INVALID_ARGUMENT,
-          gpumem_virtual_resource_create(device, OPTIONS(.peer_count = 1), &none));
-    SAYS("peers is NULL");
+    FAILS_SAYING(
+        INVALID_ARGUMENT, "peer device 7",
+        gpumem_virtual_resource_create(device, OPTIONS(.peers = unknown, .peer_count = 1), &none));
+    FAILS_SAYING(INVALID_ARGUMENT, "peers is NULL",
+                 gpumem_virtual_resource_create(device, OPTIONS(.peer_count = 1), &none));
 }
 
 TEST(self_access_is_obeyed) {

@@ -64,10 +64,8 @@ static int map_three(void **state) {
 }
 
 static int end_three(void **state) {
-    for (size_t i = 0; i < 3; i++)
-        OK(gpumem_mapping_destroy(mapping[i]));
-    for (size_t i = 0; i < 3; i++)
-        OK(gpumem_physical_destroy(memory[i]));
+    DESTROY_EACH(mapping, 3);
+    DESTROY_EACH(memory, 3);
     OK(gpumem_reservation_destroy(range));
     return close_device(state);
 }
@@ -102,11 +100,9 @@ TEST(unmapping_a_range_keeps_mappings_outside_it) {
     UNMAPPED(mapping[1]);
     MAPPED(mapping[2]);
     assert_int_equal(device_stats().mappings, 2);
-    FAILS(BUSY, gpumem_reservation_destroy(range));
-    SAYS("offset 0");
+    FAILS_SAYING(BUSY, "offset 0", gpumem_reservation_destroy(range));
     OK(gpumem_reservation_unmap(range, 0, PAGE));
-    FAILS(BUSY, gpumem_reservation_destroy(range));
-    SAYS("offset 8388608");
+    FAILS_SAYING(BUSY, "offset 8388608", gpumem_reservation_destroy(range));
 }
 
 /* What was unmapped keeps its bytes, and can be mapped elsewhere, or there by another. */
@@ -124,17 +120,14 @@ TEST(unmapped_memory_can_be_mapped_elsewhere) {
     assert_int_equal(soft->call_count("cuMemUnmap"), calls);
     MAPPED(other);
     assert_int_equal(access_of(other), GPUMEM_ACCESS_NONE);
-    OK(gpumem_mapping_destroy(other));
-    OK(gpumem_mapping_destroy(moved));
+    DESTROY(other, moved);
 }
 
 TEST(unmapped_mapping_objects_outlive_their_reservation) {
     OK(gpumem_reservation_unmap(range, 0, 8 * PAGE));
-    for (size_t i = 0; i < 3; i++)
-        OK(gpumem_physical_destroy(memory[i]));
+    DESTROY_EACH(memory, 3);
     OK(gpumem_reservation_destroy(range));
-    FAILS(INVALID_ARGUMENT, gpumem_reservation_unmap(range, 0, PAGE));
-    SAYS("destroyed");
+    FAILS_SAYING(INVALID_ARGUMENT, "destroyed", gpumem_reservation_unmap(range, 0, PAGE));
     FAILS(BUSY, gpumem_device_close(device)); /* three objects are still there */
     for (size_t i = 0; i < 3; i++) {
         UNMAPPED(mapping[i]);
@@ -169,20 +162,17 @@ TEST(a_range_that_cuts_a_mapping_is_refused) {
         FAILS(INVALID_ARGUMENT, gpumem_reservation_unmap(range, cases[i].offset, cases[i].bytes));
         SAYS(cases[i].says);
         SAYS("gpumem_reservation_unmap");
-        FAILS(INVALID_ARGUMENT, gpumem_reservation_set_access(
-                                    range, cases[i].offset, cases[i].bytes, 0, GPUMEM_ACCESS_READ));
-        SAYS(cases[i].says);
+        FAILS_SAYING(INVALID_ARGUMENT, cases[i].says,
+                     gpumem_reservation_set_access(range, cases[i].offset, cases[i].bytes, 0,
+                                                   GPUMEM_ACCESS_READ));
         SAYS("gpumem_reservation_set_access");
     }
-    FAILS(INVALID_ARGUMENT,
-          gpumem_reservation_set_access(range, 0, 5 * PAGE, 0, GPUMEM_ACCESS_READ));
-    SAYS("nothing is mapped at offset 6291456");
-    FAILS(INVALID_ARGUMENT,
-          gpumem_reservation_set_access(range, 5 * PAGE, PAGE, 0, GPUMEM_ACCESS_READ));
-    SAYS("nothing is mapped at offset 10485760");
-    FAILS(INVALID_ARGUMENT,
-          gpumem_reservation_set_access(range, 4 * PAGE, 2 * PAGE, 0, GPUMEM_ACCESS_READ));
-    SAYS("nothing is mapped at offset 10485760");
+    FAILS_SAYING(INVALID_ARGUMENT, "nothing is mapped at offset 6291456",
+                 gpumem_reservation_set_access(range, 0, 5 * PAGE, 0, GPUMEM_ACCESS_READ));
+    FAILS_SAYING(INVALID_ARGUMENT, "nothing is mapped at offset 10485760",
+                 gpumem_reservation_set_access(range, 5 * PAGE, PAGE, 0, GPUMEM_ACCESS_READ));
+    FAILS_SAYING(INVALID_ARGUMENT, "nothing is mapped at offset 10485760",
+                 gpumem_reservation_set_access(range, 4 * PAGE, 2 * PAGE, 0, GPUMEM_ACCESS_READ));
     FAILS(INVALID_ARGUMENT, gpumem_reservation_set_access(range, 0, PAGE, 77, GPUMEM_ACCESS_READ));
     SAYS("no device 77");
     FAILS(INVALID_ARGUMENT, gpumem_reservation_set_access(range, 0, PAGE, 0, (gpumem_access)9));

@@ -3,28 +3,8 @@
 
 EACH_TEST(open_device, close_device);
 
-static gpumem_resource *make(const gpumem_virtual_options *options) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, options, &resource));
-    return resource;
-}
-
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t capacity) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(
-        resource, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity), &buffer));
-    return buffer;
-}
-
-static gpumem_resource_properties properties_of(gpumem_resource *resource) {
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    OK(gpumem_resource_get_properties(resource, &properties));
-    return properties;
-}
-
-static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    return NEW_BUFFER_WITH(resource, bytes, .capacity = capacity);
 }
 
 static void check_bytes(gpumem_buffer *buffer, size_t offset, size_t bytes, unsigned char value) {
@@ -38,7 +18,7 @@ static void check_bytes(gpumem_buffer *buffer, size_t offset, size_t bytes, unsi
 }
 
 TEST(growing_keeps_pointer_and_content) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffer = allocate(resource, 1000, 256 * MIB);
     CUdeviceptr pointer = gpumem_buffer_pointer(buffer);
     assert_int_equal(gpumem_buffer_size(buffer), 1000);
@@ -61,7 +41,7 @@ TEST(growing_keeps_pointer_and_content) {
     assert_int_equal(stats.reserved_bytes, 256 * MIB);
     assert_int_equal(stats.chunks, gpumem_buffer_chunks(buffer));
     assert_int_equal(stats.mappings, gpumem_buffer_chunks(buffer));
-    end(buffer, resource);
+    DESTROY(buffer, resource);
     stats = device_stats();
     assert_int_equal(stats.committed_bytes + stats.reserved_bytes + stats.chunks + stats.mappings,
                      0);
@@ -69,7 +49,7 @@ TEST(growing_keeps_pointer_and_content) {
 }
 
 TEST(growing_beyond_the_capacity_is_refused) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 8 * MIB);
     char *before = soft->state_dump();
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_grow(buffer, 8 * MIB + 1, NULL));
@@ -78,69 +58,66 @@ TEST(growing_beyond_the_capacity_is_refused) {
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
     OK(gpumem_buffer_grow(buffer, 1, NULL)); /* never shrinks */
     assert_int_equal(gpumem_buffer_size(buffer), 8 * MIB);
-    end(buffer, resource);
-    resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .capacity = GIB));
+    DESTROY(buffer, resource);
+    resource = NEW_VIRTUAL(.capacity = GIB);
     buffer = allocate(resource, 2 * MIB, 0);
     assert_int_equal(gpumem_buffer_capacity(buffer), GIB);
-    end(buffer, resource);
+    DESTROY(buffer, resource);
 }
 
 TEST(growing_beyond_device_memory_changes_nothing) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     /* Just more than the device has: ThreadSanitizer leaves few addresses in one piece. */
     uint64_t used, limit;
     assert_int_equal(soft->memory_info(0, &used, &limit), 0);
     const size_t capacity = (size_t)limit / (2 * MIB) * (2 * MIB) + 2 * MIB;
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, capacity);
     char *before = soft->state_dump();
-    FAILS(OUT_OF_MEMORY, gpumem_buffer_grow(buffer, capacity, NULL));
-    SAYS("cuMemCreate");
-    assert_int_equal(gpumem_last_error()->driver_code, CUDA_ERROR_OUT_OF_MEMORY);
+    FAILS_SAYING(OUT_OF_MEMORY, "cuMemCreate", gpumem_buffer_grow(buffer, capacity, NULL));
+    FAILS_CU(OUT_OF_MEMORY, gpumem_last_error()->driver_code);
     SAME_STATE(before);
     assert_int_equal(gpumem_buffer_size(buffer), 2 * MIB);
     OK(gpumem_buffer_grow(buffer, 4 * MIB, NULL));
-    end(buffer, resource);
+    DESTROY(buffer, resource);
 }
 
 TEST(growing_in_small_steps_creates_few_handles) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 256 * MIB);
     for (size_t mib = 4; mib <= 256; mib += 2)
         OK(gpumem_buffer_grow(buffer, mib * MIB, NULL));
     assert_true(gpumem_buffer_chunks(buffer) <= 20);
     assert_int_equal(gpumem_buffer_committed(buffer), 256 * MIB);
-    end(buffer, resource);
-    resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .exact_growth = 1));
+    DESTROY(buffer, resource);
+    resource = NEW_VIRTUAL(.exact_growth = 1);
     buffer = allocate(resource, 2 * MIB, 64 * MIB);
     for (size_t mib = 4; mib <= 64; mib += 2) {
         OK(gpumem_buffer_grow(buffer, mib * MIB, NULL));
         assert_int_equal(gpumem_buffer_committed(buffer), mib * MIB);
     }
     assert_int_equal(gpumem_buffer_chunks(buffer), 32);
-    end(buffer, resource);
+    DESTROY(buffer, resource);
 }
 
 TEST(chunk_sizes_stay_within_their_options) {
-    gpumem_resource *resource = make(GPUMEM_OPTIONS(
-        gpumem_virtual_options, .chunk_minimum = 8 * MIB, .chunk_maximum = 16 * MIB));
+    gpumem_resource *resource = NEW_VIRTUAL(.chunk_minimum = 8 * MIB, .chunk_maximum = 16 * MIB);
     gpumem_buffer *buffer = allocate(resource, 1, 100 * MIB);
     assert_int_equal(gpumem_buffer_committed(buffer), 8 * MIB);
     OK(gpumem_buffer_grow(buffer, 50 * MIB, NULL));
     assert_int_equal(gpumem_buffer_committed(buffer), 56 * MIB);
     assert_int_equal(gpumem_buffer_chunks(buffer), 4);
-    end(buffer, resource);
+    DESTROY(buffer, resource);
+    FAILS(INVALID_ARGUMENT,
+          gpumem_virtual_resource_create(device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 3 * MIB),
+                                         &resource));
     FAILS(INVALID_ARGUMENT,
           gpumem_virtual_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 3 * MIB), &resource));
-    FAILS(INVALID_ARGUMENT, gpumem_virtual_resource_create(device,
-                                                           GPUMEM_OPTIONS(gpumem_virtual_options,
-                                                                          .chunk_minimum = 8 * MIB,
-                                                                          .chunk_maximum = 4 * MIB),
-                                                           &resource));
+              device, GPUMEM_VIRTUAL_OPTIONS(.chunk_minimum = 8 * MIB, .chunk_maximum = 4 * MIB),
+              &resource));
 }
 
 TEST(shrinking_releases_whole_chunks) {
-    gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .exact_growth = 1));
+    gpumem_resource *resource = NEW_VIRTUAL(.exact_growth = 1);
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, 64 * MIB);
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 9, NULL));
     synchronize(NULL);
@@ -160,11 +137,11 @@ TEST(shrinking_releases_whole_chunks) {
     FAILS(BUSY, gpumem_buffer_shrink(buffer, MIB, NULL));
     OK(gpumem_buffer_release(buffer));
     OK(gpumem_buffer_grow(buffer, 64 * MIB, NULL));
-    end(buffer, resource);
+    DESTROY(buffer, resource);
 }
 
 TEST(the_chosen_handle_type_is_reported) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_resource_properties p = properties_of(resource);
     assert_string_equal(p.kind, "virtual");
     assert_int_equal(p.handle_type, GPUMEM_HANDLE_POSIX_FD);
@@ -174,7 +151,7 @@ TEST(the_chosen_handle_type_is_reported) {
     OK(gpumem_resource_destroy(resource));
 
     /* As on the recorded machine, softgpu has no IMEX channel. */
-    resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_FABRIC));
+    resource = NEW_VIRTUAL(.handle_type = GPUMEM_HANDLE_FABRIC);
     p = properties_of(resource);
     assert_int_equal(p.handle_type, GPUMEM_HANDLE_POSIX_FD);
     assert_non_null(strstr(p.note, "no fabric handles"));
@@ -182,18 +159,15 @@ TEST(the_chosen_handle_type_is_reported) {
     OK(gpumem_resource_destroy(resource));
     gpumem_resource *none = resource;
     assert_int_not_equal(
-        gpumem_virtual_resource_create(device,
-                                       GPUMEM_OPTIONS(gpumem_virtual_options,
-                                                      .handle_type = GPUMEM_HANDLE_FABRIC,
-                                                      .handle_strict = 1),
-                                       &none),
+        gpumem_virtual_resource_create(
+            device, GPUMEM_VIRTUAL_OPTIONS(.handle_type = GPUMEM_HANDLE_FABRIC, .handle_strict = 1),
+            &none),
         GPUMEM_OK);
     assert_ptr_equal(none, resource);
 }
 
 TEST(host_memory_can_be_virtual) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST_NUMA));
+    gpumem_resource *resource = NEW_VIRTUAL(.location = GPUMEM_LOCATION_HOST_NUMA);
     gpumem_resource_properties p = properties_of(resource);
     assert_int_equal(p.host_accessible, 1);
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 8 * MIB);
@@ -202,28 +176,25 @@ TEST(host_memory_can_be_virtual) {
     OK(gpumem_buffer_grow(buffer, 4 * MIB, NULL));
     host[4 * MIB - 1] = 77;
     check_bytes(buffer, 4 * MIB - 1, 1, 77);
-    end(buffer, resource);
+    DESTROY(buffer, resource);
 }
 
 TEST(invalid_options_are_refused) {
     gpumem_resource *resource;
     const int unknown = 99;
+    FAILS_SAYING(
+        INVALID_ARGUMENT, "99",
+        gpumem_virtual_resource_create(
+            device, GPUMEM_VIRTUAL_OPTIONS(.peers = &unknown, .peer_count = 1), &resource));
+    FAILS(INVALID_ARGUMENT, gpumem_virtual_resource_create(
+                                device, GPUMEM_VIRTUAL_OPTIONS(.addr_align = 3 * MIB), &resource));
     FAILS(INVALID_ARGUMENT,
           gpumem_virtual_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_virtual_options, .peers = &unknown, .peer_count = 1),
-              &resource));
-    SAYS("99");
-    FAILS(INVALID_ARGUMENT,
-          gpumem_virtual_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_virtual_options, .addr_align = 3 * MIB), &resource));
-    FAILS(INVALID_ARGUMENT,
-          gpumem_virtual_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_virtual_options, .location = (gpumem_location)9),
-              &resource));
-    resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .addr_align = 64 * MIB));
+              device, GPUMEM_VIRTUAL_OPTIONS(.location = (gpumem_location)9), &resource));
+    resource = NEW_VIRTUAL(.addr_align = 64 * MIB);
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0);
     assert_int_equal(gpumem_buffer_pointer(buffer) % (64 * MIB), 0);
-    end(buffer, resource);
+    DESTROY(buffer, resource);
 }
 
 /* At creation, with the value in the message; not at the first allocation. */
@@ -256,28 +227,24 @@ TEST(impossible_addresses_and_nodes_are_refused_at_creation) {
     gpumem_physical *memory;
     size_t unit;
     FAILS(INVALID_ARGUMENT,
-          gpumem_physical_create(device, 2 * MIB,
-                                 GPUMEM_OPTIONS(gpumem_physical_options,
-                                                .location = GPUMEM_LOCATION_HOST_NUMA,
-                                                .numa_node = 1000),
-                                 &memory));
+          gpumem_physical_create(
+              device, 2 * MIB,
+              GPUMEM_PHYSICAL_OPTIONS(.location = GPUMEM_LOCATION_HOST_NUMA, .numa_node = 1000),
+              &memory));
     SAYS("NUMA node 1000");
-    FAILS(INVALID_ARGUMENT, gpumem_physical_granularity(
-                                device, GPUMEM_OPTIONS(gpumem_physical_options, .numa_node = 7),
-                                GPUMEM_GRANULARITY_MINIMUM, &unit));
-    SAYS("numa_node is 7");
+    FAILS_SAYING(INVALID_ARGUMENT, "numa_node is 7",
+                 gpumem_physical_granularity(device, GPUMEM_PHYSICAL_OPTIONS(.numa_node = 7),
+                                             GPUMEM_GRANULARITY_MINIMUM, &unit));
     assert_int_equal(device_stats().quarantined, 0);
 }
 
 TEST(buffers_get_the_requested_access) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_virtual_options, .self_access = GPUMEM_ACCESS_READ));
+    gpumem_resource *resource = NEW_VIRTUAL(.self_access = GPUMEM_ACCESS_READ);
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0);
     unsigned long long flags = 0;
     const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
                                     .id = gpumem_device_handle(device)};
-    assert_int_equal(cu->cuMemGetAccess(&flags, &location, gpumem_buffer_pointer(buffer)),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuMemGetAccess(&flags, &location, gpumem_buffer_pointer(buffer)));
     assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
-    end(buffer, resource);
+    DESTROY(buffer, resource);
 }

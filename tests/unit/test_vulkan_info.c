@@ -33,7 +33,7 @@ TEST(the_vulkan_device_is_described) {
 
 TEST(a_missing_vulkan_driver_is_explained) {
     gpumem_status before = gpumem_device_query_vulkan(library, 7, NULL);
-    assert_int_equal(before, GPUMEM_ERROR_NO_DEVICE);
+    FAILS(NO_DEVICE, before);
     choose_vulkan("/nowhere/libvulkan.so");
     gpumem_vulkan_info info = query();
     assert_int_equal(info.available, 0);

@@ -1,5 +1,6 @@
 /* Word before memory goes: of what, to whom, in which order, and from which threads. */
 #include "library_test.h"
+#include "run_threads.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -9,36 +10,18 @@ static gpumem_resource *memory, *pool;
 static int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
-    OK(gpumem_virtual_resource_create(
-        device,
-        GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .exact_growth = 1, .capacity = 32 * MIB,
-                               .handle_type = GPUMEM_HANDLE_POSIX_FD),
-        &memory));
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
+    memory = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .exact_growth = 1, .capacity = 32 * MIB,
+                         .handle_type = GPUMEM_HANDLE_POSIX_FD);
+    pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     return 0;
 }
 
 static int teardown(void **state) {
-    OK(gpumem_resource_destroy(pool));
-    OK(gpumem_resource_destroy(memory));
+    DESTROY(pool, memory);
     return close_device(state);
 }
 
 ALL_TESTS(setup, teardown);
-
-static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
-    return buffer;
-}
-
-static int is_mapped(CUdeviceptr address) {
-    unsigned long long flags = 0;
-    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
-                                    .id = gpumem_device_handle(device)};
-    return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags != 0;
-}
 
 /* What was told, and by which watch. */
 struct heard {
@@ -86,7 +69,7 @@ static int one = 1, two = 2, three = 3, four = 4;
 
 TEST(a_watch_hears_of_a_free_before_unmapping) {
     heard_count = 0;
-    gpumem_buffer *buffer = allocate(memory, 5 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(memory, 5 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     gpumem_watch *watch = watch_buffer(buffer, &one);
     OK(gpumem_buffer_free(buffer, NULL));
@@ -101,7 +84,7 @@ TEST(a_watch_hears_of_a_free_before_unmapping) {
 
 TEST(a_watch_hears_which_range_a_shrink_unmaps) {
     heard_count = 0;
-    gpumem_buffer *buffer = allocate(memory, 8 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(memory, 8 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     gpumem_watch *watch = watch_buffer(buffer, &one);
     OK(gpumem_buffer_shrink(buffer, 8 * MIB - 1, NULL)); /* within the last handle */
@@ -122,7 +105,7 @@ TEST(a_watch_hears_which_range_a_shrink_unmaps) {
 TEST(a_watch_hears_of_a_deferred_free_when_it_happens) {
     heard_count = 0;
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate(memory, 2 * MIB, gate.stream);
+    gpumem_buffer *buffer = allocate_on(memory, 2 * MIB, gate.stream);
     gpumem_watch *watch = watch_buffer(buffer, &one);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_device_trim(device, 0));
@@ -137,9 +120,8 @@ TEST(a_watch_hears_of_a_deferred_free_when_it_happens) {
 
 TEST(a_watch_of_stream_ordered_memory_hears_the_stream) {
     heard_count = 0;
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
-    gpumem_buffer *buffer = allocate(pool, KIB, stream);
+    CUstream stream = NEW_STREAM();
+    gpumem_buffer *buffer = allocate_on(pool, KIB, stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     gpumem_watch *watch = watch_buffer(buffer, &one);
     OK(gpumem_buffer_free(buffer, NULL));
@@ -153,14 +135,13 @@ TEST(a_watch_of_stream_ordered_memory_hears_the_stream) {
 /* To be watched is nothing that other calls see. */
 TEST(a_watch_does_not_change_other_calls) {
     heard_count = 0;
-    gpumem_export *exported;
-    gpumem_buffer *view, *buffer = allocate(memory, 4 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(memory, 4 * MIB, NULL);
     gpumem_watch *watch = watch_buffer(buffer, &one);
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     OK(gpumem_export_destroy(exported));
     OK(gpumem_buffer_hold(buffer));
-    OK(gpumem_buffer_view(buffer, 0, 1, &view));
+    gpumem_buffer *view = NEW_VIEW(buffer, 0, 1);
     OK(gpumem_buffer_release(buffer));
     OK(gpumem_buffer_free(view, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_release(buffer));
@@ -172,12 +153,11 @@ TEST(a_watch_does_not_change_other_calls) {
 
 TEST(imported_and_foreign_memory_can_be_watched) {
     heard_count = 0;
-    gpumem_export *exported;
-    gpumem_buffer *imported, *foreign, *buffer = allocate(memory, 2 * MIB, NULL);
+    gpumem_buffer *imported, *foreign, *buffer = allocate_on(memory, 2 * MIB, NULL);
     const void *description;
     size_t bytes;
     int fd;
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_descriptor(exported, 0, &fd));
     OK(gpumem_export_get_description(exported, &description, &bytes));
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
@@ -189,8 +169,7 @@ TEST(imported_and_foreign_memory_can_be_watched) {
     OK(gpumem_buffer_free(imported, NULL));
     check_heard(1, 1, GPUMEM_LEAVING_FREE, address, 2 * MIB);
     assert_true(heard[1].mapped);
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(exported, buffer);
     assert_int_equal(heard_count, 2);
     OK(gpumem_watch_end(first));
     OK(gpumem_watch_end(second));
@@ -200,13 +179,12 @@ TEST(imported_and_foreign_memory_can_be_watched) {
 
 TEST(watches_of_buffers_are_called_before_those_of_resources) {
     heard_count = 0;
-    gpumem_resource *limit;
-    OK(gpumem_limit_resource_create(memory, 32 * MIB, &limit));
+    gpumem_resource *limit = NEW_LIMIT(memory, 32 * MIB);
     gpumem_watch *watches[5];
     watches[0] = watch_resource(memory, &four);
     watches[1] = watch_resource(limit, &three);
-    gpumem_buffer *view, *buffer = allocate(limit, 2 * MIB, NULL);
-    OK(gpumem_buffer_view(buffer, 0, 1, &view));
+    gpumem_buffer *buffer = allocate_on(limit, 2 * MIB, NULL);
+    gpumem_buffer *view = NEW_VIEW(buffer, 0, 1);
     watches[2] = watch_buffer(buffer, &one);
     watches[3] = watch_buffer(view, &two); /* the buffer's */
     watches[4] = watch_buffer(buffer, &one);
@@ -218,7 +196,7 @@ TEST(watches_of_buffers_are_called_before_those_of_resources) {
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(heard[i].watch, i + 1);
     /* Buffers of the wrapped resource itself are not the wrapper's. */
-    OK(gpumem_buffer_free(allocate(memory, 1, NULL), NULL));
+    OK(gpumem_buffer_free(allocate_on(memory, 1, NULL), NULL));
     assert_int_equal(heard_count, 5);
     assert_int_equal(heard[4].watch, 4);
     OK(gpumem_resource_destroy(limit));
@@ -229,11 +207,9 @@ TEST(watches_of_buffers_are_called_before_those_of_resources) {
 /* The cache's blocks stay mapped; what it gives back is told below. */
 TEST(a_watch_below_a_cache_hears_of_its_segments) {
     heard_count = 0;
-    gpumem_resource *cache;
-    OK(gpumem_caching_resource_create(memory, GPUMEM_CACHING_OPTIONS(.segment_bytes = 4 * MIB),
-                                      &cache));
+    gpumem_resource *cache = NEW_CACHING_WITH(memory, .segment_bytes = 4 * MIB);
     gpumem_watch *of_cache = watch_resource(cache, &one), *below = watch_resource(memory, &three);
-    gpumem_buffer *buffer = allocate(cache, KIB, NULL), *other = allocate(cache, KIB, NULL);
+    gpumem_buffer *buffer = allocate_on(cache, KIB, NULL), *other = allocate_on(cache, KIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     gpumem_watch *of_buffer = watch_buffer(buffer, &two);
     OK(gpumem_buffer_free(other, NULL));
@@ -243,7 +219,7 @@ TEST(a_watch_below_a_cache_hears_of_its_segments) {
     assert_int_equal(heard[0].watch, 2);
     assert_int_equal(heard[0].event.base, address);
     /* The block is handed out again without its watch. */
-    buffer = allocate(cache, KIB, NULL);
+    buffer = allocate_on(cache, KIB, NULL);
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(heard_count, 1);
     OK(gpumem_device_trim(device, 1));
@@ -271,7 +247,7 @@ static void end_itself(void *user, const gpumem_leaving_event *event) {
 }
 
 static void use_the_library(void *user, const gpumem_leaving_event *event) {
-    gpumem_buffer *other = allocate(memory, 2 * MIB, NULL);
+    gpumem_buffer *other = allocate_on(memory, 2 * MIB, NULL);
     gpumem_layout layout = {.size = sizeof layout};
     OK(gpumem_buffer_get_layout(other, &layout, NULL, 0));
     OK(gpumem_buffer_fill_sync(other, 0, KIB, 1, NULL));
@@ -286,7 +262,7 @@ static void use_the_library(void *user, const gpumem_leaving_event *event) {
 TEST(a_callback_may_end_its_watch_and_use_other_buffers) {
     heard_count = 0;
     gpumem_watch *watch;
-    gpumem_buffer *buffer = allocate(memory, 6 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(memory, 6 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_watch(buffer, end_itself, NULL, &own));
     OK(gpumem_buffer_watch(buffer, use_the_library, &address, &watch));
@@ -343,7 +319,7 @@ TEST(ending_a_watch_waits_for_its_callback) {
     struct held_call call = {.lock = PTHREAD_MUTEX_INITIALIZER,
                              .changed = PTHREAD_COND_INITIALIZER};
     pthread_t freeing, ending;
-    gpumem_buffer *buffer = allocate(memory, 2 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(memory, 2 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_watch(buffer, stay, &call, &call.watch));
     assert_int_equal(pthread_create(&freeing, NULL, free_it, buffer), 0);
@@ -353,7 +329,7 @@ TEST(ending_a_watch_waits_for_its_callback) {
     pthread_mutex_unlock(&call.lock);
     assert_int_equal(pthread_create(&ending, NULL, end_it, &call), 0);
     assert_true(is_mapped(address));
-    OK(gpumem_buffer_free(allocate(memory, 2 * MIB, NULL), NULL));
+    OK(gpumem_buffer_free(allocate_on(memory, 2 * MIB, NULL), NULL));
     pthread_mutex_lock(&call.lock);
     assert_false(call.ended);
     call.let_go = 1;
@@ -379,7 +355,7 @@ static void *come_and_go(void *user) {
     atomic_int *mine = user, other = 0;
     for (int round = 0; round < ROUNDS; round++) {
         gpumem_watch *watch, *passing;
-        gpumem_buffer *buffer = allocate(memory, 4 * MIB, NULL);
+        gpumem_buffer *buffer = allocate_on(memory, 4 * MIB, NULL);
         OK(gpumem_buffer_watch(buffer, count, mine, &watch));
         OK(gpumem_resource_watch(memory, count, &other, &passing));
         OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
@@ -394,13 +370,9 @@ static void *come_and_go(void *user) {
 }
 
 TEST(threads_watch_and_free_concurrently) {
-    pthread_t threads[THREADS];
     gpumem_watch *watch;
     OK(gpumem_resource_watch(memory, count, &told_resource, &watch));
-    for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &told[i]), 0);
-    for (size_t i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    run_threads(THREADS, come_and_go, told, sizeof *told);
     OK(gpumem_device_trim(device, 1));
     for (size_t i = 0; i < THREADS; i++)
         assert_int_equal(atomic_load(&told[i]), 2 * ROUNDS);

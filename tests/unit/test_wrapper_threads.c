@@ -1,5 +1,6 @@
 /* All wrappers at once, by many threads: bytes are checked, growth and failures mixed in, and
  * nothing is left. */
+#include "kinds.h"
 #include "library_test.h"
 
 #include <pthread.h>
@@ -10,12 +11,8 @@ EACH_TEST(open_device, close_device);
 #define THREADS 8
 #define ROUNDS  400
 
-static gpumem_resource *first, *second, *top;
+static gpumem_resource *tracked, *top;
 static atomic_uint asked, failed;
-
-static int ignore(void *user, const char *text, size_t bytes) {
-    return text[bytes - 1] == '\n' ? 0 : 1;
-}
 
 static gpumem_failure_answer answer(void *user, const gpumem_failure *failure) {
     atomic_fetch_add(&asked, 1);
@@ -27,11 +24,9 @@ static int one_round(unsigned thread, unsigned round, CUstream stream) {
     size_t bytes = sizes[(thread + round) % COUNT(sizes)];
     unsigned char value = (unsigned char)(thread * 31 + round), ends[2] = {0};
     gpumem_buffer *buffer = NULL;
-    gpumem_status status =
-        gpumem_buffer_allocate(top, bytes,
-                               GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream,
-                                              .capacity = round % 3 ? 0 : 16 * MIB),
-                               &buffer);
+    gpumem_status status = gpumem_buffer_allocate(
+        top, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream, .capacity = round % 3 ? 0 : 16 * MIB),
+        &buffer);
     if (status == GPUMEM_ERROR_OUT_OF_CAPACITY) {
         atomic_fetch_add(&failed, 1);
         return 0;
@@ -67,19 +62,33 @@ static int count_one(void *user, const gpumem_tracked *tracked) {
     return 0;
 }
 
+/* All over two, of which the first has too little for all at once. Of caching, which does not grow,
+ * test_caching_threads. */
+static gpumem_resource *stack[WRAPPERS + 2];
+static size_t height;
+
+static void build(void) {
+    stack[0] = NEW_VIRTUAL();
+    stack[1] = NEW_VIRTUAL();
+    stack[2] = NEW_LIMIT(stack[0], 12 * MIB);
+    stack[3] = NEW_FALLBACK(stack[2], stack[1]);
+    height = 4;
+    for (unsigned i = 0; i < WRAPPERS; i++)
+        if (i != WRAPPER_limit && i != WRAPPER_fallback && i != WRAPPER_caching) {
+            gpumem_resource *below = stack[height - 1];
+            stack[height++] = i == WRAPPER_failure ? NEW_FAILURE(below, .fn = answer)
+                                                   : MADE(gpumem_resource *, make_wrapper,
+                                                          (enum wrapper)i, below, NULL);
+            if (i == WRAPPER_tracking)
+                tracked = stack[height - 1];
+        }
+    top = stack[height - 1];
+}
+
 TEST(threads_share_a_stack_of_all_wrappers) {
-    gpumem_resource *limited, *both, *aligned, *traced, *tracked;
     pthread_t threads[THREADS];
     size_t alive = 0;
-    OK(gpumem_virtual_resource_create(device, NULL, &first));
-    OK(gpumem_virtual_resource_create(device, NULL, &second));
-    OK(gpumem_limit_resource_create(first, 12 * MIB, &limited)); /* too little for all at once */
-    OK(gpumem_fallback_resource_create(limited, second, &both));
-    OK(gpumem_alignment_resource_create(both, GPUMEM_ALIGNMENT_OPTIONS(.alignment = 4096),
-                                        &aligned));
-    OK(gpumem_trace_resource_create(aligned, GPUMEM_TRACE_OPTIONS(.write = ignore), &traced));
-    OK(gpumem_tracking_resource_create(traced, GPUMEM_TRACKING_OPTIONS(.frames = 6), &tracked));
-    OK(gpumem_failure_resource_create(tracked, GPUMEM_FAILURE_OPTIONS(.fn = answer), &top));
+    build();
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(uintptr_t)i), 0);
     for (unsigned i = 0; i < THREADS; i++) {
@@ -90,14 +99,12 @@ TEST(threads_share_a_stack_of_all_wrappers) {
     OK(gpumem_device_trim(device, 1));
     OK(gpumem_tracking_visit(tracked, count_one, &alive));
     assert_int_equal(alive, 0);
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(second, &stats));
+    gpumem_stats stats = stats_of(stack[1]);
     assert_true(stats.allocations_total > 0); /* the second was needed */
     stats = device_stats();
     assert_int_equal(stats.allocations, 0);
     assert_int_equal(stats.in_use_bytes, 0);
     assert_int_equal(stats.committed_bytes, stats.cached_bytes);
-    gpumem_resource *order[] = {top, tracked, traced, aligned, both, limited, second, first};
-    for (size_t i = 0; i < COUNT(order); i++)
-        OK(gpumem_resource_destroy(order[i]));
+    while (height)
+        OK(gpumem_resource_destroy(stack[--height]));
 }

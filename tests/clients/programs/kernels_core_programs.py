@@ -9,7 +9,7 @@ from cuda.core import (Device, DeviceMemoryResource, EventOptions, LaunchConfig,
 from cuda.core.utils import (FileStreamProgramCache, InMemoryProgramCache, StridedMemoryView,
                              args_viewable_as_strided_memory, make_program_cache_key)
 
-from tap import Skip, expect, expect_equal, main
+from tap import Skip, expect, expect_equal, main, raises
 
 DEVICE = Device()
 DEVICE.set_current()
@@ -47,6 +47,45 @@ WIDE = LaunchConfig(grid=4, block=64)
 
 def n(value):
     return numpy.int32(value)
+
+
+SAXPY = r"""
+template <typename T> __global__ void saxpy(T a, const T *x, const T *y, T *out, size_t n) {
+    for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        out[i] = a * x[i] + y[i];
+}
+"""
+
+
+def test_template_kernels_are_compiled_and_run():
+    program = Program(SAXPY, "c++", ProgramOptions(std="c++11", arch=ARCHITECTURE))
+    code = program.compile("cubin", name_expressions=("saxpy<float>", "saxpy<double>"))
+    for name, dtype in (("saxpy<float>", numpy.float32), ("saxpy<double>", numpy.float64)):
+        count = 1000
+        buffers = [pinned(count, dtype) for _ in range(3)]
+        buffers[0][1][:] = numpy.arange(count) / 4
+        buffers[1][1][:] = numpy.arange(count)[::-1]
+        launch(STREAM, LaunchConfig(grid=2, block=256), code.get_kernel(name), dtype(2), *(b[0] for b in buffers),
+               numpy.uint64(count))
+        STREAM.sync()
+        expect(numpy.array_equal(buffers[2][1], 2 * buffers[0][1] + buffers[1][1]), name)
+
+
+def test_compiling_to_a_cubin_returns_ptx():
+    expect(bytes(compiled('extern "C" __global__ void k() {}').code).lstrip(b"\0").find(b".visible .entry k") >= 0)
+
+
+def test_a_kernel_uses_dynamic_shared_memory():
+    code = compiled('extern __shared__ int part[]; extern "C" __global__ void k(int *a) {'
+                    "part[threadIdx.x * 1024] = threadIdx.x; __syncthreads(); a[threadIdx.x] ="
+                    "part[(blockDim.x - 1 - threadIdx.x) * 1024]; }")
+    kernel = code.get_kernel("k")
+    buffer, values = pinned(12, numpy.int32)
+    not_opted_in = LaunchConfig(grid=1, block=16, shmem_size=65536)
+    raises(cuda.core._utils.cuda_utils.CUDAError, launch, STREAM, not_opted_in, kernel, buffer)
+    launch(STREAM, LaunchConfig(grid=1, block=12, shmem_size=49152), kernel, buffer)
+    STREAM.sync()
+    expect(numpy.array_equal(values, numpy.arange(12)[::-1]))
 
 
 def test_events_order_kernels_of_two_streams():

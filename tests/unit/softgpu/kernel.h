@@ -54,5 +54,9 @@ struct row {
 };
 void rows_hold(const char *body, const struct row *rows, size_t count);
 #define ROWS_HOLD(body, rows) rows_hold(body, rows, sizeof(rows) / sizeof((rows)[0]))
+/* HOLDS(body, {a, b, c, d}, ...) */
+#define HOLDS(body, ...)                                                                           \
+    rows_hold(body, (const struct row[]){__VA_ARGS__},                                             \
+              sizeof((const struct row[]){__VA_ARGS__}) / sizeof(struct row))
 
 #endif

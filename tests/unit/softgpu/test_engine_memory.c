@@ -5,10 +5,10 @@
 #include "softgpu/address/window.h"
 #include "softgpu/core/calls.h"
 
-#define HEAD_OF(parameters)                                                                        \
+#define KERNEL_OF(parameters, body)                                                                \
     KERNEL_HEAD ".visible .entry k(" parameters ") {\n"                                            \
                 ".reg .pred %p, %q; .reg .b16 %h<4>; .reg .b32 %r<12>; .reg .b64 %rd<8>;\n"        \
-                ".reg .f32 %f<4>;\n"
+                ".reg .f32 %f<4>;\n" body
 
 TEST(narrow_loads_are_extended_to_the_register) {
     FOR_EACH_LEVEL(level) {
@@ -19,12 +19,11 @@ TEST(narrow_loads_are_extended_to_the_register) {
             from[i] = (signed char)(i * 9 - 128);
         kernel_make(
             &kernel,
-            HEAD_OF(".param .u64 to, .param .u64 from") "ld.param.u64 %rd1, [to]; ld.param.u64 "
-                                                        "%rd2, [from]; mov.u32 %r1, %tid.x;\n"
-                                                        "cvt.u64.u32 %rd3, %r1; add.u64 %rd4, "
-                                                        "%rd2, %rd3; ld.global.s8 %rd5, [%rd4];\n"
-                                                        "mad.lo.u64 %rd6, %rd3, 8, %rd1; "
-                                                        "st.global.u64 [%rd6], %rd5; ret; }\n",
+            KERNEL_OF(
+                ".param .u64 to, .param .u64 from",
+                "ld.param.u64 %rd1, [to]; ld.param.u64 %rd2, [from]; mov.u32 %r1, %tid.x;\n"
+                "cvt.u64.u32 %rd3, %r1; add.u64 %rd4, %rd2, %rd3; ld.global.s8 %rd5, [%rd4];\n"
+                "mad.lo.u64 %rd6, %rd3, 8, %rd1; st.global.u64 [%rd6], %rd5; ret; }\n"),
             (enum sg_level)level);
         kernel_pointer(&kernel, to);
         kernel_pointer(&kernel, from);
@@ -44,18 +43,13 @@ TEST(vector_accesses_keep_elements_and_lanes_in_order) {
         /* Backwards, two by two exchanged; odd lanes only in a second store. */
         kernel_make(
             &kernel,
-            HEAD_OF(".param .u64 to, .param .u64 from") "ld.param.u64 %rd1, [to]; ld.param.u64 "
-                                                        "%rd2, [from]; mov.u32 %r1, %tid.x;\n"
-                                                        "mul.wide.u32 %rd3, %r1, 16; add.u64 %rd4, "
-                                                        "%rd2, %rd3;\n"
-                                                        "ld.global.v4.u32 {%r2, %r3, %r4, %r5}, "
-                                                        "[%rd4]; sub.u64 %rd3, 496, %rd3;\n"
-                                                        "add.u64 %rd5, %rd1, %rd3; "
-                                                        "st.global.v2.u32 [%rd5], {%r3, %r2};\n"
-                                                        "st.global.v2.u32 [%rd5+8], {%r5, %r4}; "
-                                                        "and.b32 %r6, %r1, 1;\n"
-                                                        "setp.eq.u32 %p, %r6, 1; @%p st.global.u32 "
-                                                        "[%rd5], 5; ret; }\n",
+            KERNEL_OF(".param .u64 to, .param .u64 from",
+                      "ld.param.u64 %rd1, [to]; ld.param.u64 %rd2, [from]; mov.u32 %r1, %tid.x;\n"
+                      "mul.wide.u32 %rd3, %r1, 16; add.u64 %rd4, %rd2, %rd3;\n"
+                      "ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%rd4]; sub.u64 %rd3, 496, %rd3;\n"
+                      "add.u64 %rd5, %rd1, %rd3; st.global.v2.u32 [%rd5], {%r3, %r2};\n"
+                      "st.global.v2.u32 [%rd5+8], {%r5, %r4}; and.b32 %r6, %r1, 1;\n"
+                      "setp.eq.u32 %p, %r6, 1; @%p st.global.u32 [%rd5], 5; ret; }\n"),
             (enum sg_level)level);
         kernel_pointer(&kernel, to);
         kernel_pointer(&kernel, from);
@@ -78,26 +72,18 @@ TEST(generic_addresses_reach_shared_local_and_global_memory) {
         /* A lane in three reads shared, local or global memory, through one instruction. */
         kernel_make(
             &kernel,
-            HEAD_OF(
-                ".param .u64 to, .param .u64 from") ".shared .b32 s[32]; .local .b32 mine[4];\n"
-                                                    "ld.param.u64 %rd1, [to]; ld.param.u64 %rd2, "
-                                                    "[from]; mov.u32 %r1, %tid.x;\n"
-                                                    "mul.wide.u32 %rd3, %r1, 4; add.u64 %rd4, "
-                                                    "%rd2, %rd3; mov.u64 %rd5, s;\n"
-                                                    "add.u64 %rd5, %rd5, %rd3; add.u32 %r2, %r1, "
-                                                    "2000; st.shared.u32 [%rd5], %r2;\n"
-                                                    "cvta.shared.u64 %rd5, %rd5; mov.u64 %rd6, "
-                                                    "mine; add.u32 %r2, %r1, 3000;\n"
-                                                    "st.local.u32 [%rd6+8], %r2; cvta.local.u64 "
-                                                    "%rd6, %rd6; add.u64 %rd6, %rd6, 8;\n"
-                                                    "rem.u32 %r3, %r1, 3; setp.eq.u32 %p, %r3, 1; "
-                                                    "selp.b64 %rd7, %rd5, %rd4, %p;\n"
-                                                    "setp.eq.u32 %p, %r3, 2; selp.b64 %rd7, %rd6, "
-                                                    "%rd7, %p; ld.u32 %r4, [%rd7];\n"
-                                                    "isspacep.shared %q, %rd7; @%q add.u32 %r4, "
-                                                    "%r4, 50000;\n"
-                                                    "add.u64 %rd1, %rd1, %rd3; st.global.u32 "
-                                                    "[%rd1], %r4; ret; }\n",
+            KERNEL_OF(
+                ".param .u64 to, .param .u64 from",
+                ".shared .b32 s[32]; .local .b32 mine[4];\n"
+                "ld.param.u64 %rd1, [to]; ld.param.u64 %rd2, [from]; mov.u32 %r1, %tid.x;\n"
+                "mul.wide.u32 %rd3, %r1, 4; add.u64 %rd4, %rd2, %rd3; mov.u64 %rd5, s;\n"
+                "add.u64 %rd5, %rd5, %rd3; add.u32 %r2, %r1, 2000; st.shared.u32 [%rd5], %r2;\n"
+                "cvta.shared.u64 %rd5, %rd5; mov.u64 %rd6, mine; add.u32 %r2, %r1, 3000;\n"
+                "st.local.u32 [%rd6+8], %r2; cvta.local.u64 %rd6, %rd6; add.u64 %rd6, %rd6, 8;\n"
+                "rem.u32 %r3, %r1, 3; setp.eq.u32 %p, %r3, 1; selp.b64 %rd7, %rd5, %rd4, %p;\n"
+                "setp.eq.u32 %p, %r3, 2; selp.b64 %rd7, %rd6, %rd7, %p; ld.u32 %r4, [%rd7];\n"
+                "isspacep.shared %q, %rd7; @%q add.u32 %r4, %r4, 50000;\n"
+                "add.u64 %rd1, %rd1, %rd3; st.global.u32 [%rd1], %r4; ret; }\n"),
             (enum sg_level)level);
         kernel_pointer(&kernel, to);
         kernel_pointer(&kernel, from);
@@ -120,25 +106,19 @@ TEST(atomic_operations_lose_no_update) {
         struct kernel kernel;
         kernel_make(
             &kernel,
-            HEAD_OF(".param .u64 all") ".shared .b32 s; ld.param.u64 %rd1, [all]; mov.u32 %r1, "
-                                       "%tid.x;\n"
-                                       "mov.u32 %r9, %ctaid.x; mad.lo.u32 %r1, %r9, 64, %r1; "
-                                       "mov.u32 %r8, 0;\n"
-                                       "st.shared.u32 [s], %r8; bar.sync 0; atom.shared.add.u32 "
-                                       "%r2, [s], 2; bar.sync 0;\n"
-                                       "ld.shared.u32 %r3, [s]; red.global.add.u32 [%rd1], %r3;\n"
-                                       "atom.global.inc.u32 %r4, [%rd1+4], 9; red.global.min.s32 "
-                                       "[%rd1+8], %r1;\n"
-                                       "sub.s32 %r5, 10, %r1; red.global.min.s32 [%rd1+8], %r5;\n"
-                                       "red.global.add.f32 [%rd1+16], 0f3F000000; cvt.u64.u32 "
-                                       "%rd2, %r1;\n"
-                                       "and.b32 %r6, %r1, 63; mov.u64 %rd3, 1; shl.b64 %rd3, %rd3, "
-                                       "%r6;\n"
-                                       "red.global.or.b64 [%rd1+24], %rd3; { .reg .f64 e; "
-                                       "cvt.rn.f64.u32 e, %r1;\n"
-                                       "red.global.add.f64 [%rd1+32], e; }\n"
-                                       "mov.b32 %r7, 0x3c003800; red.global.add.noftz.f16x2 "
-                                       "[%rd1+40], %r7; ret; }\n",
+            KERNEL_OF(
+                ".param .u64 all",
+                ".shared .b32 s; ld.param.u64 %rd1, [all]; mov.u32 %r1, %tid.x;\n"
+                "mov.u32 %r9, %ctaid.x; mad.lo.u32 %r1, %r9, 64, %r1; mov.u32 %r8, 0;\n"
+                "st.shared.u32 [s], %r8; bar.sync 0; atom.shared.add.u32 %r2, [s], 2; "
+                "bar.sync 0;\nld.shared.u32 %r3, [s]; red.global.add.u32 [%rd1], %r3;\n"
+                "atom.global.inc.u32 %r4, [%rd1+4], 9; red.global.min.s32 [%rd1+8], %r1;\n"
+                "sub.s32 %r5, 10, %r1; red.global.min.s32 [%rd1+8], %r5;\n"
+                "red.global.add.f32 [%rd1+16], 0f3F000000; cvt.u64.u32 %rd2, %r1;\n"
+                "and.b32 %r6, %r1, 63; mov.u64 %rd3, 1; shl.b64 %rd3, %rd3, %r6;\n"
+                "red.global.or.b64 [%rd1+24], %rd3; { .reg .f64 e; cvt.rn.f64.u32 e, %r1;\n"
+                "red.global.add.f64 [%rd1+32], e; }\n"
+                "mov.b32 %r7, 0x3c003800; red.global.add.noftz.f16x2 [%rd1+40], %r7; ret; }\n"),
             (enum sg_level)level);
         kernel_pointer(&kernel, &all);
         kernel_shape(&kernel, 2, 64);
@@ -162,22 +142,15 @@ TEST(asynchronous_copies_are_visible_after_the_wait) {
             from[i] = i + 1;
         kernel_make(
             &kernel,
-            HEAD_OF(
-                ".param .u64 to, .param .u64 from") ".shared .align 16 .b8 s[512]; ld.param.u64 "
-                                                    "%rd1, [to];\n"
-                                                    "ld.param.u64 %rd2, [from]; mov.u32 %r1, "
-                                                    "%tid.x; shl.b32 %r2, %r1, 4;\n"
-                                                    "mov.u32 %r3, s; add.u32 %r3, %r3, %r2; "
-                                                    "cvt.u64.u32 %rd3, %r2;\n"
-                                                    "add.u64 %rd2, %rd2, %rd3; setp.eq.u32 %p, "
-                                                    "%r1, 5; selp.b32 %r4, 8, 16, %p;\n"
-                                                    "cp.async.cg.shared.global [%r3], [%rd2], 16, "
-                                                    "%r4; cp.async.commit_group;\n"
-                                                    "cp.async.wait_group 0; ld.shared.v4.u32 {%r5, "
-                                                    "%r6, %r7, %r8}, [%r3];\n"
-                                                    "add.u64 %rd1, %rd1, %rd3; st.global.v4.u32 "
-                                                    "[%rd1], {%r5, %r6, %r7, %r8};\n"
-                                                    "ret; }\n",
+            KERNEL_OF(".param .u64 to, .param .u64 from",
+                      ".shared .align 16 .b8 s[512]; ld.param.u64 %rd1, [to];\n"
+                      "ld.param.u64 %rd2, [from]; mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 4;\n"
+                      "mov.u32 %r3, s; add.u32 %r3, %r3, %r2; cvt.u64.u32 %rd3, %r2;\n"
+                      "add.u64 %rd2, %rd2, %rd3; setp.eq.u32 %p, %r1, 5; selp.b32 %r4, 8, 16, %p;\n"
+                      "cp.async.cg.shared.global [%r3], [%rd2], 16, %r4; cp.async.commit_group;\n"
+                      "cp.async.wait_group 0; ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [%r3];\n"
+                      "add.u64 %rd1, %rd1, %rd3; st.global.v4.u32 [%rd1], {%r5, %r6, %r7, %r8};\n"
+                      "ret; }\n"),
             (enum sg_level)level);
         kernel_pointer(&kernel, to);
         kernel_pointer(&kernel, from);
@@ -255,13 +228,11 @@ TEST(unmapping_memory_of_a_running_grid_makes_its_access_a_fault) {
     sg_table_map(p + SG_PAGE, SG_PAGE, bytes, sg_rights_of(0, SG_READ));
     kernel_make(
         &kernel,
-        HEAD_OF(
-            ".param .u64 at") "ld.param.u64 %rd1, [at]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, "
-                              "%r1, 4;\n"
-                              "add.u64 %rd2, %rd1, %rd2; ld.global.u32 %r2, [%rd2]; mov.u32 %r5, "
-                              "0;\n"
-                              "spin: ld.volatile.global.u32 %r3, [%rd1]; add.u32 %r5, %r5, %r2;\n"
-                              "setp.eq.u32 %p, %r3, 0; @%p bra spin; ret; }\n",
+        KERNEL_OF(".param .u64 at",
+                  "ld.param.u64 %rd1, [at]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4;\n"
+                  "add.u64 %rd2, %rd1, %rd2; ld.global.u32 %r2, [%rd2]; mov.u32 %r5, 0;\n"
+                  "spin: ld.volatile.global.u32 %r3, [%rd1]; add.u32 %r5, %r5, %r2;\n"
+                  "setp.eq.u32 %p, %r3, 0; @%p bra spin; ret; }\n"),
         sg_level_best());
     kernel_argument(&kernel, &(uint64_t){p + SG_PAGE - 64}, 8);
     kernel.launch.parameters = kernel.parameters;

@@ -127,8 +127,8 @@ TEST(fp8_values_convert_to_halves_exactly) {
         }
         ROWS_HOLD(body, rows);
     }
-    static const struct row relu[] = {{0xc038, 0, 0, 0x00003c00}, {0xff80, 0, 0, 0x7fff0000}};
-    ROWS_HOLD("cvt.rn.relu.f16x2.e4m3x2 %w, %s; cvt.u64.u32 %d, %w;", relu);
+    HOLDS("cvt.rn.relu.f16x2.e4m3x2 %w, %s; cvt.u64.u32 %d, %w;", {0xc038, 0, 0, 0x00003c00},
+          {0xff80, 0, 0, 0x7fff0000});
 }
 
 TEST(satfinite_conversions_stay_finite) {
@@ -137,31 +137,26 @@ TEST(satfinite_conversions_stay_finite) {
                                       {0x7fc00000, 0, 0, 0x7fff}, {0x3f801000, 0, 0, 0x3c00}};
     ROWS_HOLD("{ .reg .f32 f; mov.b32 f, %x; cvt.rn.satfinite.f16.f32 %v, f; cvt.u64.u16 %d, %v; }",
               half);
-    static const struct row brain[] = {{0x7f7fffff, 0xff800000, 0, 0x7f7fff7f},
-                                       {0x3f80ffff, 0x3f808000, 0, 0x3f803f80}};
-    ROWS_HOLD("{ .reg .f32 f, g; mov.b32 f, %x; mov.b32 g, %y; cvt.rz.satfinite.bf16x2.f32 %w, f, "
-              "g; cvt.u64.u32 %d, %w; }",
-              brain);
-    static const struct row tensor[] = {{0x7f7fffff, 0, 0, 0x7f7fe000},
-                                        {0xff800000, 0, 0, 0xff7fe000},
-                                        {0x3f801000, 0, 0, 0x3f802000}};
-    ROWS_HOLD("{ .reg .f32 f; mov.b32 f, %x; cvt.rna.satfinite.tf32.f32 %w, f; cvt.u64.u32 %d, %w; "
-              "}",
-              tensor);
+    HOLDS("{ .reg .f32 f, g; mov.b32 f, %x; mov.b32 g, %y; cvt.rz.satfinite.bf16x2.f32 %w, f, "
+          "g; cvt.u64.u32 %d, %w; }",
+          {0x7f7fffff, 0xff800000, 0, 0x7f7fff7f}, {0x3f80ffff, 0x3f808000, 0, 0x3f803f80});
+    HOLDS("{ .reg .f32 f; mov.b32 f, %x; cvt.rna.satfinite.tf32.f32 %w, f; cvt.u64.u32 %d, %w; "
+          "}",
+          {0x7f7fffff, 0, 0, 0x7f7fe000}, {0xff800000, 0, 0, 0xff7fe000},
+          {0x3f801000, 0, 0, 0x3f802000});
 }
 
 TEST(cvt_pack_saturates_and_packs_integers) {
-    static const struct row bytes[] = {{300, 0xffffffff, 0x12345678, 0x5678ff00},
-                                       {7, 200, 0xabcd, 0xabcd07c8}};
-    ROWS_HOLD("cvt.pack.sat.u8.s32.b32 %w, %x, %y, %z; cvt.u64.u32 %d, %w;", bytes);
-    static const struct row signs[] = {{300, 0xffffff00, 1, 0x17f80}};
-    ROWS_HOLD("cvt.pack.sat.s8.s32.b32 %w, %x, %y, %z; cvt.u64.u32 %d, %w;", signs);
-    static const struct row halves[] = {{70000, 0xffff0000, 0, 0x7fff8000}};
-    ROWS_HOLD("cvt.pack.sat.s16.s32 %w, %x, %y; cvt.u64.u32 %d, %w;", halves);
-    static const struct row nibbles[] = {{99, 3, 0x00abcdef, 0xabcdeff3}};
-    ROWS_HOLD("cvt.pack.sat.u4.s32.b32 %w, %x, %y, %z; cvt.u64.u32 %d, %w;", nibbles);
-    static const struct row pairs[] = {{0xfffffff0, 5, 0x1, 0x19}};
-    ROWS_HOLD("cvt.pack.sat.s2.s32.b32 %w, %x, %y, %z; cvt.u64.u32 %d, %w;", pairs);
+    HOLDS("cvt.pack.sat.u8.s32.b32 %w, %x, %y, %z; cvt.u64.u32 %d, %w;",
+          {300, 0xffffffff, 0x12345678, 0x5678ff00}, {7, 200, 0xabcd, 0xabcd07c8});
+    HOLDS("cvt.pack.sat.s8.s32.b32 %w, %x, %y, %z; cvt.u64.u32 %d, %w;",
+          {300, 0xffffff00, 1, 0x17f80});
+    HOLDS("cvt.pack.sat.s16.s32 %w, %x, %y; cvt.u64.u32 %d, %w;",
+          {70000, 0xffff0000, 0, 0x7fff8000});
+    HOLDS("cvt.pack.sat.u4.s32.b32 %w, %x, %y, %z; cvt.u64.u32 %d, %w;",
+          {99, 3, 0x00abcdef, 0xabcdeff3});
+    HOLDS("cvt.pack.sat.s2.s32.b32 %w, %x, %y, %z; cvt.u64.u32 %d, %w;",
+          {0xfffffff0, 5, 0x1, 0x19});
 }
 
 /* ---- comparisons ----------------------------------------------------------------------------- */
@@ -209,29 +204,23 @@ TEST(packed_half_comparisons_set_both_predicates) {
             }
             ROWS_HOLD(body, rows);
         }
-    static const struct row flushed[] = {{1, 0x8001, 0, 1}, {0x3c00, 1, 0, 0}};
-    ROWS_HOLD("setp.eq.ftz.f16 %p, %s, %t; selp.u64 %d, 1, 0, %p;", flushed);
-    static const struct row brain[] = {{0x3f804000, 0x40003f80, 0, 1},
-                                       {0x40003f80, 0x3f804000, 0, 2}};
-    ROWS_HOLD("setp.gt.bf16x2 %p|%q, %x, %y; selp.u64 %d, 2, 0, %q;\n@%p add.u64 %d, %d, 1;\n"
-              "xor.b64 %d, %d, 0;",
-              brain);
+    HOLDS("setp.eq.ftz.f16 %p, %s, %t; selp.u64 %d, 1, 0, %p;", {1, 0x8001, 0, 1},
+          {0x3c00, 1, 0, 0});
+    HOLDS("setp.gt.bf16x2 %p|%q, %x, %y; selp.u64 %d, 2, 0, %q;\n@%p add.u64 %d, %d, 1;\n"
+          "xor.b64 %d, %d, 0;",
+          {0x3f804000, 0x40003f80, 0, 1}, {0x40003f80, 0x3f804000, 0, 2});
 }
 
 TEST(set_returns_true_in_the_destination_type) {
-    static const struct row f16[] = {{5, 7, 0, 0x3c00}, {7, 5, 0, 0}};
-    ROWS_HOLD("set.lt.f16.u32 %v, %x, %y; cvt.u64.u16 %d, %v;", f16);
-    static const struct row bf16[] = {{0xffff, 1, 0, 0x3f80}};
-    ROWS_HOLD("set.lt.bf16.s16 %v, %s, %t; cvt.u64.u16 %d, %v;", bf16);
-    static const struct row u16[] = {{0x3c00, 0x3c00, 0, 0xffff}, {0x7e00, 0x3c00, 0, 0}};
-    ROWS_HOLD("set.eq.u16.f16 %v, %s, %t; cvt.u64.u16 %d, %v;", u16);
-    static const struct row two[] = {{0x3c004000, 0x3c003c00, 0, 0x3c000000}};
-    ROWS_HOLD("set.eq.f16x2.f16x2 %w, %x, %y; cvt.u64.u32 %d, %w;", two);
-    static const struct row both[] = {{0x3c004000, 0x40003c00, 0, 0x0000ffff}};
-    ROWS_HOLD("set.gt.u32.f16x2 %w, %x, %y; cvt.u64.u32 %d, %w;", both);
-    static const struct row logic[] = {{1, 2, 1, 0}, {1, 2, 0, 0x3f800000}};
-    ROWS_HOLD("setp.ne.u64 %p, %c, 0; set.lt.and.f32.u32 %w, %x, %y, !%p; cvt.u64.u32 %d, %w;",
-              logic);
-    static const struct row ftz[] = {{1, 0, 0, UINT32_MAX}};
-    ROWS_HOLD("set.eq.ftz.s32.f32 %w, %x, %y; cvt.u64.u32 %d, %w;", ftz);
+    HOLDS("set.lt.f16.u32 %v, %x, %y; cvt.u64.u16 %d, %v;", {5, 7, 0, 0x3c00}, {7, 5, 0, 0});
+    HOLDS("set.lt.bf16.s16 %v, %s, %t; cvt.u64.u16 %d, %v;", {0xffff, 1, 0, 0x3f80});
+    HOLDS("set.eq.u16.f16 %v, %s, %t; cvt.u64.u16 %d, %v;", {0x3c00, 0x3c00, 0, 0xffff},
+          {0x7e00, 0x3c00, 0, 0});
+    HOLDS("set.eq.f16x2.f16x2 %w, %x, %y; cvt.u64.u32 %d, %w;",
+          {0x3c004000, 0x3c003c00, 0, 0x3c000000});
+    HOLDS("set.gt.u32.f16x2 %w, %x, %y; cvt.u64.u32 %d, %w;",
+          {0x3c004000, 0x40003c00, 0, 0x0000ffff});
+    HOLDS("setp.ne.u64 %p, %c, 0; set.lt.and.f32.u32 %w, %x, %y, !%p; cvt.u64.u32 %d, %w;",
+          {1, 2, 1, 0}, {1, 2, 0, 0x3f800000});
+    HOLDS("set.eq.ftz.s32.f32 %w, %x, %y; cvt.u64.u32 %d, %w;", {1, 0, 0, UINT32_MAX});
 }

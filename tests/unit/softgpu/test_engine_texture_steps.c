@@ -1,7 +1,7 @@
 /*
  * The steps of filters, borders and formats, against what an H200 answered
- * (tests/parity/recordings/h200-580.159.04-kernels.txt.xz, kernel-texture/...): inputs where another
- * order of steps, or another rounding, gives another last bit.
+ * (tests/parity/recordings/h200-580.159.04-kernels.txt.xz, kernel-texture/...): inputs where
+ * another order of steps, or another rounding, gives another last bit.
  */
 #include "texture_kernel.h"
 

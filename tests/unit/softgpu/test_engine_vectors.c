@@ -3,56 +3,43 @@
 #include "kernel.h"
 
 TEST(a_vector_move_reads_all_sources_first) {
-    static const struct row swap[] = {{1, 2, 0, 0x0000000100000002}};
-    ROWS_HOLD("mov.v2.b32 {%x, %y}, {%y, %x}; mov.b64 %d, {%x, %y};", swap);
-    static const struct row turn[] = {{0x1234, 0x5678, 0x9abc, 0x12349abc5678}};
-    ROWS_HOLD("mov.v4.b16 {%s, %t, %u, %v}, {%t, %u, %s, %v}; mov.b64 %d, {%s, %t, %u, %v};", turn);
+    HOLDS("mov.v2.b32 {%x, %y}, {%y, %x}; mov.b64 %d, {%x, %y};", {1, 2, 0, 0x0000000100000002});
+    HOLDS("mov.v4.b16 {%s, %t, %u, %v}, {%t, %u, %s, %v}; mov.b64 %d, {%s, %t, %u, %v};",
+          {0x1234, 0x5678, 0x9abc, 0x12349abc5678});
 }
 
 TEST(vector_moves_pack_and_unpack_words) {
-    static const struct row pack[] = {{0x11223344, 0, 0, 0x44332211}};
-    ROWS_HOLD("{ .reg .b8 p, q, r, s; mov.b32 {p, q, r, s}, %x; mov.b32 %w, {s, r, q, p}; "
-              "cvt.u64.u32 %d, %w; }",
-              pack);
-    static const struct row wide[] = {
-        {0x1111222233334444, 0x5555666677778888, 0, 0x5555666633334444}};
-    ROWS_HOLD("{ .reg .b128 q, r; .reg .b32 i, j, k, l; mov.b128 q, {%a, %b}; mov.b128 r, q; "
-              "mov.b128 {i, j, k, l}, r; mov.b64 %d, {i, l}; }",
-              wide);
-    static const struct row half[] = {{7, 9, 0, 9}};
-    ROWS_HOLD("{ .reg .b128 q; mov.b128 q, {%a, %b}; mov.b128 {_, %d}, q; }", half);
+    HOLDS("{ .reg .b8 p, q, r, s; mov.b32 {p, q, r, s}, %x; mov.b32 %w, {s, r, q, p}; "
+          "cvt.u64.u32 %d, %w; }",
+          {0x11223344, 0, 0, 0x44332211});
+    HOLDS("{ .reg .b128 q, r; .reg .b32 i, j, k, l; mov.b128 q, {%a, %b}; mov.b128 r, q; "
+          "mov.b128 {i, j, k, l}, r; mov.b64 %d, {i, l}; }",
+          {0x1111222233334444, 0x5555666677778888, 0, 0x5555666633334444});
+    HOLDS("{ .reg .b128 q; mov.b128 q, {%a, %b}; mov.b128 {_, %d}, q; }", {7, 9, 0, 9});
 }
 
 TEST(lop3_sets_a_predicate_from_its_result) {
-    static const struct row rows[] = {
-        {0xf0, 0x0f, 0, 0}, {0xf0, 0x1f, 0, 0x11}, {0xf0, 0x1f, 1, 0x10}, {0xf0, 0x0f, 1, 0}};
     /* c says whether the predicate that is combined is false; 0xc0 is a & b */
-    ROWS_HOLD("setp.eq.u64 %p, %c, 0; lop3.and.b32 %w|%q, %x, %y, %y, 0xc0, %p;\n"
-              "cvt.u64.u32 %d, %w;\n@%q add.u64 %d, %d, 1;",
-              rows);
-    static const struct row neither[] = {{0, 0, 0, 2}, {1, 1, 0, 3}, {1, 1, 1, 0}};
-    ROWS_HOLD("setp.eq.u64 %p, %c, 0; lop3.or.b32 _|%q, %x, %y, %y, 0xc0, %p;\n"
-              "selp.u64 %d, 2, 0, %q; setp.ne.u32 %r, %x, 0; and.pred %r, %r, %p;\n"
-              "@%r add.u64 %d, %d, 1; @!%p mov.u64 %d, 0;",
-              neither);
+    HOLDS("setp.eq.u64 %p, %c, 0; lop3.and.b32 %w|%q, %x, %y, %y, 0xc0, %p;\n"
+          "cvt.u64.u32 %d, %w;\n@%q add.u64 %d, %d, 1;",
+          {0xf0, 0x0f, 0, 0}, {0xf0, 0x1f, 0, 0x11}, {0xf0, 0x1f, 1, 0x10}, {0xf0, 0x0f, 1, 0});
+    HOLDS("setp.eq.u64 %p, %c, 0; lop3.or.b32 _|%q, %x, %y, %y, 0xc0, %p;\n"
+          "selp.u64 %d, 2, 0, %q; setp.ne.u32 %r, %x, 0; and.pred %r, %r, %p;\n"
+          "@%r add.u64 %d, %d, 1; @!%p mov.u64 %d, 0;",
+          {0, 0, 0, 2}, {1, 1, 0, 3}, {1, 1, 1, 0});
 }
 
 TEST(packed_16_bit_integers_are_added_and_compared) {
-    static const struct row add[] = {{0xffff0001, 0x0001ffff, 0, 0},
-                                     {0x7fff8000, 0x00018000, 0, 0x80000000}};
-    ROWS_HOLD("add.u16x2 %w, %x, %y; cvt.u64.u32 %d, %w;", add);
-    static const struct row min[] = {{0xffff0001, 0x0001ffff, 0, 0x00010001}};
-    ROWS_HOLD("min.u16x2 %w, %x, %y; cvt.u64.u32 %d, %w;", min);
-    static const struct row max[] = {{0xffff0001, 0x8000fffe, 0, 0xffff0001}};
-    ROWS_HOLD("max.s16x2 %w, %x, %y; cvt.u64.u32 %d, %w;", max);
-    static const struct row relu[] = {{0xffff0005, 0x80000007, 0, 5}};
-    ROWS_HOLD("min.relu.s16x2 %w, %x, %y; cvt.u64.u32 %d, %w;", relu);
-    static const struct row one[] = {{0xfffffff0, 5, 0, 0}, {3, 5, 0, 3}};
-    ROWS_HOLD("min.relu.s32 %w, %x, %y; cvt.u64.u32 %d, %w;", one);
-    static const struct row carry[] = {{0xffff, 0xffff, 0, 0xffff}, {2, 3, 4, 5}};
-    ROWS_HOLD("add.cc.u32 %w, %x, -1; madc.hi.u16 %v, %s, %t, %u; cvt.u64.u16 %d, %v;", carry);
-    static const struct row sign[] = {{0xffff, 2, 0, 0}};
-    ROWS_HOLD("add.cc.u32 %w, %x, -1; madc.hi.s16 %v, %s, %t, %u; cvt.u64.u16 %d, %v;", sign);
+    HOLDS("add.u16x2 %w, %x, %y; cvt.u64.u32 %d, %w;", {0xffff0001, 0x0001ffff, 0, 0},
+          {0x7fff8000, 0x00018000, 0, 0x80000000});
+    HOLDS("min.u16x2 %w, %x, %y; cvt.u64.u32 %d, %w;", {0xffff0001, 0x0001ffff, 0, 0x00010001});
+    HOLDS("max.s16x2 %w, %x, %y; cvt.u64.u32 %d, %w;", {0xffff0001, 0x8000fffe, 0, 0xffff0001});
+    HOLDS("min.relu.s16x2 %w, %x, %y; cvt.u64.u32 %d, %w;", {0xffff0005, 0x80000007, 0, 5});
+    HOLDS("min.relu.s32 %w, %x, %y; cvt.u64.u32 %d, %w;", {0xfffffff0, 5, 0, 0}, {3, 5, 0, 3});
+    HOLDS("add.cc.u32 %w, %x, -1; madc.hi.u16 %v, %s, %t, %u; cvt.u64.u16 %d, %v;",
+          {0xffff, 0xffff, 0, 0xffff}, {2, 3, 4, 5});
+    HOLDS("add.cc.u32 %w, %x, -1; madc.hi.s16 %v, %s, %t, %u; cvt.u64.u16 %d, %v;",
+          {0xffff, 2, 0, 0});
 }
 
 TEST(fns_finds_the_nth_set_bit) {
@@ -265,23 +252,19 @@ TEST(alloca_beyond_the_stack_is_a_fault) {
 /* ---- others ---------------------------------------------------------------------------------- */
 
 TEST(special_registers_are_converted) {
-    static const struct row rows[] = {{0, 0, 0, 0}, {0, 0, 0, 0x1001}, {0, 0, 0, 0x2002}};
-    ROWS_HOLD("cvt.u64.u32 %d, %tid.x; mul.lo.u64 %d, %d, 0x1000; cvt.u16.u32 %v, %tid.x;\n"
-              "cvt.u64.u16 %a, %v; add.u64 %d, %d, %a; mov.u32 %w, %pm0; cvt.u64.u32 %a, %w;\n"
-              "add.u64 %d, %d, %a;",
-              rows);
-    static const struct row tid[] = {{0, 0, 0, 0}, {0, 0, 0, 1}};
-    ROWS_HOLD("{ .reg .v4 .u32 v; mov.v4.u32 v, %tid; add.u32 %w, v.x, v.y; add.u32 %w, %w, v.z;\n"
-              "cvt.u64.u32 %d, %w; }",
-              tid);
+    HOLDS("cvt.u64.u32 %d, %tid.x; mul.lo.u64 %d, %d, 0x1000; cvt.u16.u32 %v, %tid.x;\n"
+          "cvt.u64.u16 %a, %v; add.u64 %d, %d, %a; mov.u32 %w, %pm0; cvt.u64.u32 %a, %w;\n"
+          "add.u64 %d, %d, %a;",
+          {0, 0, 0, 0}, {0, 0, 0, 0x1001}, {0, 0, 0, 0x2002});
+    HOLDS("{ .reg .v4 .u32 v; mov.v4.u32 v, %tid; add.u32 %w, v.x, v.y; add.u32 %w, %w, v.z;\n"
+          "cvt.u64.u32 %d, %w; }",
+          {0, 0, 0, 0}, {0, 0, 0, 1});
 }
 
 TEST(saturating_conversions_of_integers_clamp_to_one) {
-    static const struct row rows[] = {{5, 0, 0, 0x3f800000}, {0, 0, 0, 0}, {0x80000000, 0, 0, 0}};
-    ROWS_HOLD("{ .reg .f32 f; cvt.rn.ftz.sat.f32.s32 f, %x; mov.b32 %w, f; cvt.u64.u32 %d, %w; }",
-              rows);
-    static const struct row half[] = {{7, 0, 0, 0x3c00}, {0, 0, 0, 0}};
-    ROWS_HOLD("cvt.rz.sat.f16.u32 %v, %x; cvt.u64.u16 %d, %v;", half);
+    HOLDS("{ .reg .f32 f; cvt.rn.ftz.sat.f32.s32 f, %x; mov.b32 %w, f; cvt.u64.u32 %d, %w; }",
+          {5, 0, 0, 0x3f800000}, {0, 0, 0, 0}, {0x80000000, 0, 0, 0});
+    HOLDS("cvt.rz.sat.f16.u32 %v, %x; cvt.u64.u16 %d, %v;", {7, 0, 0, 0x3c00}, {0, 0, 0, 0});
 }
 
 TEST(misaligned_128_bit_accesses_are_faults) {

@@ -206,12 +206,12 @@ TEST(vmad_shifts_and_saturates_its_product) {
         }
         ROWS_HOLD(body, rows);
     }
-    static const struct row more[] = {{3, 5, 7, 23}, {0xffffffff, 0xffffffff, 0, 2}};
-    ROWS_HOLD("vmad.u32.u32.u32.po %w, %x, %y, %z; cvt.u64.u32 %d, %w;", more);
-    static const struct row most[] = {{0xffffffff, 0xffffffff, 0, 1}};
-    ROWS_HOLD("vmad.u32.u32.u32.sat %w, %x, %y, %z; cvt.u64.u32 %d, %w;", most);
-    static const struct row far[] = {{0xffffffff, 0xffffffff, 0, 0}};
-    ROWS_HOLD("vmad.u32.u32.u32.shr7 %w, %x, %y, %z; cvt.u64.u32 %d, %w;", far);
+    HOLDS("vmad.u32.u32.u32.po %w, %x, %y, %z; cvt.u64.u32 %d, %w;", {3, 5, 7, 23},
+          {0xffffffff, 0xffffffff, 0, 2});
+    HOLDS("vmad.u32.u32.u32.sat %w, %x, %y, %z; cvt.u64.u32 %d, %w;",
+          {0xffffffff, 0xffffffff, 0, 1});
+    HOLDS("vmad.u32.u32.u32.shr7 %w, %x, %y, %z; cvt.u64.u32 %d, %w;",
+          {0xffffffff, 0xffffffff, 0, 0});
 }
 
 /* ---- two and four at once -------------------------------------------------------------------- */
@@ -292,16 +292,16 @@ TEST(simd_video_instructions_match_the_reference) {
 }
 
 TEST(video_comparisons_return_numbers) {
-    static const struct row set[] = {{5, 7, 0, 1}, {7, 5, 0, 0}, {0xffffffff, 1, 0, 0}};
-    ROWS_HOLD("vset.u32.u32.lt %w, %x, %y; cvt.u64.u32 %d, %w;", set);
-    static const struct row signs[] = {{0xffffffff, 1, 0, 1}, {0x80, 0x80, 0, 0}};
-    ROWS_HOLD("vset.s32.u32.lt %w, %x, %y; cvt.u64.u32 %d, %w;", signs);
-    static const struct row part[] = {{0x8000, 1, 0x11223344, 0x11013344}};
-    ROWS_HOLD("vset.s32.s32.le %w.b2, %x.h0, %y.b0, %z; cvt.u64.u32 %d, %w;", part);
-    static const struct row count[] = {{0x01020304, 0x01000305, 10, 12}};
-    ROWS_HOLD("vset4.u32.u32.eq.add %w, %x, %y, %z; cvt.u64.u32 %d, %w;", count);
-    static const struct row mask[] = {{0x00010005, 0x00020005, 0xaaaabbbb, 0xaaaa0001}};
-    ROWS_HOLD("vset2.u32.u32.ge %w.h0, %x, %y, %z; cvt.u64.u32 %d, %w;", mask);
-    static const struct row most[] = {{1, 2, 0xffffffff, 0xffffffff}, {3, 2, 7, 7}};
-    ROWS_HOLD("vset.u32.u32.lt.max %w, %x, %y, %z; cvt.u64.u32 %d, %w;", most);
+    HOLDS("vset.u32.u32.lt %w, %x, %y; cvt.u64.u32 %d, %w;", {5, 7, 0, 1}, {7, 5, 0, 0},
+          {0xffffffff, 1, 0, 0});
+    HOLDS("vset.s32.u32.lt %w, %x, %y; cvt.u64.u32 %d, %w;", {0xffffffff, 1, 0, 1},
+          {0x80, 0x80, 0, 0});
+    HOLDS("vset.s32.s32.le %w.b2, %x.h0, %y.b0, %z; cvt.u64.u32 %d, %w;",
+          {0x8000, 1, 0x11223344, 0x11013344});
+    HOLDS("vset4.u32.u32.eq.add %w, %x, %y, %z; cvt.u64.u32 %d, %w;",
+          {0x01020304, 0x01000305, 10, 12});
+    HOLDS("vset2.u32.u32.ge %w.h0, %x, %y, %z; cvt.u64.u32 %d, %w;",
+          {0x00010005, 0x00020005, 0xaaaabbbb, 0xaaaa0001});
+    HOLDS("vset.u32.u32.lt.max %w, %x, %y, %z; cvt.u64.u32 %d, %w;", {1, 2, 0xffffffff, 0xffffffff},
+          {3, 2, 7, 7});
 }

@@ -39,6 +39,14 @@ static CUresult read_as(const char *name, struct sg_image_options options,
 static const struct sg_image_options h200 = {
     .architecture = 90, .suffix = 'a', .newest_ptx = 90, .prefer_machine = true};
 
+/* Only the answer is wanted. */
+static CUresult answer_of(const void *bytes, size_t size, const struct sg_image_options *options) {
+    struct sg_image *image = NULL;
+    CUresult result = sg_image_read(bytes, size, options, NULL, &image);
+    sg_image_free(image);
+    return result;
+}
+
 static struct sg_image *read_for(const char *name, int architecture) {
     struct sg_image_options options = h200;
     struct sg_image *image;
@@ -378,15 +386,12 @@ TEST(damaged_files_are_refused_or_read_within_bounds) {
         size_t size;
         unsigned char *bytes = file(names[i], &size);
         for (size_t at = 0; at < size; at += 3) {
-            struct sg_image *image = NULL;
             bytes[at] ^= 0xff;
-            (void)sg_image_read(bytes, size, &options, NULL, &image);
+            (void)answer_of(bytes, size, &options);
             bytes[at] ^= 0xff;
-            sg_image_free(image);
-            image = NULL;
             unsigned char *part = malloc(at + 1);
             memcpy(part, bytes, at);
-            assert_int_not_equal(sg_image_read(part, at, &options, NULL, &image), CUDA_SUCCESS);
+            assert_int_not_equal(answer_of(part, at, &options), CUDA_SUCCESS);
             free(part);
         }
         free(bytes);
@@ -476,11 +481,9 @@ TEST(an_elf_flag_binds_code_to_one_architecture) {
         assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
         assert_int_equal(image->target_suffix, marked ? 'a' : 0);
         sg_image_free(image);
-        image = NULL;
         options.suffix = 0;
-        assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image),
+        assert_int_equal(answer_of(bytes, size, &options),
                          marked ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_SUCCESS);
-        sg_image_free(image);
     }
     free(bytes);
 }
@@ -500,12 +503,10 @@ TEST(a_cubin_without_its_code_section_header_is_refused) {
             code = i;
     assert_true(code > 0);
     for (size_t from = code; from <= code + 1; from++) {
-        struct sg_image *image = NULL;
         memcpy(bytes, whole, size);
         memset(bytes + table + from * 64, 0, size - (table + from * 64));
-        assert_int_equal(sg_image_read(bytes, size, &h200, NULL, &image),
+        assert_int_equal(answer_of(bytes, size, &h200),
                          from > code ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE);
-        sg_image_free(image);
     }
     free(bytes);
     free(whole);

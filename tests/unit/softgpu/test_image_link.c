@@ -47,6 +47,17 @@ static CUresult link_two(const char *first, const char *second, unsigned char **
     return result;
 }
 
+/* What is read of the link of two that go together. */
+static struct sg_image *linked(const char *first, const char *second) {
+    struct sg_image *image = NULL;
+    unsigned char *bytes;
+    size_t size;
+    assert_int_equal(link_two(first, second, &bytes, &size), CUDA_SUCCESS);
+    assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+    free(bytes);
+    return image;
+}
+
 TEST(a_link_keeps_the_functions_and_textures_of_its_inputs) {
     unsigned char *bytes;
     size_t size;
@@ -78,11 +89,7 @@ TEST(a_link_keeps_the_functions_and_textures_of_its_inputs) {
 }
 
 TEST(a_link_keeps_the_variables_of_its_inputs) {
-    unsigned char *bytes;
-    size_t size;
-    struct sg_image *image = NULL;
-    assert_int_equal(link_two(MAIN, GIVEN, &bytes, &size), CUDA_SUCCESS);
-    assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+    struct sg_image *image = linked(MAIN, GIVEN);
     assert_int_equal(image->variable_count, 4);
     const struct sg_image_variable *p = sg_image_find_variable(image, "p");
     assert_non_null(p);
@@ -98,7 +105,6 @@ TEST(a_link_keeps_the_variables_of_its_inputs) {
     assert_true(sg_image_find_variable(image, "m")->managed);
     assert_true(sg_image_find_variable(image, "c")->constant);
     sg_image_free(image);
-    free(bytes);
 }
 
 TEST(undefined_and_duplicate_names_are_refused) {
@@ -265,15 +271,10 @@ TEST(a_strong_definition_replaces_a_weak_one) {
         {HEAD ".visible .global .u32 x = 1;\n", HEAD ".weak .global .u32 x = 2;\n", 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        unsigned char *bytes;
-        size_t size;
-        struct sg_image *image = NULL;
-        assert_int_equal(link_two(cases[i].first, cases[i].second, &bytes, &size), CUDA_SUCCESS);
-        assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+        struct sg_image *image = linked(cases[i].first, cases[i].second);
         assert_int_equal(image->variable_count, 1);
         assert_int_equal(image->variables[0].initial[0], cases[i].value);
         sg_image_free(image);
-        free(bytes);
     }
 }
 
@@ -329,18 +330,12 @@ TEST(inputs_must_agree_on_the_type_of_a_name) {
     "call.uni (out), twice, (in);\nld.param.b32 r, [out];\n}\nst.global.u32 [held], r;\nret;\n}\n"
 
 TEST(a_template_in_two_units_links_to_one_function) {
-    unsigned char *bytes;
-    size_t size;
-    struct sg_image *image = NULL;
-    assert_int_equal(link_two(HEAD TEMPLATE ".visible .entry a() { ret; }\n",
-                              HEAD TEMPLATE ".visible .entry b() { ret; }\n", &bytes, &size),
-                     CUDA_SUCCESS);
-    assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+    struct sg_image *image = linked(HEAD TEMPLATE ".visible .entry a() { ret; }\n",
+                                    HEAD TEMPLATE ".visible .entry b() { ret; }\n");
     assert_int_equal(image->function_count, 3);
     assert_non_null(sg_image_find_function(image, "kernel"));
     assert_int_equal(image->variable_count, 1);
     sg_image_free(image);
-    free(bytes);
 }
 
 TEST(a_strong_entry_replaces_a_weak_entry) {
@@ -361,17 +356,11 @@ TEST(a_strong_entry_replaces_a_weak_entry) {
 }
 
 TEST(common_variables_take_the_largest_size) {
-    unsigned char *bytes;
-    size_t size;
-    struct sg_image *image = NULL;
-    assert_int_equal(link_two(HEAD ".common .global .u32 x[4];\n", HEAD ".common .global .u32 x;\n",
-                              &bytes, &size),
-                     CUDA_SUCCESS);
-    assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+    struct sg_image *image =
+        linked(HEAD ".common .global .u32 x[4];\n", HEAD ".common .global .u32 x;\n");
     assert_int_equal(image->variable_count, 1);
     assert_int_equal(image->variables[0].size, 16);
     sg_image_free(image);
-    free(bytes);
 }
 
 /* Which value the variable has that the pointer means. */
@@ -400,18 +389,13 @@ TEST(hidden_names_refer_to_their_own_input) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char first[200], second[200];
-        unsigned char *bytes;
-        size_t size;
-        struct sg_image *image = NULL;
         snprintf(first, sizeof first, "%s" POINTER("p"), cases[i].first);
         snprintf(second, sizeof second, "%s" POINTER("q"), cases[i].second);
-        assert_int_equal(link_two(first, second, &bytes, &size), CUDA_SUCCESS);
-        assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+        struct sg_image *image = linked(first, second);
         assert_int_equal(image->variable_count, cases[i].variables);
         assert_int_equal(pointed(image, "p"), cases[i].values[0]);
         assert_int_equal(pointed(image, "q"), cases[i].values[1]);
         sg_image_free(image);
-        free(bytes);
     }
 }
 

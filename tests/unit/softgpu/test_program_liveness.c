@@ -1,34 +1,13 @@
 /* Which registers are live where, and where lanes are that a branch has parted. */
-#include "softgpu/binary/read.h"
+#include "program_text.h"
+
 #include "softgpu/program/liveness.h"
 #include "softgpu/program/region.h"
-
-#include "test.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define HEAD                                                                                       \
     ".version 8.5\n.target sm_90\n.address_size 64\n"                                              \
     ".visible .entry k(.param .u64 out)\n{\n.reg .pred p, q;\n.reg .b32 a, b, c, d, e, f;\n"       \
     ".reg .b64 x, y;\n"
-
-static struct sg_program *program_of(const char *text) {
-    static const struct sg_image_options options = {
-        .architecture = 90, .suffix = 'a', .newest_ptx = 90, .relocatable = true};
-    char error[600] = "";
-    struct sg_image_log log = {.error = error, .error_size = sizeof error};
-    struct sg_image *image = NULL;
-    struct sg_program *program = NULL;
-    if (sg_image_read(text, SIZE_MAX, &options, &log, &image) != CUDA_SUCCESS ||
-        sg_program_make(image, "k", &log, &program) != CUDA_SUCCESS)
-        fail_msg("%s\n%s", text, error);
-    sg_image_free(image);
-    if (program->unsupported)
-        fail_msg("%s\n%s", text, program->unsupported);
-    return program;
-}
 
 /* The names of the registers of a function for which `is` says so, each followed by a space. */
 static const char *names(const struct sg_program *program, unsigned function,
@@ -45,64 +24,63 @@ static const char *names(const struct sg_program *program, unsigned function,
     return text;
 }
 
-static void find(const struct sg_program *program, unsigned function, struct sg_liveness *live) {
-    assert_true(sg_liveness_find(program, &program->functions[function], live));
+struct live {
+    uint32_t block;
+    bool (*is)(const struct sg_liveness *, uint32_t, uint32_t);
+    const char *names;
+};
+
+static void check_live(const struct sg_program *program, unsigned function,
+                       const struct live *expected, size_t count) {
+    struct sg_liveness live;
+    assert_true(sg_liveness_find(program, &program->functions[function], &live));
+    for (size_t i = 0; i < count; i++)
+        assert_string_equal(names(program, function, &live, expected[i].block, expected[i].is),
+                            expected[i].names);
+    sg_liveness_free(&live);
 }
 
+/* LIVE(program, function, {block, sg_live_in, "a b "}, ...) */
+#define LIVE(program, function, ...)                                                               \
+    check_live(program, function, (const struct live[]){__VA_ARGS__},                              \
+               sizeof((const struct live[]){__VA_ARGS__}) / sizeof(struct live))
+
 TEST(a_value_is_live_from_its_write_to_its_last_read) {
-    struct sg_liveness live;
     struct sg_program *program =
         program_of(HEAD "ld.param.u64 x, [out];\nmov.u32 a, 1;\nmov.u32 b, 2;\n"
                         "setp.eq.u32 p, a, b;\n@p bra ELSE;\n"
                         "add.s32 c, b, 1;\nmov.u32 d, c;\nbra END;\n"
                         "ELSE: mov.u32 d, 3;\n"
                         "END: st.global.u32 [x], d;\nret;\n}\n");
-    find(program, 0, &live);
-    assert_string_equal(names(program, 0, &live, 0, sg_live_in), "");
-    assert_string_equal(names(program, 0, &live, 0, sg_live_out), "x b ");
-    assert_string_equal(names(program, 0, &live, 1, sg_live_in), "x b ");
-    assert_string_equal(names(program, 0, &live, 1, sg_live_out), "x d ");
-    assert_string_equal(names(program, 0, &live, 2, sg_live_in), "x ");
-    assert_string_equal(names(program, 0, &live, 3, sg_live_in), "x d ");
-    assert_string_equal(names(program, 0, &live, 3, sg_live_out), "");
-    assert_string_equal(names(program, 0, &live, 1, sg_live_written), "d ");
-    sg_liveness_free(&live);
+    LIVE(program, 0, {0, sg_live_in, ""}, {0, sg_live_out, "x b "}, {1, sg_live_in, "x b "},
+         {1, sg_live_out, "x d "}, {2, sg_live_in, "x "}, {3, sg_live_in, "x d "},
+         {3, sg_live_out, ""}, {1, sg_live_written, "d "});
     sg_program_free(program);
 }
 
 TEST(values_read_in_the_next_loop_round_stay_live) {
-    struct sg_liveness live;
     struct sg_program *program =
         program_of(HEAD "mov.u32 a, 0;\nmov.u32 b, 9;\nmov.u32 e, 7;\n"
                         "TOP: add.s32 c, a, e;\nmov.u32 a, c;\nsetp.lt.u32 p, a, b;\n@p bra TOP;\n"
                         "ret;\n}\n");
-    find(program, 0, &live);
-    assert_string_equal(names(program, 0, &live, 1, sg_live_in), "a b e ");
-    assert_string_equal(names(program, 0, &live, 1, sg_live_out), "a b e ");
-    assert_string_equal(names(program, 0, &live, 2, sg_live_in), "");
-    sg_liveness_free(&live);
+    LIVE(program, 0, {1, sg_live_in, "a b e "}, {1, sg_live_out, "a b e "}, {2, sg_live_in, ""});
     sg_program_free(program);
 }
 
 /* Where the guard is false a lane keeps the old value; a store's operands are only read. */
 TEST(guarded_writes_and_stores_do_not_end_a_lifetime) {
-    struct sg_liveness live;
     struct sg_program *program =
         program_of(HEAD "mov.u32 a, 0;\nsetp.eq.u32 p, a, 1;\nld.param.u64 x, [out];\nbra NEXT;\n"
                         "NEXT: @p mov.u32 a, 5;\nst.global.u32 [x], a;\nbar.sync a, b;\n"
                         "@p ret;\nred.global.add.u32 [y], c;\nret;\n}\n");
-    find(program, 0, &live);
-    assert_string_equal(names(program, 0, &live, 1, sg_live_in), "a p x b y c ");
-    assert_string_equal(names(program, 0, &live, 2, sg_live_in), "y c ");
-    assert_string_equal(names(program, 0, &live, 0, sg_live_in), "b y c ");
-    sg_liveness_free(&live);
+    LIVE(program, 0, {1, sg_live_in, "a p x b y c "}, {2, sg_live_in, "y c "},
+         {0, sg_live_in, "b y c "});
     sg_program_free(program);
 }
 
 /* Results of vectors, pairs and calls are written, arguments and addresses read; parameters come
  * with the call, and results leave with it. */
 TEST(every_kind_of_operand_counts_for_liveness) {
-    struct sg_liveness live;
     struct sg_program *program = program_of(
         ".version 8.5\n.target sm_90\n.address_size 64\n"
         ".func (.reg .b32 r, .reg .b32 s) f(.reg .b32 g, .reg .b32 h)\n{\n.reg .pred o;\n"
@@ -110,14 +88,8 @@ TEST(every_kind_of_operand_counts_for_liveness) {
         ".visible .entry k()\n{\n.reg .pred p, q;\n.reg .b32 a, b, c, d, e;\n.reg .b64 x;\n"
         "bra NEXT;\nNEXT: ld.global.v2.u32 {a, b}, [x];\ncall (c, d), f, (a, e);\n"
         "setp.lt.u32 p|q, c, d;\n@q st.global.v2.u32 [x], {c, b};\nret;\n}\n");
-    find(program, 0, &live);
-    assert_string_equal(names(program, 0, &live, 1, sg_live_in), "x e ");
-    sg_liveness_free(&live);
-    find(program, 1, &live);
-    assert_string_equal(names(program, 1, &live, 0, sg_live_in), "s g h ");
-    assert_string_equal(names(program, 1, &live, 1, sg_live_in), "r ");
-    assert_string_equal(names(program, 1, &live, 2, sg_live_out), "r s ");
-    sg_liveness_free(&live);
+    LIVE(program, 0, {1, sg_live_in, "x e "});
+    LIVE(program, 1, {0, sg_live_in, "s g h "}, {1, sg_live_in, "r "}, {2, sg_live_out, "r s "});
     sg_program_free(program);
 }
 

@@ -1,33 +1,12 @@
 /* Which values all threads of a block share, and which branches part them. */
-#include "softgpu/binary/read.h"
+#include "program_text.h"
+
 #include "softgpu/program/uniformity.h"
-
-#include "test.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define TOP ".version 8.5\n.target sm_90\n.address_size 64\n"
 #define HEAD                                                                                       \
     ".visible .entry k(.param .u64 in, .param .u32 n)\n{\n.reg .pred p, q;\n"                      \
     ".reg .b32 a, b, c, d, e, f;\n.reg .b64 x, y;\n.shared .u32 s;\n"
-
-static struct sg_program *program_of(const char *text) {
-    static const struct sg_image_options options = {
-        .architecture = 90, .suffix = 'a', .newest_ptx = 90, .relocatable = true};
-    char error[600] = "";
-    struct sg_image_log log = {.error = error, .error_size = sizeof error};
-    struct sg_image *image = NULL;
-    struct sg_program *program = NULL;
-    if (sg_image_read(text, SIZE_MAX, &options, &log, &image) != CUDA_SUCCESS ||
-        sg_program_make(image, "k", &log, &program) != CUDA_SUCCESS)
-        fail_msg("%s\n%s", text, error);
-    sg_image_free(image);
-    if (program->unsupported)
-        fail_msg("%s\n%s", text, program->unsupported);
-    return program;
-}
 
 /* The registers of a function that vary, by name, and the numbers of the blocks that part. */
 static void vary(const char *text, unsigned function, const char *registers, const char *blocks) {

@@ -6,12 +6,12 @@ EACH_TEST(start_with_context, end_with_context);
 
 static CUcontext make_context(CUdevice of) {
     CUcontext made = NULL;
-    assert_int_equal(cu->cuCtxCreate_v2(&made, 0, of), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxCreate_v2(&made, 0, of));
     return made;
 }
 
 static void destroy_context(CUcontext context) {
-    assert_int_equal(cu->cuCtxDestroy_v2(context), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxDestroy_v2(context));
 }
 
 TEST(allocating_in_another_devices_context_is_refused) {
@@ -35,7 +35,7 @@ TEST(each_context_has_its_own_slabs) {
     check_device(other, 64, 1);
     vkgdr_memory_free(other);
     assert_int_equal(icd->live().memories, 1);
-    assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxPopCurrent_v2(&popped));
     fill(host_of(one), 64, 2);
     check_device(one, 64, 2);
     destroy_context(second);
@@ -80,18 +80,18 @@ TEST(a_reset_primary_context_does_not_reuse_old_slabs) {
     CUdeviceptr others[8];
     setenv("VULKAN_ICD_UUID", "736f6674677080758000000000000000,736f6674677080758000000000000001",
            1);
-    assert_int_equal(cu->cuDevicePrimaryCtxRetain(&primary, 1), CUDA_SUCCESS);
-    assert_int_equal(cu->cuCtxPushCurrent_v2(primary), CUDA_SUCCESS);
+    OK_CU(cu->cuDevicePrimaryCtxRetain(&primary, 1));
+    OK_CU(cu->cuCtxPushCurrent_v2(primary));
     vkgdr_t g = vkgdr_open(0, VKGDR_OPEN_CURRENT_CONTEXT_BIT);
     assert_non_null(g);
     assert_int_equal(gpumem_vkgdr_device(g), 1);
     vkgdr_memory_t small = allocate(g, 64), large = allocate(g, 2 * MIB);
-    assert_int_equal(cu->cuDevicePrimaryCtxReset_v2(1), CUDA_SUCCESS);
+    OK_CU(cu->cuDevicePrimaryCtxReset_v2(1));
     cu->cuCtxPopCurrent_v2(&popped);
-    assert_int_equal(cu->cuDevicePrimaryCtxRetain(&primary, 1), CUDA_SUCCESS);
-    assert_int_equal(cu->cuCtxPushCurrent_v2(primary), CUDA_SUCCESS);
+    OK_CU(cu->cuDevicePrimaryCtxRetain(&primary, 1));
+    OK_CU(cu->cuCtxPushCurrent_v2(primary));
     for (size_t i = 0; i < COUNT(others); i++)
-        assert_int_equal(cu->cuMemAlloc_v2(&others[i], 2 * MIB), CUDA_SUCCESS);
+        OK_CU(cu->cuMemAlloc_v2(&others[i], 2 * MIB));
     vkgdr_memory_t after = allocate(g, 64);
     vkgdr_memory_free(small);
     vkgdr_memory_free(large);
@@ -99,12 +99,12 @@ TEST(a_reset_primary_context_does_not_reuse_old_slabs) {
     check_device(after, 64, 3);
     vkgdr_memory_free(after);
     for (size_t i = 0; i < COUNT(others); i++) {
-        assert_int_equal(cu->cuMemsetD8_v2(others[i], 1, 2 * MIB), CUDA_SUCCESS);
-        assert_int_equal(cu->cuMemFree_v2(others[i]), CUDA_SUCCESS);
+        OK_CU(cu->cuMemsetD8_v2(others[i], 1, 2 * MIB));
+        OK_CU(cu->cuMemFree_v2(others[i]));
     }
     vkgdr_close(g);
-    assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
-    assert_int_equal(cu->cuDevicePrimaryCtxRelease_v2(1), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxPopCurrent_v2(&popped));
+    OK_CU(cu->cuDevicePrimaryCtxRelease_v2(1));
     assert_nothing_left();
 }
 
@@ -125,14 +125,14 @@ TEST(freeing_without_the_context_frees_only_the_vulkan_memory) {
     vkgdr_memory_t small = allocate(g, 64), large = allocate(g, MIB);
     CUdeviceptr address = vkgdr_memory_get_device_ptr(large);
     size_t lost = gm_vkgdr_lost();
-    assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxPopCurrent_v2(&popped));
     vkgdr_memory_free(small);
     vkgdr_memory_free(large);
     assert_int_equal(icd->live().memories, 0);
     assert_int_equal(gm_vkgdr_lost(), lost + 2);
-    assert_int_equal(cu->cuCtxPushCurrent_v2(context), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxPushCurrent_v2(context));
     /* The GPU has it still. */
-    assert_int_equal(cu->cuMemsetD8_v2(address, 1, MIB), CUDA_SUCCESS);
+    OK_CU(cu->cuMemsetD8_v2(address, 1, MIB));
     destroy_context(context);
     vkgdr_close(g);
 }

@@ -141,8 +141,7 @@ TEST(only_the_requested_range_is_flushed) {
     memset(host_of(memory), 1, 4096);
     vkgdr_memory_flush(memory, 1024, 1024);
     for (size_t at = 0; at < 4096; at += 512) {
-        assert_int_equal(cu->cuMemcpyDtoH_v2(&byte, vkgdr_memory_get_device_ptr(memory) + at, 1),
-                         CUDA_SUCCESS);
+        OK_CU(cu->cuMemcpyDtoH_v2(&byte, vkgdr_memory_get_device_ptr(memory) + at, 1));
         assert_int_equal(byte, at >= 1024 && at < 2048);
     }
     vkgdr_memory_free(memory);

@@ -112,12 +112,12 @@ TEST(a_missing_library_is_named) {
 TEST(without_a_context_the_error_names_the_driver_call) {
     CUcontext popped;
     vkgdr_t g = open_gpu(0);
-    assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxPopCurrent_v2(&popped));
     assert_null(vkgdr_open(DEVICE, VKGDR_OPEN_CURRENT_CONTEXT_BIT));
     ERROR_IS("cuCtxGetDevice failed (CUDA_ERROR_INVALID_CONTEXT)");
     assert_null(vkgdr_memory_alloc(g, 64, 0));
     ERROR_IS("cuCtxGetDevice failed (CUDA_ERROR_INVALID_CONTEXT)");
-    assert_int_equal(cu->cuCtxPushCurrent_v2(popped), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxPushCurrent_v2(popped));
     vkgdr_close(g);
 }
 

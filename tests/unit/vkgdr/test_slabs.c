@@ -64,7 +64,7 @@ TEST(freeing_the_last_buffer_frees_its_slab) {
     assert_int_equal(icd->live().memories, 1);
     vkgdr_memory_free(second);
     assert_int_equal(icd->live().memories, 0);
-    assert_int_equal(cu->cuMemcpyDtoH_v2(&byte, address, 1), CUDA_ERROR_INVALID_VALUE);
+    FAILS_CU(INVALID_VALUE, cu->cuMemcpyDtoH_v2(&byte, address, 1));
 }
 
 /* Not thrown away and made anew with each buffer that comes and goes. */
@@ -141,9 +141,7 @@ TEST(a_free_waits_for_queued_work) {
     struct opener opener = {.gate = gate_with_stream(),
                             .synchronized = soft->call_count("cuCtxSynchronize")};
     memset(host_of(memory), 0, 4096);
-    assert_int_equal(
-        cu->cuMemsetD8Async(vkgdr_memory_get_device_ptr(memory), 7, 4096, opener.gate.stream),
-        CUDA_SUCCESS);
+    OK_CU(cu->cuMemsetD8Async(vkgdr_memory_get_device_ptr(memory), 7, 4096, opener.gate.stream));
     unsigned char *host = host_of(memory);
     assert_int_equal(pthread_create(&thread, NULL, open_when_waited_for, &opener), 0);
     vkgdr_memory_free(memory);
@@ -153,7 +151,7 @@ TEST(a_free_waits_for_queued_work) {
     assert_true(opener.seen);
     vkgdr_memory_free(held);
     OK(gpumem_stream_destroy(device, opener.gate.stream));
-    assert_int_equal(cu->cuMemFreeHost(opener.gate.flag), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFreeHost(opener.gate.flag));
 }
 
 TEST(memory_is_not_reused_if_waiting_for_its_work_fails) {

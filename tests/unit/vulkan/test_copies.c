@@ -9,20 +9,16 @@ ALL_TESTS(find_icd, NULL);
 
 static void copy_by(gpumem_mapped_method method, bool coherent) {
     struct copies c;
-    gpumem_resource *mapped;
-    gpumem_buffer *buffer;
     gpumem_mapped_info info = {.size = sizeof info};
-    OK(gpumem_mapped_resource_create(
-        device, GPUMEM_MAPPED_OPTIONS(.method = method, .method_strict = 1), &mapped));
+    gpumem_resource *mapped = NEW_MAPPED(.method = method, .method_strict = 1);
     OK(gpumem_mapped_get_info(mapped, &info));
     assert_int_equal(info.method, method);
     assert_int_equal(info.coherent, coherent);
-    OK(gpumem_buffer_allocate(mapped, COPIES_ROOM, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(mapped, COPIES_ROOM);
     copies_begin(&c, buffer, mapped->engine);
     copies_by_all_plans(&c, 200);
     copies_end(&c);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(mapped));
+    DESTROY(buffer, mapped);
     assert_int_equal(device_stats().quarantined, 0);
 }
 
@@ -80,22 +76,17 @@ TEST(copies_of_non_coherent_memory_are_flushed) {
 /* Stores that were not flushed yet are part of what this thread reads. */
 TEST(a_read_returns_the_threads_unflushed_stores) {
     struct copies c;
-    gpumem_resource *mapped;
-    gpumem_buffer *buffer;
     char back[8] = "";
     setenv("VULKAN_ICD_COHERENT", "no", 1);
-    OK(gpumem_mapped_resource_create(
-        device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1),
-        &mapped));
-    OK(gpumem_buffer_allocate(mapped, COPIES_ROOM, NULL, &buffer));
+    gpumem_resource *mapped = NEW_MAPPED(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1);
+    gpumem_buffer *buffer = NEW_BUFFER(mapped, COPIES_ROOM);
     copies_begin(&c, buffer, mapped->engine);
     copies_use(&c, GM_COPY_PLAIN, 1, 1);
     memcpy((char *)gpumem_buffer_host_pointer(buffer) + 100, "stored", 7);
     OK(gpumem_mapped_read(buffer, 100, back, 7));
     assert_string_equal(back, "stored");
     copies_end(&c);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(mapped));
+    DESTROY(buffer, mapped);
     assert_nothing_left();
 }
 

@@ -31,19 +31,18 @@ static CUdeviceptr import_into_cuda(int fd, size_t size, CUexternalMemory *exter
     handle.size = size;
     memset(&buffer, 0, sizeof buffer);
     buffer.size = size;
-    assert_int_equal(cu->cuImportExternalMemory(external, &handle), CUDA_SUCCESS);
-    assert_int_equal(cu->cuExternalMemoryGetMappedBuffer(&address, *external, &buffer),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuImportExternalMemory(external, &handle));
+    OK_CU(cu->cuExternalMemoryGetMappedBuffer(&address, *external, &buffer));
     return address;
 }
 
 static void check_both_ways(unsigned char *host, CUdeviceptr address, size_t size) {
     unsigned char *bytes = malloc(size);
     fill(host, size, 1);
-    assert_int_equal(cu->cuMemcpyDtoH_v2(bytes, address, size), CUDA_SUCCESS);
+    OK_CU(cu->cuMemcpyDtoH_v2(bytes, address, size));
     assert_filled(bytes, size, 1);
     fill(bytes, size, 2);
-    assert_int_equal(cu->cuMemcpyHtoD_v2(address, bytes, size), CUDA_SUCCESS);
+    OK_CU(cu->cuMemcpyHtoD_v2(address, bytes, size));
     assert_filled(host, size, 2);
     free(bytes);
 }
@@ -61,17 +60,16 @@ static void share(struct gm_vulkan *vulkan, size_t size, unsigned flags) {
     CUdeviceptr address = import_into_cuda(fd, size, &external);
     check_both_ways(host, address, size);
     OK(gm_vulkan_free(memory));
-    assert_int_equal(cu->cuMemsetD8_v2(address, 1, size), CUDA_SUCCESS); /* CUDA has it still */
-    assert_int_equal(cu->cuMemFree_v2(address), CUDA_SUCCESS);
-    assert_int_equal(cu->cuDestroyExternalMemory(external), CUDA_SUCCESS);
+    OK_CU(cu->cuMemsetD8_v2(address, 1, size)); /* CUDA has it still */
+    OK_CU(cu->cuMemFree_v2(address));
+    OK_CU(cu->cuDestroyExternalMemory(external));
 }
 
 static void share_all(struct gm_vulkan *vulkan, unsigned flags) {
-    CUcontext popped;
-    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
+    use_context();
     for (size_t i = 0; i < COUNT(sizes); i++)
         share(vulkan, sizes[i], flags);
-    assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+    leave_context();
 }
 
 TEST(softgpu_imports_memory_of_the_test_driver) {

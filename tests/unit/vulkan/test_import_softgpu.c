@@ -19,8 +19,6 @@ static CUmemAllocationProp exportable(void) {
     return prop;
 }
 
-#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
-
 /* One more chunk behind those that there are, on both sides. */
 static struct gm_vulkan_memory *grow(struct gm_vulkan *vulkan, CUdeviceptr device_at,
                                      void *host_at) {
@@ -31,11 +29,12 @@ static struct gm_vulkan_memory *grow(struct gm_vulkan *vulkan, CUdeviceptr devic
     struct gm_vulkan_memory *memory;
     void *host;
     int fd = -1;
-    CU(cu->cuMemCreate(&handle, CHUNK, &prop, 0));
-    CU(cu->cuMemMap(device_at, CHUNK, 0, handle, 0));
-    CU(cu->cuMemSetAccess(device_at, CHUNK, &access, 1));
-    CU(cu->cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    CU(cu->cuMemRelease(handle));
+    OK_CU(cu->cuMemCreate(&handle, CHUNK, &prop, 0));
+    OK_CU(cu->cuMemMap(device_at, CHUNK, 0, handle, 0));
+    OK_CU(cu->cuMemSetAccess(device_at, CHUNK, &access, 1));
+    OK_CU(
+        cu->cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    OK_CU(cu->cuMemRelease(handle));
     OK(gm_vulkan_import(vulkan, fd, CHUNK, 0, &memory));
     assert_int_equal(close(fd), 0);
     OK(gm_vulkan_map(memory, host_at, &host));
@@ -47,9 +46,9 @@ static void both_ways(unsigned char *host, CUdeviceptr address, size_t size) {
     unsigned char *bytes = malloc(size);
     for (size_t i = 0; i < size; i++)
         host[i] = (unsigned char)(i ^ i >> 9);
-    CU(cu->cuMemcpyDtoH_v2(bytes, address, size));
+    OK_CU(cu->cuMemcpyDtoH_v2(bytes, address, size));
     assert_memory_equal(bytes, host, size);
-    CU(cu->cuMemsetD8_v2(address, 0x3c, size));
+    OK_CU(cu->cuMemsetD8_v2(address, 0x3c, size));
     for (size_t i = 0; i < size; i++)
         if (host[i] != 0x3c)
             fail_msg("byte %zu is %d", i, host[i]);
@@ -63,26 +62,26 @@ TEST(imported_chunks_grow_in_place_on_both_sides) {
     CUdeviceptr address;
     unsigned char uuid[16];
     CUuuid of_cuda;
-    CU(cu->cuDeviceGetUuid_v2(&of_cuda, 0));
+    OK_CU(cu->cuDeviceGetUuid_v2(&of_cuda, 0));
     memcpy(uuid, of_cuda.bytes, sizeof uuid);
     OK(gm_vulkan_open(uuid, &vulkan, NULL, 0));
     unsigned char *host = mmap(NULL, CHUNKS * CHUNK + CHUNK, PROT_NONE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_ptr_not_equal(host, MAP_FAILED);
     host += (CHUNK - (uintptr_t)host % CHUNK) % CHUNK;
-    CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
-    CU(cu->cuMemAddressReserve(&address, CHUNKS * CHUNK, 0, 0, 0));
+    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
+    OK_CU(cu->cuMemAddressReserve(&address, CHUNKS * CHUNK, 0, 0, 0));
     for (size_t i = 0; i < CHUNKS; i++) {
         memory[i] = grow(vulkan, address + i * CHUNK, host + i * CHUNK);
         both_ways(host, address, (i + 1) * CHUNK);
     }
     for (size_t i = 0; i < CHUNKS; i++) {
         OK(gm_vulkan_free(memory[i]));
-        CU(cu->cuMemUnmap(address + i * CHUNK, CHUNK));
+        OK_CU(cu->cuMemUnmap(address + i * CHUNK, CHUNK));
     }
-    CU(cu->cuMemAddressFree(address, CHUNKS * CHUNK));
+    OK_CU(cu->cuMemAddressFree(address, CHUNKS * CHUNK));
     CUcontext popped;
-    CU(cu->cuCtxPopCurrent_v2(&popped));
+    OK_CU(cu->cuCtxPopCurrent_v2(&popped));
     gm_vulkan_close(vulkan);
     assert_nothing_left();
 }

@@ -58,9 +58,8 @@ TEST(a_container_without_the_graphics_capability_is_explained) {
 
 static gpumem_mapped_method chosen(const char **why) {
     static gpumem_mapped_info info;
-    gpumem_resource *mapped;
     info = (gpumem_mapped_info){.size = sizeof info};
-    OK(gpumem_mapped_resource_create(device, NULL, &mapped));
+    gpumem_resource *mapped = NEW_MAPPED();
     OK(gpumem_mapped_get_info(mapped, &info));
     OK(gpumem_resource_destroy(mapped));
     *why = info.refusals;

@@ -1,0 +1,228 @@
+#include "harness.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct object {
+    void (*destroy)(void *object);
+    void *object;
+};
+static struct object *objects;
+static size_t count, room;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void at_end(void (*destroy)(void *object), void *object) {
+    pthread_mutex_lock(&lock);
+    if (count == room) {
+        room = 2 * room + 64;
+        objects = realloc(objects, room * sizeof *objects);
+    }
+    if (objects)
+        objects[count++] = (struct object){destroy, object};
+    pthread_mutex_unlock(&lock);
+    assert_non_null(objects);
+}
+
+void forget(const void *object) {
+    pthread_mutex_lock(&lock);
+    for (size_t i = count; i-- > 0;)
+        if (objects[i].object == object) {
+            objects[i].destroy = NULL;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+}
+
+/* One that cannot be destroyed fails the test, and is not tried again. */
+void destroy_objects(void) {
+    if (count > 0)
+        OK(cu.cuCtxSynchronize());
+    while (count > 0) {
+        struct object last = objects[--count];
+        if (last.destroy)
+            last.destroy(last.object);
+    }
+}
+
+/* ---- Each kind ------------------------------------------------------------------------------ */
+
+static void destroy_stream(void *stream) {
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static CUstream stream_with(unsigned flags) {
+    CUstream stream = NULL;
+    OK(cu.cuStreamCreate(&stream, flags));
+    at_end(destroy_stream, stream);
+    return stream;
+}
+
+CUstream new_stream(void) {
+    return stream_with(CU_STREAM_NON_BLOCKING);
+}
+
+CUstream new_blocking_stream(void) {
+    return stream_with(CU_STREAM_DEFAULT);
+}
+
+static void destroy_event(void *event) {
+    OK(cu.cuEventDestroy_v2(event));
+}
+
+CUevent new_event_with(unsigned flags) {
+    CUevent event = NULL;
+    OK(cu.cuEventCreate(&event, flags));
+    at_end(destroy_event, event);
+    return event;
+}
+
+CUevent new_event(void) {
+    return new_event_with(CU_EVENT_DISABLE_TIMING);
+}
+
+CUevent new_timed_event(void) {
+    return new_event_with(CU_EVENT_DEFAULT);
+}
+
+static void free_memory(void *memory) {
+    OK(cu.cuMemFree_v2((CUdeviceptr)(uintptr_t)memory));
+}
+
+CUdeviceptr new_memory(size_t size) {
+    CUdeviceptr memory = 0;
+    OK(cu.cuMemAlloc_v2(&memory, size));
+    at_end(free_memory, (void *)(uintptr_t)memory);
+    return memory;
+}
+
+static void free_pinned(void *memory) {
+    OK(cu.cuMemFreeHost(memory));
+}
+
+void *new_pinned(size_t size, unsigned flags) {
+    void *memory = NULL;
+    OK(cu.cuMemHostAlloc(&memory, size, flags));
+    at_end(free_pinned, memory);
+    return memory;
+}
+
+/* Destroying the current context takes it from the thread's stack of them. */
+static void destroy_context(void *context) {
+    OK(cu.cuCtxSetCurrent(context));
+    OK(cu.cuCtxDestroy_v2(context));
+    OK(cu.cuCtxSetCurrent(ctx));
+}
+
+void *new_bytes(size_t size) {
+    void *bytes = calloc(1, size);
+    assert_non_null(bytes);
+    at_end(free, bytes);
+    return bytes;
+}
+
+CUcontext new_context(CUdevice device) {
+    CUcontext context = NULL;
+    OK(cu.cuCtxCreate_v2(&context, 0, device));
+    at_end(destroy_context, context);
+    return context;
+}
+
+static void unload_module(void *module) {
+    OK(cu.cuModuleUnload(module));
+}
+
+CUmodule new_module(const void *image) {
+    CUmodule module = NULL;
+    OK(cu.cuModuleLoadData(&module, image));
+    at_end(unload_module, module);
+    return module;
+}
+
+void destroy_graph(CUgraph graph) {
+    forget(graph);
+    OK(cu.cuGraphDestroy(graph));
+}
+
+static void destroy_graph_at_end(void *graph) {
+    OK(cu.cuGraphDestroy(graph));
+}
+
+CUgraph new_graph(void) {
+    CUgraph graph = NULL;
+    OK(cu.cuGraphCreate(&graph, 0));
+    at_end(destroy_graph_at_end, graph);
+    return graph;
+}
+
+void destroy_exec(CUgraphExec exec) {
+    forget(exec);
+    OK(cu.cuGraphExecDestroy(exec));
+}
+
+static void destroy_exec_at_end(void *exec) {
+    OK(cu.cuGraphExecDestroy(exec));
+}
+
+CUgraphExec instantiate_with(CUgraph graph, unsigned long long flags) {
+    CUgraphExec exec = NULL;
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, flags));
+    at_end(destroy_exec_at_end, exec);
+    return exec;
+}
+
+CUgraphExec instantiate(CUgraph graph) {
+    return instantiate_with(graph, 0);
+}
+
+static void destroy_pool(void *pool) {
+    OK(cu.cuMemPoolDestroy(pool));
+}
+
+CUmemoryPool new_pool(const CUmemPoolProps *props) {
+    CUmemoryPool pool = NULL;
+    OK(cu.cuMemPoolCreate(&pool, props));
+    at_end(destroy_pool, pool);
+    return pool;
+}
+
+static void destroy_array(void *array) {
+    OK(cu.cuArrayDestroy(array));
+}
+
+CUarray new_array(const CUDA_ARRAY_DESCRIPTOR *descriptor) {
+    CUarray array = NULL;
+    OK(cu.cuArrayCreate_v2(&array, descriptor));
+    at_end(destroy_array, array);
+    return array;
+}
+
+CUarray new_array_3d(const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
+    CUarray array = NULL;
+    OK(cu.cuArray3DCreate_v2(&array, descriptor));
+    at_end(destroy_array, array);
+    return array;
+}
+
+/* ---- Gates ---------------------------------------------------------------------------------- */
+
+static void free_gate(void *flag) {
+    gate_free(&(struct gate){.flag = flag});
+}
+
+struct gate new_gate(void) {
+    struct gate gate;
+    gate_make(&gate);
+    at_end(free_gate, gate.flag);
+    return gate;
+}
+
+struct gate hold(CUstream stream) {
+    struct gate gate = new_gate();
+    gate_hold(&gate, stream);
+    return gate;
+}
+
+void gate_drain(struct gate *gate, CUstream stream) {
+    gate_release(gate);
+    OK(cu.cuStreamSynchronize(stream));
+}
