@@ -155,6 +155,12 @@ static struct gm_vulkan *find_open(const unsigned char uuid[16], const char *cho
     return NULL;
 }
 
+/* As the thread's last error has it. */
+static void give_reason(char *reason, size_t size) {
+    if (reason && size)
+        snprintf(reason, size, "%s", gpumem_last_error()->message);
+}
+
 static gpumem_status make_new(const unsigned char uuid[16], const char *choice,
                               struct gm_vulkan **vulkan, char *reason, size_t size) {
     struct gm_vulkan *made = calloc(1, sizeof *made);
@@ -162,7 +168,10 @@ static gpumem_status make_new(const unsigned char uuid[16], const char *choice,
     if (!made || (choice && !copy)) {
         free(made);
         free(copy);
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a Vulkan device");
+        gpumem_status status =
+            gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a Vulkan device");
+        give_reason(reason, size);
+        return status;
     }
     made->choice = copy;
     made->generation = gm_fork_generation();
@@ -202,8 +211,7 @@ gpumem_status gm_vulkan_open(const unsigned char uuid[16], struct gm_vulkan **vu
     if (status == GPUMEM_OK)
         status = enter_process();
     if (status != GPUMEM_OK) {
-        if (reason && size)
-            snprintf(reason, size, "%s", gpumem_last_error()->message);
+        give_reason(reason, size);
         return status;
     }
     pthread_mutex_lock(&lock);

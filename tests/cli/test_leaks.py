@@ -117,6 +117,26 @@ def test_leaked_objects_are_reported_with_the_call_that_made_them(folder):
     expect(re.search(r"stream.*0x\w+.*cuStreamCreate", process.stderr), process.stderr)
 
 
+LOADED = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+context, module, library, link = (ctypes.c_void_p() for _ in range(4))
+text = b".version 7.0\\n.target sm_70\\n.address_size 64\\n.visible .entry a() { ret; }\\n"
+assert cuda.cuInit(0) == 0 and cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
+assert cuda.cuModuleLoadData(ctypes.byref(module), text) == 0
+assert cuda.cuLibraryLoadData(ctypes.byref(library), text, None, None, 0, None, None, 0) == 0
+assert cuda.cuLinkCreate_v2(0, None, None, ctypes.byref(link)) == 0
+"""
+
+
+def test_programs_and_linkers_that_stay_are_reported(_folder):
+    process = run("--leaks", sys.executable, "-c", LOADED)
+    expect_status(process, 0)
+    for text in (r"module of context \d+ with 1 function, not unloaded", "library, not unloaded",
+                 "linker, not destroyed"):
+        expect(len(re.findall(text, process.stderr)) == 1, f"{text}: {process.stderr}")
+
+
 def line_of(text):
     return next(n for n, line in enumerate(PROGRAM.splitlines(), 1) if text in line)
 

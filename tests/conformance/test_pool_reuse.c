@@ -505,3 +505,22 @@ TEST(adjacent_pieces_freed_in_a_stream_are_joined) {
     assert_int_equal(whole, piece[0]);
     OK(cu.cuMemFreeAsync(whole, s));
 }
+
+/* Idle memory with what a stream has freed behind it is one piece for that stream; the pool cannot
+ * grow. */
+TEST(a_stream_joins_idle_memory_with_its_own_pending_frees) {
+    NEEDS_SOFTGPU("not recorded: no piece was idle");
+    begin(0, 0, 0, SIZE);
+    CUdeviceptr a = pool_take(pool, 8 * MIB, s), b = pool_take(pool, 8 * MIB, s);
+    CUdeviceptr wall = pool_take(pool, 16 * MIB, s);
+    assert_int_equal(b, a + 8 * MIB);
+    OK(cu.cuMemFreeAsync(a, s));
+    OK(cu.cuStreamSynchronize(s));
+    gate_hold(&gate, s);
+    OK(cu.cuMemFreeAsync(b, s));
+    CUdeviceptr q = pool_take(pool, 16 * MIB, s);
+    assert_int_equal(q, a);
+    OK(cu.cuMemFreeAsync(q, s));
+    OK(cu.cuMemFreeAsync(wall, s));
+    end();
+}

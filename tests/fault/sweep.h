@@ -11,10 +11,12 @@
  *     static void undo(void *user)    after an act that succeeded
  *
  * How the fault shows (softgpu.h): the call is refused; it takes effect and then answers an error;
- * it and all later calls are refused. After each run these must equal what they were before the
- * act: softgpu's canonical state, the open descriptors, and the memory mappings of the process. Of
- * mappings MAP_TOLERANCE more are allowed in a whole sweep: malloc's arenas, stacks of softgpu's
- * threads and its own views grow and stay; and what is lost keeps its memory mapped.
+ * it and all later calls are refused. Then the same is done with the requests for memory that the
+ * library, or the act itself, makes of the host in this thread. After each run these must equal
+ * what they were before the act: softgpu's canonical state, the open descriptors, and the memory
+ * mappings of the process. Of mappings MAP_TOLERANCE more are allowed in a whole sweep: malloc's
+ * arenas, stacks of softgpu's threads and its own views grow and stay; and what is lost keeps its
+ * memory mapped.
  */
 #ifndef FAULT_SWEEP_H
 #define FAULT_SWEEP_H
@@ -55,6 +57,8 @@ struct sweep {
      * their numbers less; none more.
      */
     bool caches_may_shrink;
+    /* What the act does beside the library needs memory of the host's: none is refused. */
+    bool needs_host_memory;
     /* What to print of an act that fails for no fault; may be NULL. */
     const char *(*explain)(void);
     void *user;

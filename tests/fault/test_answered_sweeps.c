@@ -101,7 +101,7 @@ static void own_what_grows(struct side *side) {
 static void follow_what_grows(struct side *side) {
     gpumem_buffer *imported;
     gpumem_status status = receive(side->data, &imported);
-    if (status == GPUMEM_OK && other_hear(side->control))
+    if (other_hear(side->control) && status == GPUMEM_OK)
         (void)!gpumem_import_update(imported, side->data, PATIENT);
     OK(gpumem_buffer_free(imported, NULL));
 }

@@ -52,10 +52,12 @@ static void listen(void *user, const gpumem_leaving_event *event) {
 static int shrink_watched(void *user) {
     struct subject *s = user;
     gpumem_watch *watch;
-    OK(gpumem_buffer_watch(s->buffer, listen, NULL, &watch));
+    int result = (int)gpumem_buffer_watch(s->buffer, listen, NULL, &watch);
+    if (result)
+        return result;
     told = 0;
     size_t before = gpumem_buffer_committed(s->buffer);
-    int result = (int)gpumem_buffer_shrink(s->buffer, MIB, NULL);
+    result = (int)gpumem_buffer_shrink(s->buffer, MIB, NULL);
     if (gpumem_buffer_committed(s->buffer) != before)
         assert_int_equal(told, 1); /* never without a word */
     OK(gpumem_watch_end(watch));

@@ -2,19 +2,8 @@
  * Kernels that print, allocate and set conditions, where the host's memory ends: each allocation of
  * a launch fails in turn. The launch then says so, and leaves all as it was.
  */
-#include "checks.h"
-#include "refused_memory.h"
-#include "sweep.h"
+#include "driver_calls.h"
 
-#include <gpumem/driver.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static gpumem_driver_api cu;
-static gpumem_driver *driver;
-static const softgpu_control *soft;
-static CUcontext context;
 static CUmodule module;
 
 static const char text[] =
@@ -35,18 +24,7 @@ static const char text[] =
     "call.uni cudaGraphSetConditional, (h, v); } ret; }\n";
 
 static int begin(void **state) {
-    softgpu_get_control_fn get;
-    if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK)
-        return -1;
-    cu = *gpumem_driver_table(driver);
-    *(void **)&get = gpumem_driver_symbol(driver, "softgpu_get_control");
-    if (!get || cu.cuInit(0) != CUDA_SUCCESS)
-        return -1;
-    soft = get(SOFTGPU_CONTROL_VERSION);
-    bool ready = cu.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
-                 cu.cuCtxSetCurrent(context) == CUDA_SUCCESS &&
-                 cu.cuModuleLoadData(&module, text) == CUDA_SUCCESS;
-    return ready ? 0 : -1;
+    return open_softgpu(state) || cu.cuModuleLoadData(&module, text) != CUDA_SUCCESS ? -1 : 0;
 }
 
 ALL_TESTS(begin, NULL);
@@ -58,52 +36,6 @@ static CUfunction kernel(CUmodule of, const char *name) {
 }
 
 /* ---- Allocations ----------------------------------------------------------------------------- */
-
-static char *state_now(void) {
-    cu.cuCtxSynchronize();
-    char *dump = soft->state_dump();
-    assert_non_null(dump);
-    return dump;
-}
-
-static void same_state(char *before, const char *what, long n) {
-    char *after = state_now();
-    if (strcmp(before, after) != 0)
-        fail_msg("%s, allocation %ld:\n%s---\n%s", what, n, before, after);
-    soft->free_text(before);
-    soft->free_text(after);
-}
-
-/* One call with its n-th allocation failing, until there are fewer than n. */
-static void starve(const char *what, int (*call)(void *), void (*undo)(void *), void *user) {
-    unsigned refusals = 0;
-    for (long n = 1;; n++) {
-        char *before = state_now();
-        refuse_memory_in_libraries(n);
-        int result = call(user);
-        end_refusal();
-        if (result != 0) {
-            FAILS_CU(OUT_OF_MEMORY, result);
-            assert_true(memory_was_refused());
-            refusals++;
-        } else {
-            undo(user);
-        }
-        same_state(before, what, n);
-        if (!memory_was_refused())
-            break;
-        assert_in_range(n, 1, 10000);
-    }
-    assert_true(refusals > 0);
-}
-
-#define NEEDS_ALLOCATIONS_THAT_FAIL()                                                              \
-    do {                                                                                           \
-        if (!CAN_REFUSE_LIBRARIES) {                                                               \
-            fprintf(stderr, "skip: a sanitizer has the allocator\n");                              \
-            skip();                                                                                \
-        }                                                                                          \
-    } while (0)
 
 static int launch_heap(void *user) {
     return (int)cu.cuLaunchKernel(kernel(module, "heap"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);

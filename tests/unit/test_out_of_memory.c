@@ -239,3 +239,18 @@ TEST(frees_through_a_fallback_wait_for_streams) {
     assert_int_equal(device_stats().deferred_frees, 0);
     DESTROY(both, ordered, &gate);
 }
+
+/* A part of a chunk is committed memory too: what a buffer has is what the other resource took. */
+TEST(a_buffer_of_a_fallback_counts_what_its_source_committed) {
+    gpumem_resource *pinned, *both;
+    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    OK(gpumem_fallback_resource_create(limited, pinned, &both));
+    gpumem_buffer *first = make(both, 60 * MIB - 1), *second = make(both, 8 * MIB - 1);
+    assert_int_equal(gpumem_buffer_size(first), 60 * MIB - 1);
+    assert_int_equal(gpumem_buffer_committed(first), 60 * MIB);
+    assert_true(gpumem_buffer_committed(second) >= 8 * MIB - 1);
+    OK(gpumem_buffer_free(first, NULL));
+    OK(gpumem_buffer_free(second, NULL));
+    OK(gpumem_resource_destroy(both));
+    OK(gpumem_resource_destroy(pinned));
+}

@@ -10,6 +10,7 @@
     "cvt.u32.u64 t, b; add.u32 r, a, t; ret; }\n"                                                  \
     ".func (.reg .pred r) odd(.reg .b16 a) { .reg .b16 t; and.b16 t, a, 1;\n"                      \
     "setp.ne.u16 r, t, 0; ret; }\n"                                                                \
+    ".func (.reg .b16 r) more(.reg .b16 a) { add.u16 r, a, 258; ret; }\n"                          \
     ".func (.param .align 16 .b8 r[16]) turn(.param .align 16 .b8 a[24]) {\n"                      \
     ".reg .b64 x, y, z; ld.param.v2.b64 {x, y}, [a]; ld.param.b64 z, [a+16];\n"                    \
     "add.u64 x, x, z; st.param.v2.b64 [r], {y, x}; ret; }\n"                                       \
@@ -61,6 +62,9 @@ static uint64_t and_hundred(uint64_t i) {
 }
 static uint64_t last_bit(uint64_t i) {
     return i & 1;
+}
+static uint64_t more(uint64_t i) {
+    return i + 258;
 }
 static uint64_t seven_more(uint64_t i) {
     return i + 7;
@@ -117,4 +121,14 @@ TEST(an_indirect_call_with_mismatched_parameters_is_a_fault) {
         if (fault.kind != SG_FAULT_INSTRUCTION)
             fail_msg("%s: %s", bodies[i], sg_fault_name(fault.kind));
     }
+}
+
+/* Each lane has its own two bytes: in a register, in memory, and with every other lane away. */
+TEST(parameters_of_16_bits_keep_to_their_lanes) {
+    gives("call (s), more, (h); cvt.u64.u16 x, s;", more, NULL);
+    gives("st.param.b16 [ph], h; call (s), more, (ph); cvt.u64.u16 x, s;", more, NULL);
+    gives("call (ph), more, (h); ld.param.u16 s, [ph]; cvt.u64.u16 x, s;", more, NULL);
+    gives("and.b32 j, i, 1; setp.ne.u32 p, j, 0; add.u16 s, h, 258; @p call (s), more, (h);\n"
+          "cvt.u64.u16 x, s;",
+          more, NULL);
 }

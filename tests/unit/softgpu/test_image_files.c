@@ -649,3 +649,61 @@ TEST(a_linked_header_keeps_16_bits_of_architecture) {
         free(bytes);
     }
 }
+
+/* Bytes of what says, for each function, which parameters and limits it has. */
+TEST(impossible_attributes_of_a_cubins_functions_are_refused) {
+    static const struct change changes[] = {
+        {3256, 5, CUDA_ERROR_INVALID_IMAGE},    /* layout's last parameter: number 5 of five */
+        {3218, 0xff, CUDA_ERROR_INVALID_IMAGE}, /* an attribute of limits, longer than all */
+        {2970, 0xff, CUDA_ERROR_INVALID_IMAGE}, /* the same of the file */
+        {8716, 1, CUDA_ERROR_INVALID_IMAGE},    /* limits has more than 4 GiB of shared memory */
+    };
+    check_changes("sample-90.cubin", changes, sizeof changes / sizeof changes[0]);
+}
+
+static void put_long(unsigned char *at, uint64_t value, unsigned width) {
+    for (unsigned i = 0; i < width; i++)
+        at[i] = (unsigned char)(value >> (8 * i));
+}
+
+/* Names of templates are longer than any room on a stack: "limits" gets one of 600 letters. */
+TEST(a_functions_sections_are_found_by_a_long_name) {
+    enum { LETTERS = 600, ROOM = 8192 };
+    enum { TABLE = 6952, SECTION_NAMES = 1, NAMES = 2, INFO = 10, SHARED = 27, SYMBOL = 2240 };
+    static const struct {
+        unsigned char strings;
+        size_t place; /* where the name's offset stands */
+        const char *prefix;
+    } named[] = {{SECTION_NAMES, TABLE + INFO * 64, ".nv.info."},
+                 {SECTION_NAMES, TABLE + SHARED * 64, ".nv.shared."},
+                 {NAMES, SYMBOL, ""}};
+    char name[LETTERS + 1] = {0};
+    memset(name, 'n', LETTERS);
+    size_t size;
+    unsigned char *bytes = file("sample-90.cubin", &size);
+    /* Both tables of names are copied behind the file's end, where there is room for more. */
+    for (unsigned table = SECTION_NAMES; table <= NAMES; table++) {
+        unsigned char *header = bytes + TABLE + table * 64;
+        uint64_t from, length;
+        memcpy(&from, header + 24, 8);
+        memcpy(&length, header + 32, 8);
+        memset(bytes + size, 0, ROOM);
+        memcpy(bytes + size, bytes + from, length);
+        for (size_t i = 0; i < sizeof named / sizeof named[0]; i++) {
+            if (named[i].strings != table)
+                continue;
+            put_long(bytes + named[i].place, length, 4);
+            length +=
+                (uint64_t)sprintf((char *)bytes + size + length, "%s%s", named[i].prefix, name) + 1;
+        }
+        put_long(header + 24, size, 8);
+        put_long(header + 32, length, 8);
+        size += ROOM;
+    }
+    struct sg_image *image = NULL;
+    assert_int_equal(sg_image_read(bytes, size, &h200, NULL, &image), CUDA_SUCCESS);
+    assert_int_equal(function(image, name)->max_threads, 256);
+    assert_int_equal(function(image, name)->static_shared, 128);
+    sg_image_free(image);
+    free(bytes);
+}

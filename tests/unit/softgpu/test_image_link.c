@@ -427,3 +427,25 @@ TEST(name_conflicts_are_found_before_all_inputs_are_added) {
         sg_image_free(images[1]);
     }
 }
+
+/* Functions that call each other, many times, are looked through once each. */
+TEST(functions_that_call_each_other_are_linked) {
+    static const char start[] =
+        HEAD ".extern .func given();\n.func b();\n.func a() { call b; ret; }\n"
+             ".func b() { call a; call given; ret; }\n.visible .entry k() {\n";
+    enum { CALLS = 1000 };
+    char *text = malloc(sizeof start + CALLS * sizeof "call a; call b;\n" + sizeof "ret; }\n");
+    assert_non_null(text);
+    size_t length = (size_t)sprintf(text, "%s", start);
+    for (unsigned i = 0; i < CALLS; i++)
+        length += (size_t)sprintf(text + length, "call a; call b;\n");
+    strcpy(text + length, "ret; }\n");
+    unsigned char *bytes;
+    size_t size;
+    assert_int_equal(link_two(text, HEAD "\n", &bytes, &size), CUDA_ERROR_INVALID_SOURCE);
+    assert_non_null(strstr(error, "given"));
+    assert_int_equal(link_two(text, HEAD ".visible .func given() { ret; }\n", &bytes, &size),
+                     CUDA_SUCCESS);
+    free(bytes);
+    free(text);
+}

@@ -71,6 +71,7 @@ TEST(a_profile_error_names_the_line_and_the_mistake) {
          "here: [attributes] COMPUTE_CAPABILITY_MAJOR is missing"},
         {"name = x\n", "here:1: name comes before the first [section]"},
         {"[gpu]\nname = x\n", "here:2: there is no section [gpu]"},
+        {"[g]\nname = x\n", "here:2: there is no section [g]"},
         {"[device]\ncolour = x\n", "here:2: [device] has no key colour: it has like, name, memory, "
                                    "pci, uuid, api_version, pool_descriptors"},
         {"[device]\nname = x\nname = y\n", "here:3: name is given twice"},
