@@ -245,12 +245,11 @@ TEST(a_buffer_of_a_fallback_counts_what_its_source_committed) {
     gpumem_resource *pinned, *both;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
     OK(gpumem_fallback_resource_create(limited, pinned, &both));
-    gpumem_buffer *first = make(both, 60 * MIB - 1), *second = make(both, 8 * MIB - 1);
+    gpumem_buffer *first = NEW_BUFFER(both, 60 * MIB - 1), *second = NEW_BUFFER(both, 8 * MIB - 1);
     assert_int_equal(gpumem_buffer_size(first), 60 * MIB - 1);
     assert_int_equal(gpumem_buffer_committed(first), 60 * MIB);
     assert_true(gpumem_buffer_committed(second) >= 8 * MIB - 1);
     OK(gpumem_buffer_free(first, NULL));
     OK(gpumem_buffer_free(second, NULL));
-    OK(gpumem_resource_destroy(both));
-    OK(gpumem_resource_destroy(pinned));
+    DESTROY(both, pinned);
 }
