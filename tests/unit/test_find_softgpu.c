@@ -26,7 +26,9 @@ static int found(const char *place, char *path) {
     there = place;
     stands_in = true;
     asked_count = 0;
-    return gm_find_softgpu(path, PATH_MAX);
+    int result = gm_find_softgpu(path, PATH_MAX);
+    stands_in = false;
+    return result;
 }
 
 TEST(softgpu_is_found_beside_the_program) {
