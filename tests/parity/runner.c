@@ -73,7 +73,7 @@ static double tasks_a_processor(void) {
     if (getloadavg(&tasks, 1) != 1 || processors < 1 || tasks <= processors) {
         return 1;
     }
-    return tasks / processors < MOST_STRETCH ? tasks / processors : MOST_STRETCH;
+    return tasks / processors < (double)MOST_STRETCH ? tasks / processors : (double)MOST_STRETCH;
 }
 
 static void expect_line(job *j, int64_t limit) {
