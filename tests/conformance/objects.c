@@ -17,10 +17,11 @@ void at_end(void (*destroy)(void *object), void *object) {
         room = 2 * room + 64;
         objects = realloc(objects, room * sizeof *objects);
     }
-    if (objects)
+    bool kept = objects != NULL;
+    if (kept)
         objects[count++] = (struct object){destroy, object};
     pthread_mutex_unlock(&lock);
-    assert_non_null(objects);
+    assert_true(kept);
 }
 
 void forget(const void *object) {

@@ -127,8 +127,10 @@ CHILD(behind) {
         return 2;
     begin();
     OK(cu.cuMemAlloc_v2(&memory, WORDS * 4));
+    struct gate gate = hold(stream); /* both kernels are queued before the first one faults */
     OK(cu.cuMemFreeAsync(memory, stream));
     launch(memory, WORDS);
+    gate_release(&gate);
     return cu.cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 3;
 }
 
