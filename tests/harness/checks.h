@@ -38,10 +38,12 @@ static inline void check_cu(CUresult got, CUresult wanted, const char *call, con
     _fail(file, line);
 }
 
-#define OK(call)              check_status((call), GPUMEM_OK, #call, __FILE__, __LINE__)
-#define FAILS(status, call)   check_status((call), GPUMEM_ERROR_##status, #call, __FILE__, __LINE__)
-#define OK_CU(call)           check_cu((call), CUDA_SUCCESS, #call, __FILE__, __LINE__)
-#define FAILS_CU(error, call) check_cu((call), CUDA_ERROR_##error, #call, __FILE__, __LINE__)
+#define OK(call) check_status((gpumem_status)(call), GPUMEM_OK, #call, __FILE__, __LINE__)
+#define FAILS(status, call)                                                                        \
+    check_status((gpumem_status)(call), GPUMEM_ERROR_##status, #call, __FILE__, __LINE__)
+#define OK_CU(call) check_cu((CUresult)(call), CUDA_SUCCESS, #call, __FILE__, __LINE__)
+#define FAILS_CU(error, call)                                                                      \
+    check_cu((CUresult)(call), CUDA_ERROR_##error, #call, __FILE__, __LINE__)
 
 /* Checks that the last message names what it should. */
 #define SAYS(text)                                                                                 \

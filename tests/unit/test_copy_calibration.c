@@ -1,14 +1,11 @@
 /* Calibration: the plan is what the timings say, and holds only what was measured. */
 #include "mapped/copy/copy.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #define SIZE ((size_t)1 << 16)
 

@@ -1,16 +1,13 @@
 /* The kernels that store to mapped memory and load from it: every one that this CPU has, at every
  * small size and alignment of both sides, at page borders, and that nothing else is touched. */
 #include "mapped/copy/copy.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define LINE    64
 #define SMALL   300

@@ -1,15 +1,12 @@
 /* Threads of the library's own: what a program may notice of them. */
 #include "base/thread.h"
+#include "test.h"
 
 #include <semaphore.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 struct seen {
     sigset_t blocked;

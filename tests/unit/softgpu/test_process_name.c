@@ -1,11 +1,10 @@
 /* Names of processes and of their descriptors, when ids and numbers are reused. */
 #include "softgpu/process/process.h"
 #include "temporary.h"
+#include "test.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +12,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define ONE_START ((uint64_t)1 << 22)
 

@@ -1,15 +1,12 @@
 /* Profiles: what is read, and what is said about a wrong one. */
 #include "softgpu/device/profile.h"
 #include "temporary.h"
+#include "test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define GOOD                                                                                       \
     "[device]\nname = Test\nmemory = 64M\npci = 0001:0a:03.1\n"                                    \
