@@ -8,9 +8,9 @@ file(GLOB GPUMEM_HARNESS_INSIDE CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/ha
 add_library(tests_harness OBJECT ${GPUMEM_HARNESS})
 add_library(tests_harness_inside OBJECT EXCLUDE_FROM_ALL ${GPUMEM_HARNESS_INSIDE})
 
-# Parameters of fixtures, callbacks and tests are often not used: their shape is given (clang goes by
-# the order of the two options). What tests
-# themselves compute is little, and optimising them takes longer than running them.
+# Parameters of fixtures, callbacks and tests are often not used: their shape is given. clang goes by the
+# order of the two options. What tests themselves compute is little, and optimising them takes longer
+# than running them.
 add_library(gpumem_test_flags INTERFACE)
 target_link_libraries(gpumem_test_flags INTERFACE gpumem_flags)
 target_compile_options(gpumem_test_flags INTERFACE

@@ -21,8 +21,8 @@
 
 #include "test.h"
 
+#include "driver_objects.h"
 #include "gate.h"
-#include "objects.h"
 #include <gpumem/driver.h>
 #include <gpumem/softgpu.h>
 

@@ -32,8 +32,10 @@ static inline int open_softgpu(void **state) {
     return ready ? 0 : -1;
 }
 
+/* Memory that a graph's launch was refused for is kept for the next one. */
 static inline char *state_now(void) {
     cu.cuCtxSynchronize();
+    cu.cuDeviceGraphMemTrim(0);
     char *dump = soft->state_dump();
     assert_non_null(dump);
     return dump;

@@ -3,28 +3,13 @@
  * handed out is given back also when the call reports an error, for it may report an earlier one.
  * They show that softgpu can be swept, and what a refused call leaves behind: nothing.
  */
-#include "sweep.h"
-
-#include <gpumem/driver.h>
-
-static CUcontext context;
-
-static gpumem_driver_api cu;
-static gpumem_driver *driver;
+#include "driver_calls.h"
 
 static int begin(void **state) {
-    softgpu_get_control_fn get;
-    if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK)
+    if (open_softgpu(state) != 0)
         return -1;
-    cu = *gpumem_driver_table(driver);
-    *(void **)&get = gpumem_driver_symbol(driver, "softgpu_get_control");
-    if (!get || cu.cuInit(0) != CUDA_SUCCESS)
-        return -1;
-    sweep_with(get(SOFTGPU_CONTROL_VERSION));
-    return cu.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
-                   cu.cuCtxSetCurrent(context) == CUDA_SUCCESS
-               ? 0
-               : -1;
+    sweep_with(soft);
+    return 0;
 }
 
 /* ---- Virtual memory -------------------------------------------------------------------------- */

@@ -2,35 +2,18 @@
  * Sweeps over executable graphs: every driver call fails in turn, and, within instantiation, launch
  * and update, every allocation of memory that softgpu makes.
  */
-#include "checks.h"
-#include "refused_memory.h"
-#include "sweep.h"
+#include "driver_calls.h"
 
-#include <gpumem/driver.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-static gpumem_driver_api cu;
-static gpumem_driver *driver;
-static const softgpu_control *soft;
-static CUcontext context;
 static CUstream stream;
 static CUdeviceptr memory;
 
 static int begin(void **state) {
-    softgpu_get_control_fn get;
-    if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK)
+    if (open_softgpu(state) != 0)
         return -1;
-    cu = *gpumem_driver_table(driver);
-    *(void **)&get = gpumem_driver_symbol(driver, "softgpu_get_control");
-    if (!get || cu.cuInit(0) != CUDA_SUCCESS)
-        return -1;
-    soft = get(SOFTGPU_CONTROL_VERSION);
     sweep_with(soft);
-    bool ready = cu.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
-                 cu.cuCtxSetCurrent(context) == CUDA_SUCCESS &&
-                 cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+    bool ready = cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
                  cu.cuMemAlloc_v2(&memory, 4096) == CUDA_SUCCESS &&
                  cu.cuMemsetD8_v2(memory, 0x11, 4096) == CUDA_SUCCESS &&
                  cu.cuCtxSynchronize() == CUDA_SUCCESS;
@@ -136,63 +119,29 @@ TEST(graph_calls_that_fail_leak_nothing) {
 
 /* ---- Allocations ----------------------------------------------------------------------------- */
 
-static char *state_now(void) {
-    cu.cuCtxSynchronize();
-    cu.cuDeviceGraphMemTrim(
-        0); /* what was had for a launch that was refused is kept for the next */
-    char *text = soft->state_dump();
-    assert_non_null(text);
-    return text;
-}
-
-/* One call with its n-th allocation failing, until there are fewer than n. A call that fails for it
- * says so and leaves all as it was; one that needs less than it wanted may succeed. */
-static void starve(const char *what, int (*call)(struct scene *), void (*undo)(struct scene *),
-                   struct scene *scene) {
-    unsigned refusals = 0;
-    for (long n = 1;; n++) {
-        char *before = state_now();
-        refuse_memory_in_libraries(n);
-        int result = call(scene);
-        end_refusal();
-        if (result != 0) {
-            FAILS_CU(OUT_OF_MEMORY, result);
-            assert_true(memory_was_refused());
-            refusals++;
-        } else {
-            undo(scene);
-        }
-        char *after = state_now();
-        if (strcmp(before, after) != 0)
-            print_error("%s, allocation %ld:\n%s---\n%s", what, n, before, after);
-        assert_string_equal(before, after);
-        soft->free_text(before);
-        soft->free_text(after);
-        if (!memory_was_refused())
-            break;
-        assert_in_range(n, 1, 10000);
-    }
-    assert_true(refusals > 0);
-}
-
-static int instantiate(struct scene *scene) {
+static int instantiate(void *user) {
+    struct scene *scene = user;
     return (int)cu.cuGraphInstantiateWithFlags(&scene->exec, scene->graph, 0);
 }
 
-static void uninstantiate(struct scene *scene) {
+static void uninstantiate(void *user) {
+    struct scene *scene = user;
     cu.cuGraphExecDestroy(scene->exec);
     scene->exec = NULL;
 }
 
-static int launch(struct scene *scene) {
+static int launch(void *user) {
+    struct scene *scene = user;
     return (int)cu.cuGraphLaunch(scene->exec, stream);
 }
 
-static int upload(struct scene *scene) {
+static int upload(void *user) {
+    struct scene *scene = user;
     return (int)cu.cuGraphUpload(scene->exec, stream);
 }
 
-static int update(struct scene *scene) {
+static int update(void *user) {
+    struct scene *scene = user;
     CUgraphExecUpdateResultInfo info;
     int result = (int)cu.cuGraphExecUpdate_v2(scene->exec, scene->graph, &info);
     assert_int_equal(info.result,
@@ -200,7 +149,8 @@ static int update(struct scene *scene) {
     return result;
 }
 
-static void settle(struct scene *scene) {
+static void settle(void *user) {
+    struct scene *scene = user;
     cu.cuStreamSynchronize(stream);
     cu.cuDeviceGraphMemTrim(0);
 }
@@ -212,7 +162,8 @@ static int set_to(struct scene *scene, unsigned value, CUcontext where) {
 }
 
 /* Another context: the steps are put in order anew. */
-static int set_elsewhere(struct scene *scene) {
+static int set_elsewhere(void *user) {
+    struct scene *scene = user;
     int result = set_to(scene, 0x33, scene->other);
     unsigned char byte = 0;
     end_refusal();
@@ -223,7 +174,8 @@ static int set_elsewhere(struct scene *scene) {
     return result;
 }
 
-static void set_back(struct scene *scene) {
+static void set_back(void *user) {
+    struct scene *scene = user;
     assert_int_equal(set_to(scene, 0x22, context), 0);
 }
 
@@ -237,10 +189,7 @@ static void starve_set(struct scene *scene) {
 }
 
 TEST(graph_calls_without_memory_leak_nothing) {
-    if (!CAN_REFUSE_LIBRARIES) {
-        print_message("skip: a sanitizer has the allocator\n");
-        skip();
-    }
+    NEEDS_ALLOCATIONS_THAT_FAIL();
     struct scene scene = {0};
     assert_int_equal(build(&scene), 0);
     starve("instantiation", instantiate, uninstantiate, &scene);

@@ -5,6 +5,7 @@
  */
 #include "descriptors.h"
 #include "input.h"
+#include "sizes.h"
 
 #include <fcntl.h>
 #include <gpumem/driver.h>
@@ -17,7 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MIB         ((size_t)1 << 20)
 #define VIRTUAL     3
 #define EXPORTS     5
 #define DESCRIPTORS 16

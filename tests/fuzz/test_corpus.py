@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Each input of the corpus once, on each target of the build with AddressSanitizer: a test for a target. What a
-fuzzer found stays found. tests/long/test_fuzzers.sh builds the fuzzers themselves. And of the archives: each is
+fuzzer found stays found. ./dev test --long fuzz runs the fuzzers themselves. And of the archives: each is
 what packing its files again gives."""
 import concurrent.futures
 import os

@@ -7,8 +7,7 @@
  *     }
  *
  * defines a test of cmocka, and registers it; tests of a file run in the order in which it has
- * them.
- * A test in a header belongs to each file that includes the header.
+ * them. A test in a header belongs to each file that includes the header.
  */
 #ifndef TESTS_TEST_H
 #define TESTS_TEST_H

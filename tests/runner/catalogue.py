@@ -1,5 +1,4 @@
 """Which tests there are, what is built for them, and in which order they run."""
-import json
 import os
 import re
 import sys
@@ -136,10 +135,3 @@ def longest_first(tests, measured):
         return known[0] if known else fallback.get(test.name, UNKNOWN)
 
     return sorted(tests, key=lambda test: (test.name not in READERS, seconds(test)), reverse=True)
-
-
-def read_times(path):
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}

@@ -1,5 +1,6 @@
 /* Signals that interrupt system calls, and a process without descriptors 0 to 2: mapped memory
  * works, waits as long as it was told, and puts nothing where standard streams belong. */
+#include "forked_child.h"
 #include "vulkan_test.h"
 
 #include <fcntl.h>
@@ -15,11 +16,6 @@ static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT,
 /* ---- In a child, which has no cmocka --------------------------------------------------------- */
 
 static const int first_line = __LINE__;
-#define HOLDS(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            _exit((__LINE__ - first_line) % 250 + 1);                                              \
-    } while (0)
 #define DONE(call) HOLDS((call) == GPUMEM_OK)
 
 static void see_that_it_works(gpumem_buffer *buffer, size_t at) {

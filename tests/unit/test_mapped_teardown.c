@@ -1,5 +1,6 @@
 /* What ends before mapped memory does: its context, its device by a fault, Vulkan's device, and a
  * forked child; by each method. */
+#include "forked_child.h"
 #include "vulkan_test.h"
 
 #include <stdbool.h>
@@ -193,11 +194,6 @@ TEST(memory_is_freed_after_the_vulkan_device_is_lost) {
 
 /* ---- Forks ----------------------------------------------------------------------------------- */
 
-#define HOLDS(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            _exit((__LINE__ - first_line) % 250 + 1);                                              \
-    } while (0)
 static const int first_line = __LINE__;
 
 static void use_in_child(void) {

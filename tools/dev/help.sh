@@ -14,7 +14,7 @@ usage: ./dev COMMAND
   parity [ARGS]          replay the recordings of real hardware on softgpu
   prove NAME...          tests that fail when the driver function of that name does nothing
   coverage [ARGS]        lines and branches of src/ that the tests reach
-  mutate [N] [ARGS]      plant N faults in src/, one after another, and see which the tests find
+  mutate N [ARGS]        plant N faults in src/, one after another, and see which the tests find
   clients [RE]           run real programs on softgpu
   lint [PART]            formatting, clang-tidy, cppcheck, the repository's own rules
   fuzz [SECONDS]         run the fuzz targets
@@ -83,16 +83,23 @@ Makes the driver function NAME report success and do nothing, and says which tes
 them is the proof that the function is real (src/softgpu/entry/coverage.def).
 USAGE
     coverage) cat <<'USAGE' ;;
-usage: ./dev coverage [ARGS]
+usage: ./dev coverage [--out FILE] [--match RE] [--table]
 
-Builds with gcc's counters into build-coverage, runs the tests of ./dev test there, and prints by folder
-of src/ how many lines and branches they reach. ARGS are those of tests/coverage/lines.py.
+Builds with gcc's counters into build-coverage, runs the tests of unit, fault, conformance, programs and
+cli and parity's scenarios there, and prints by folder of src/ how many lines and branches they run. What
+each test ran is kept for ./dev mutate. --match runs some tests again and keeps what is known of the
+others; --table prints what is known.
 USAGE
     mutate) cat <<'USAGE' ;;
-usage: ./dev mutate [N] [--seed S] [ARGS]
+usage: ./dev mutate N [--seed S]
+       ./dev mutate --again LIST [--found]
+       ./dev mutate --score LIST
 
-Plants N faults (default: 60) in src/, one after another, at places that the seed chooses, and runs the
-tests that reach each. Prints what was found, by folder. ARGS are those of tests/mutate/mutate.py.
+Makes N one-place changes of src/, chosen by the seed over all folders, in a copy of the tree
+(build-mutate), and says which ones the tests find: those that run the changed line, the quick ones
+first. Five minutes at most for each (--seconds), an hour for a batch (--minutes); the same command goes
+on where it was ended. --again tries the faults of a list once more. Exit status 1: one that was found
+before is found no longer; 3: the batch's time is over.
 USAGE
     clients) cat <<'USAGE' ;;
 usage: ./dev clients [RE]
@@ -146,7 +153,7 @@ USAGE
     format) cat <<'USAGE' ;;
 usage: ./dev format
 
-Rewrites every .c and .h as .clang-format says.
+Rewrites every source as .clang-format says, with the version of clang-format that it is for.
 USAGE
     esac
 }

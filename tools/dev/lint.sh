@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: lint.sh format|clang|clang-build|tidy|tidy-quick|tidy-recent|cppcheck
+# usage: lint.sh format|format-all|clang|clang-build|tidy|tidy-quick|tidy-recent|cppcheck
 # One part of ./dev lint. Exit status: 0 nothing found, 77 it cannot be told here, and why.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -12,12 +12,16 @@ our_sources() {
 # Versions lay out differently; .clang-format is what this one does.
 LAYOUT=14
 
-format() {
+layout_is_known() {
     version=$(clang-format --version | sed 's/.*version \([0-9]*\).*/\1/')
-    if [ "$version" != "$LAYOUT" ]; then
+    [ "$version" = "$LAYOUT" ] || {
         echo "skip: clang-format is version $version, and .clang-format is for $LAYOUT"
         exit 77
-    fi
+    }
+}
+
+format() {
+    layout_is_known
     # Which files, not each place: ./dev format mends them all.
     findings=$(our_sources '*.c' '*.h' '*.cpp' '*.hpp' | xargs clang-format --dry-run 2>&1 |
         sed -n 's/^\([^:]*\):[0-9]*:[0-9]*: warning: .*/\1/p' | sort -u)
@@ -58,6 +62,10 @@ cppcheck_all() {
 
 case ${1:-} in
 format) format ;;
+format-all)
+    layout_is_known
+    our_sources '*.c' '*.h' '*.cpp' '*.hpp' | xargs clang-format -i
+    ;;
 clang)
     configure_clang
     python3 tools/dev/clang_warnings.py build-clang
@@ -72,7 +80,7 @@ tidy-quick) our_sources 'src/*.c' 'tools/*.c' | tidy --checks='-clang-analyzer-*
 tidy-recent) recent | tidy ;;
 cppcheck) cppcheck_all ;;
 *)
-    echo "usage: lint.sh format|clang|clang-build|tidy|tidy-quick|tidy-recent|cppcheck" >&2
+    echo "usage: lint.sh format|format-all|clang|clang-build|tidy|tidy-quick|tidy-recent|cppcheck" >&2
     exit 2
     ;;
 esac

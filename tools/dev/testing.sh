@@ -37,7 +37,7 @@ command_lint() {
 command_format() {
     no_arguments format "$@"
     need_for format
-    git ls-files --cached --others --exclude-standard -- '*.c' '*.h' '*.cpp' '*.hpp' | xargs clang-format -i
+    sh tools/dev/lint.sh format-all || exit 2
 }
 
 command_parity() {

@@ -6,6 +6,7 @@
 #define TESTS_FUZZ_API_WORLD_H
 
 #include "input.h"
+#include "sizes.h"
 
 #include <gpumem/driver.h>
 #include <gpumem/softgpu.h>
@@ -52,7 +53,6 @@ enum kind {
 /* Most calls of one input, and so a bound for what it can make. */
 #define CALLS     160
 #define REMEMBER  (8 * CALLS)
-#define MIB       ((size_t)1 << 20)
 #define ARENA     MIB
 #define FLAGS     16 /* words that streams wait on */
 #define RANGES    (2 * CALLS)

@@ -7,12 +7,11 @@
 #include "program_text.h"
 
 #include "ptx.h"
+#include "sizes.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 #define FUNCTIONS 4
 #define DEEPEST   3 /* statements within statements */

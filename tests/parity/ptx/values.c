@@ -1,10 +1,9 @@
 /* Values to try, by class: edge cases of the type first, then values derived from a counter. */
 #include "ptx.h"
+#include "sizes.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 static const uint64_t i16[] = {0,      1,      2,      3,      7,      8,      15,     16,
                                31,     32,     0x7f,   0x80,   0xff,   0x100,  0x7ffe, 0x7fff,

@@ -3,6 +3,7 @@
  * stream that the call does not name, in each mode, from the capturing thread and from another one.
  */
 #include "capture_seen.h"
+#include "sizes.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -451,8 +452,6 @@ static void make_ground(void) {
     SETUP(cuDeviceGetDefaultMemPool, (&g.pool, par.dev));
     SETUP(cuCtxSynchronize, ());
 }
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #define SWEEP(name, title, where, captured, is_blocking, own)                                      \
     SCENARIO(name, title) {                                                                        \

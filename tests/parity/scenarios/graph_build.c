@@ -1,23 +1,10 @@
 /* Graphs: made, filled with nodes and edges, asked, cloned, embedded, emptied. Nothing runs. */
 #include "../parity.h"
+#include "graph_names.h"
 
 #include <string.h>
 
 #define MOST 8
-
-static CUgraph new_graph(const char *name) {
-    CUgraph g = NULL;
-    SETUP(cuGraphCreate, (&g, 0));
-    par_name((uint64_t)(uintptr_t)g, 0, name);
-    return g;
-}
-
-static CUgraphNode empty(CUgraph g, const CUgraphNode *after, size_t count, const char *name) {
-    CUgraphNode node = NULL;
-    SETUP(cuGraphAddEmptyNode, (&node, g, after, count));
-    par_name((uint64_t)(uintptr_t)node, 0, name);
-    return node;
-}
 
 /* Lists are filled with ones before, so that what was not written shows. */
 static CUgraphNode listed[MOST], listed_to[MOST];

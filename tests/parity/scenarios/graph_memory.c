@@ -1,10 +1,8 @@
 /* Graph memory: allocation and free nodes, the device's pool for graphs, its counters and trim. */
 #include "graph_build.h"
+#include "sizes.h"
 
 #include <stdio.h>
-
-#define KIB ((size_t)1 << 10)
-#define MIB ((size_t)1 << 20)
 
 static void counters(const char *when) {
     uint64_t value[4];

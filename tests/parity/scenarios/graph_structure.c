@@ -1,24 +1,11 @@
 /* Graphs: what the first questions left open. */
 #include "../parity.h"
+#include "graph_names.h"
 
 #include <pthread.h>
 #include <string.h>
 
 #define SYNC CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
-
-static CUgraph new_graph(const char *name) {
-    CUgraph g = NULL;
-    SETUP(cuGraphCreate, (&g, 0));
-    par_name((uint64_t)(uintptr_t)g, 0, name);
-    return g;
-}
-
-static CUgraphNode empty(CUgraph g, const CUgraphNode *after, size_t count, const char *name) {
-    CUgraphNode node = NULL;
-    SETUP(cuGraphAddEmptyNode, (&node, g, after, count));
-    par_name((uint64_t)(uintptr_t)node, 0, name);
-    return node;
-}
 
 static const char text[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
                            ".visible .entry nothing()\n{\n    ret;\n}\n";

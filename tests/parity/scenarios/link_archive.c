@@ -5,14 +5,13 @@
  */
 #include "../parity.h"
 #include "images.h"
+#include "link_file.h"
 #include "module_texts.h"
-#include "temporary.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define VALUE(n) ((void *)(uintptr_t)(n))
 
@@ -108,19 +107,6 @@ SCENARIO(object_twice, "link-again/object-twice", par_context) {
     ADD("object", s, OBJECT, image_caller_object);
     ADD("object", s, OBJECT, image_caller_object);
     finish("object-twice", s);
-}
-
-static void add_file(const char *cls, CUlinkState s, CUjitInputType type, const void *data,
-                     size_t size) {
-    char path[TEMPORARY_ROOM];
-    int fd = temporary_file(path, "parity-link");
-    if (fd < 0 || write(fd, data, size) != (ssize_t)size) {
-        par_see("setup", "SETUP_FAILED file");
-        return;
-    }
-    CALL(cuLinkAddFile_v2, cls, (s, type, path, 0, NULL, NULL));
-    close(fd);
-    unlink(path);
 }
 
 SCENARIO(archive_files, "link-again/archive-files", par_context) {

@@ -1,13 +1,12 @@
 /* What the first recordings of linkers left open: one question a scenario. */
 #include "../parity.h"
 #include "images.h"
+#include "link_file.h"
 #include "module_texts.h"
-#include "temporary.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define VALUE(n) ((void *)(uintptr_t)(n))
 
@@ -201,19 +200,6 @@ SCENARIO(fatbin_text, "link-more/fatbin-text", par_context) {
 }
 
 /* ---- objects -------------------------------------------------------------------------------- */
-
-static void add_file(const char *cls, CUlinkState s, CUjitInputType type, const void *data,
-                     size_t size) {
-    char path[TEMPORARY_ROOM];
-    int fd = temporary_file(path, "parity-link");
-    if (fd < 0 || write(fd, data, size) != (ssize_t)size) {
-        par_see("setup", "SETUP_FAILED file");
-        return;
-    }
-    CALL(cuLinkAddFile_v2, cls, (s, type, path, 0, NULL, NULL));
-    close(fd);
-    unlink(path);
-}
 
 SCENARIO(object_file, "link-more/object-file", par_context) {
     CUlinkState s = create();

@@ -2,6 +2,7 @@
 #include "../parity.h"
 #include "images.h"
 #include "module_texts.h"
+#include "sizes.h"
 
 static CUfunction function(const void *image, const char *name) {
     CUmodule m = NULL;
@@ -16,7 +17,6 @@ static const int block_sizes[] = {1,   31,  32,  33,  64,  96,  128, 160, 192, 2
 static const size_t shared_sizes[] = {0, 1, 1024, 4096, 16384, 33000, 49152};
 static const char *const names[] = {"empty", "bounded",     "static_shared", "dynamic_shared",
                                     "heavy", "local_array", "clustered",     "variables"};
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 SCENARIO(grid, "occupancy/grid", par_context) {
     int blocks;

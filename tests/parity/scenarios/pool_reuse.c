@@ -5,11 +5,10 @@
  * asked.
  */
 #include "../parity.h"
+#include "sizes.h"
 
 #include <string.h>
 #include <unistd.h>
-
-#define MIB ((size_t)1 << 20)
 
 static CUmemoryPool pool;
 static CUstream s, t, u;

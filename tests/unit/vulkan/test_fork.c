@@ -1,4 +1,5 @@
 /* A forked child uses nothing of its parent's Vulkan, and does not wait for its locks. */
+#include "forked_child.h"
 #include "vulkan/device.h"
 #include "vulkan_test.h"
 
@@ -16,11 +17,6 @@ static int exit_of(pid_t child) {
     return WEXITSTATUS(status);
 }
 
-#define HOLDS(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            _exit((__LINE__ - first_line) % 250 + 1);                                              \
-    } while (0)
 static const int first_line = __LINE__;
 
 /* Before anything else of this program, so that no library was opened. */

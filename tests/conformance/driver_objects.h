@@ -3,8 +3,8 @@
  * the test ended. A test that is about destroying makes its object itself. Children end with what
  * they have.
  */
-#ifndef CONFORMANCE_OBJECTS_H
-#define CONFORMANCE_OBJECTS_H
+#ifndef CONFORMANCE_DRIVER_OBJECTS_H
+#define CONFORMANCE_DRIVER_OBJECTS_H
 
 #include "gate.h"
 #include <gpumem/driver.h>
