@@ -37,7 +37,7 @@ void forget(const void *object) {
 /* One that cannot be destroyed fails the test, and is not tried again. */
 void destroy_objects(void) {
     if (count > 0)
-        OK(cu.cuCtxSynchronize());
+        OK_CU(cu.cuCtxSynchronize());
     while (count > 0) {
         struct object last = objects[--count];
         if (last.destroy)
@@ -48,12 +48,12 @@ void destroy_objects(void) {
 /* ---- Each kind ------------------------------------------------------------------------------ */
 
 static void destroy_stream(void *stream) {
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 static CUstream stream_with(unsigned flags) {
     CUstream stream = NULL;
-    OK(cu.cuStreamCreate(&stream, flags));
+    OK_CU(cu.cuStreamCreate(&stream, flags));
     at_end(destroy_stream, stream);
     return stream;
 }
@@ -67,12 +67,12 @@ CUstream new_blocking_stream(void) {
 }
 
 static void destroy_event(void *event) {
-    OK(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuEventDestroy_v2(event));
 }
 
 CUevent new_event_with(unsigned flags) {
     CUevent event = NULL;
-    OK(cu.cuEventCreate(&event, flags));
+    OK_CU(cu.cuEventCreate(&event, flags));
     at_end(destroy_event, event);
     return event;
 }
@@ -86,32 +86,32 @@ CUevent new_timed_event(void) {
 }
 
 static void free_memory(void *memory) {
-    OK(cu.cuMemFree_v2((CUdeviceptr)(uintptr_t)memory));
+    OK_CU(cu.cuMemFree_v2((CUdeviceptr)(uintptr_t)memory));
 }
 
 CUdeviceptr new_memory(size_t size) {
     CUdeviceptr memory = 0;
-    OK(cu.cuMemAlloc_v2(&memory, size));
+    OK_CU(cu.cuMemAlloc_v2(&memory, size));
     at_end(free_memory, (void *)(uintptr_t)memory);
     return memory;
 }
 
 static void free_pinned(void *memory) {
-    OK(cu.cuMemFreeHost(memory));
+    OK_CU(cu.cuMemFreeHost(memory));
 }
 
 void *new_pinned(size_t size, unsigned flags) {
     void *memory = NULL;
-    OK(cu.cuMemHostAlloc(&memory, size, flags));
+    OK_CU(cu.cuMemHostAlloc(&memory, size, flags));
     at_end(free_pinned, memory);
     return memory;
 }
 
 /* Destroying the current context takes it from the thread's stack of them. */
 static void destroy_context(void *context) {
-    OK(cu.cuCtxSetCurrent(context));
-    OK(cu.cuCtxDestroy_v2(context));
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuCtxSetCurrent(context));
+    OK_CU(cu.cuCtxDestroy_v2(context));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
 }
 
 void *new_bytes(size_t size) {
@@ -123,50 +123,50 @@ void *new_bytes(size_t size) {
 
 CUcontext new_context(CUdevice device) {
     CUcontext context = NULL;
-    OK(cu.cuCtxCreate_v2(&context, 0, device));
+    OK_CU(cu.cuCtxCreate_v2(&context, 0, device));
     at_end(destroy_context, context);
     return context;
 }
 
 static void unload_module(void *module) {
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 CUmodule new_module(const void *image) {
     CUmodule module = NULL;
-    OK(cu.cuModuleLoadData(&module, image));
+    OK_CU(cu.cuModuleLoadData(&module, image));
     at_end(unload_module, module);
     return module;
 }
 
 void destroy_graph(CUgraph graph) {
     forget(graph);
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphDestroy(graph));
 }
 
 static void destroy_graph_at_end(void *graph) {
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphDestroy(graph));
 }
 
 CUgraph new_graph(void) {
     CUgraph graph = NULL;
-    OK(cu.cuGraphCreate(&graph, 0));
+    OK_CU(cu.cuGraphCreate(&graph, 0));
     at_end(destroy_graph_at_end, graph);
     return graph;
 }
 
 void destroy_exec(CUgraphExec exec) {
     forget(exec);
-    OK(cu.cuGraphExecDestroy(exec));
+    OK_CU(cu.cuGraphExecDestroy(exec));
 }
 
 static void destroy_exec_at_end(void *exec) {
-    OK(cu.cuGraphExecDestroy(exec));
+    OK_CU(cu.cuGraphExecDestroy(exec));
 }
 
 CUgraphExec instantiate_with(CUgraph graph, unsigned long long flags) {
     CUgraphExec exec = NULL;
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, flags));
+    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, flags));
     at_end(destroy_exec_at_end, exec);
     return exec;
 }
@@ -176,30 +176,30 @@ CUgraphExec instantiate(CUgraph graph) {
 }
 
 static void destroy_pool(void *pool) {
-    OK(cu.cuMemPoolDestroy(pool));
+    OK_CU(cu.cuMemPoolDestroy(pool));
 }
 
 CUmemoryPool new_pool(const CUmemPoolProps *props) {
     CUmemoryPool pool = NULL;
-    OK(cu.cuMemPoolCreate(&pool, props));
+    OK_CU(cu.cuMemPoolCreate(&pool, props));
     at_end(destroy_pool, pool);
     return pool;
 }
 
 static void destroy_array(void *array) {
-    OK(cu.cuArrayDestroy(array));
+    OK_CU(cu.cuArrayDestroy(array));
 }
 
 CUarray new_array(const CUDA_ARRAY_DESCRIPTOR *descriptor) {
     CUarray array = NULL;
-    OK(cu.cuArrayCreate_v2(&array, descriptor));
+    OK_CU(cu.cuArrayCreate_v2(&array, descriptor));
     at_end(destroy_array, array);
     return array;
 }
 
 CUarray new_array_3d(const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
     CUarray array = NULL;
-    OK(cu.cuArray3DCreate_v2(&array, descriptor));
+    OK_CU(cu.cuArray3DCreate_v2(&array, descriptor));
     at_end(destroy_array, array);
     return array;
 }
@@ -225,5 +225,5 @@ struct gate hold(CUstream stream) {
 
 void gate_drain(struct gate *gate, CUstream stream) {
     gate_release(gate);
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
 }

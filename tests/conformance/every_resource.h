@@ -18,7 +18,7 @@ static int ordinal; /* of the device */
 
 static inline void end_stack(struct stack *stack) {
     while (stack->count)
-        DONE(gpumem_resource_destroy(stack->resources[--stack->count]));
+        OK(gpumem_resource_destroy(stack->resources[--stack->count]));
 }
 
 /* What a driver makes of its own with the first of a kind, and keeps, is there before it counts. */
@@ -35,9 +35,9 @@ static inline int open_once(void) {
     if (library)
         return 0;
     gpumem_open_options options = {.size = sizeof options, .driver = gpumem_driver_path(driver)};
-    DONE(gpumem_open(&options, &library));
+    OK(gpumem_open(&options, &library));
     if (ordinal < device_count)
-        DONE(gpumem_device_open(library, ordinal, &device));
+        OK(gpumem_device_open(library, ordinal, &device));
     check_rows();
     if (device)
         make_each_once();
@@ -50,26 +50,26 @@ static inline int begin_case(void **state) {
 
 static inline void begin_scene(struct scene *s) {
     void *seen = NULL;
-    OK(cu.cuCtxSetCurrent(gpumem_device_context(device)));
-    DONE(gpumem_stream_create(device, NULL, &s->stream));
-    DONE(gpumem_stream_create(device, NULL, &s->other));
-    OK(cu.cuMemHostAlloc(&seen, SEEN, CU_MEMHOSTALLOC_PORTABLE));
+    OK_CU(cu.cuCtxSetCurrent(gpumem_device_context(device)));
+    OK(gpumem_stream_create(device, NULL, &s->stream));
+    OK(gpumem_stream_create(device, NULL, &s->other));
+    OK_CU(cu.cuMemHostAlloc(&seen, SEEN, CU_MEMHOSTALLOC_PORTABLE));
     s->seen = seen;
     s->is.size = sizeof s->is;
     s->resource = top_of(&s->stack);
-    DONE(gpumem_resource_get_properties(s->resource, &s->is));
+    OK(gpumem_resource_get_properties(s->resource, &s->is));
 }
 
 /* Frees that waited are there before anything that they used ends. */
 static inline void end_scene(struct scene *s) {
-    DONE(gpumem_stream_synchronize(device, s->stream));
-    DONE(gpumem_stream_synchronize(device, s->other));
-    DONE(gpumem_device_trim(device, 1));
+    OK(gpumem_stream_synchronize(device, s->stream));
+    OK(gpumem_stream_synchronize(device, s->other));
+    OK(gpumem_device_trim(device, 1));
     end_stack(&s->stack);
-    DONE(gpumem_stream_destroy(device, s->stream));
-    DONE(gpumem_stream_destroy(device, s->other));
-    OK(cu.cuMemFreeHost(s->seen));
-    OK(cu.cuCtxSynchronize()); /* where the driver's own pools give back what they do not keep */
+    OK(gpumem_stream_destroy(device, s->stream));
+    OK(gpumem_stream_destroy(device, s->other));
+    OK_CU(cu.cuMemFreeHost(s->seen));
+    OK_CU(cu.cuCtxSynchronize()); /* where the driver's own pools give back what they do not keep */
 }
 
 static inline void run_case(void **state) {
@@ -95,9 +95,9 @@ TEST_WITH(all_memory_is_released_at_the_end, NULL, NULL) {
     if (device) {
         assert_int_equal(device_stats().quarantined, 0);
         assert_int_equal(device_stats().committed_bytes, 0);
-        DONE(gpumem_device_close(device));
+        OK(gpumem_device_close(device));
     }
-    DONE(gpumem_close(library));
+    OK(gpumem_close(library));
 }
 
 /* A test for each property of each kind; ordinals above 0 are other devices. */

@@ -24,7 +24,8 @@ static inline CUgraphNode add_set(CUgraph graph, CUgraphNode after, CUdeviceptr 
                                   size_t size) {
     CUDA_MEMSET_NODE_PARAMS params = set_params(to, value, size);
     CUgraphNode node = NULL;
-    OK(cu.cuGraphAddMemsetNode(&node, graph, after ? &after : NULL, after ? 1 : 0, &params, ctx));
+    OK_CU(
+        cu.cuGraphAddMemsetNode(&node, graph, after ? &after : NULL, after ? 1 : 0, &params, ctx));
     return node;
 }
 
@@ -32,7 +33,8 @@ static inline CUgraphNode add_copy(CUgraph graph, CUgraphNode after, CUdeviceptr
                                    CUdeviceptr from, size_t size) {
     CUDA_MEMCPY3D params = copy_params(to, from, size);
     CUgraphNode node = NULL;
-    OK(cu.cuGraphAddMemcpyNode(&node, graph, after ? &after : NULL, after ? 1 : 0, &params, ctx));
+    OK_CU(
+        cu.cuGraphAddMemcpyNode(&node, graph, after ? &after : NULL, after ? 1 : 0, &params, ctx));
     return node;
 }
 
@@ -40,19 +42,19 @@ static inline CUgraphNode add_host(CUgraph graph, CUgraphNode after, CUhostFn fu
                                    void *data) {
     CUDA_HOST_NODE_PARAMS params = {.fn = function, .userData = data};
     CUgraphNode node = NULL;
-    OK(cu.cuGraphAddHostNode(&node, graph, after ? &after : NULL, after ? 1 : 0, &params));
+    OK_CU(cu.cuGraphAddHostNode(&node, graph, after ? &after : NULL, after ? 1 : 0, &params));
     return node;
 }
 
 static inline CUgraphNode add_empty(CUgraph graph, CUgraphNode after) {
     CUgraphNode node = NULL;
-    OK(cu.cuGraphAddEmptyNode(&node, graph, after ? &after : NULL, after ? 1 : 0));
+    OK_CU(cu.cuGraphAddEmptyNode(&node, graph, after ? &after : NULL, after ? 1 : 0));
     return node;
 }
 
 static inline CUgraphNode add_child(CUgraph graph, CUgraphNode after, CUgraph child) {
     CUgraphNode node = NULL;
-    OK(cu.cuGraphAddChildGraphNode(&node, graph, after ? &after : NULL, after ? 1 : 0, child));
+    OK_CU(cu.cuGraphAddChildGraphNode(&node, graph, after ? &after : NULL, after ? 1 : 0, child));
     return node;
 }
 
@@ -62,21 +64,21 @@ static inline CUgraphNode add_alloc(CUgraph graph, CUgraphNode after, size_t siz
     params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     params.poolProps.location = device_location(dev);
     CUgraphNode node = NULL;
-    OK(cu.cuGraphAddMemAllocNode(&node, graph, after ? &after : NULL, after ? 1 : 0, &params));
+    OK_CU(cu.cuGraphAddMemAllocNode(&node, graph, after ? &after : NULL, after ? 1 : 0, &params));
     *address = params.dptr;
     return node;
 }
 
 static inline CUgraphNode add_free(CUgraph graph, CUgraphNode after, CUdeviceptr address) {
     CUgraphNode node = NULL;
-    OK(cu.cuGraphAddMemFreeNode(&node, graph, after ? &after : NULL, after ? 1 : 0, address));
+    OK_CU(cu.cuGraphAddMemFreeNode(&node, graph, after ? &after : NULL, after ? 1 : 0, address));
     return node;
 }
 
 /* Launches and waits. */
 static inline void run(CUgraphExec exec) {
-    OK(cu.cuGraphLaunch(exec, NULL));
-    OK(cu.cuStreamSynchronize(NULL));
+    OK_CU(cu.cuGraphLaunch(exec, NULL));
+    OK_CU(cu.cuStreamSynchronize(NULL));
 }
 
 /* Before the test ends. */

@@ -71,7 +71,7 @@ void skip_reason(const char *format, ...) {
 
 int device_attribute(CUdevice_attribute attribute) {
     int value = 0;
-    OK(cu.cuDeviceGetAttribute(&value, attribute, dev));
+    OK_CU(cu.cuDeviceGetAttribute(&value, attribute, dev));
     return value;
 }
 
@@ -87,7 +87,7 @@ bool pools_have_descriptors(void) {
         assert_int_equal(result, CUDA_ERROR_INVALID_VALUE);
         return false;
     }
-    OK(cu.cuMemPoolDestroy(pool));
+    OK_CU(cu.cuMemPoolDestroy(pool));
     return true;
 }
 
@@ -130,11 +130,11 @@ static bool open_driver(void) {
 }
 
 void init_driver(void) {
-    OK(cu.cuInit(0));
-    OK(cu.cuDeviceGetCount(&device_count));
-    OK(cu.cuDeviceGet(&dev, 0));
-    OK(cu.cuDevicePrimaryCtxRetain(&ctx, dev));
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuInit(0));
+    OK_CU(cu.cuDeviceGetCount(&device_count));
+    OK_CU(cu.cuDeviceGet(&dev, 0));
+    OK_CU(cu.cuDevicePrimaryCtxRetain(&ctx, dev));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
 }
 
 static int group_begin(void **state) {
@@ -143,7 +143,7 @@ static int group_begin(void **state) {
 }
 
 static int group_end(void **state) {
-    OK(cu.cuDevicePrimaryCtxRelease_v2(dev));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(dev));
     return 0;
 }
 
@@ -199,8 +199,8 @@ static void watch_gates(void) {
 
 int test_begin(void **state) {
     watch_gates();
-    OK(cu.cuCtxSetCurrent(ctx));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuCtxSynchronize());
     state_before = soft ? soft->state_dump() : NULL;
     return 0;
 }
@@ -289,12 +289,12 @@ bool has_pattern(const void *bytes, size_t size, unsigned seed) {
 
 unsigned char byte_at(CUdeviceptr address) {
     unsigned char byte = 0;
-    OK(cu.cuMemcpyDtoH_v2(&byte, address, sizeof byte));
+    OK_CU(cu.cuMemcpyDtoH_v2(&byte, address, sizeof byte));
     return byte;
 }
 
 uint32_t word_at(CUdeviceptr address) {
     uint32_t word = 0;
-    OK(cu.cuMemcpyDtoH_v2(&word, address, sizeof word));
+    OK_CU(cu.cuMemcpyDtoH_v2(&word, address, sizeof word));
     return word;
 }

@@ -4,9 +4,9 @@
  *
  *     TEST(allocates) {
  *         CUdeviceptr p;
- *         OK(cu.cuMemAlloc_v2(&p, 100));
- *         FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(&p, 0));
- *         OK(cu.cuMemFree_v2(p));
+ *         OK_CU(cu.cuMemAlloc_v2(&p, 100));
+ *         FAILS_CU(INVALID_VALUE, cu.cuMemAlloc_v2(&p, 0));
+ *         OK_CU(cu.cuMemFree_v2(p));
  *     }
  *
  * Each test begins with the primary context of device 0 current, all work done, and must leave
@@ -41,8 +41,10 @@ extern int device_count;
 
 /* ---- Checks --------------------------------------------------------------------------------- */
 
-#define OK(call)           check_result((call), CUDA_SUCCESS, #call, __FILE__, __LINE__)
-#define FAILS(error, call) check_result((call), (error), #call, __FILE__, __LINE__)
+#define OK_CU(call)           check_result((call), CUDA_SUCCESS, #call, __FILE__, __LINE__)
+#define FAILS_CU(error, call) check_result((call), CUDA_ERROR_##error, #call, __FILE__, __LINE__)
+/* Where the result is a variable. */
+#define ANSWERS_CU(result, call) check_result((call), (result), #call, __FILE__, __LINE__)
 void check_result(CUresult got, CUresult wanted, const char *call, const char *file, int line);
 
 /* Whether a launch was refused because softgpu is told to run no kernels (SOFTGPU_KERNELS=0). */
@@ -89,7 +91,7 @@ int device_attribute(CUdevice_attribute attribute);
     do {                                                                                           \
         int reaches_ = 0;                                                                          \
         NEEDS_DEVICES(2);                                                                          \
-        OK(cu.cuDeviceCanAccessPeer(&reaches_, 0, 1));                                             \
+        OK_CU(cu.cuDeviceCanAccessPeer(&reaches_, 0, 1));                                          \
         if (!reaches_)                                                                             \
             SKIP("the devices do not reach each other");                                           \
     } while (0)
@@ -137,7 +139,7 @@ void init_driver(void);
 
 static inline CUfunction function_of(CUmodule module, const char *name) {
     CUfunction function = NULL;
-    OK(cu.cuModuleGetFunction(&function, module, name));
+    OK_CU(cu.cuModuleGetFunction(&function, module, name));
     return function;
 }
 
@@ -157,7 +159,7 @@ static inline CUDA_KERNEL_NODE_PARAMS kernel_node(CUfunction function, unsigned 
 /* Of pinned memory. */
 static inline CUdeviceptr device_address(void *pinned) {
     CUdeviceptr address = 0;
-    OK(cu.cuMemHostGetDevicePointer_v2(&address, pinned, 0));
+    OK_CU(cu.cuMemHostGetDevicePointer_v2(&address, pinned, 0));
     return address;
 }
 

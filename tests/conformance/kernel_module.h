@@ -28,7 +28,7 @@ static inline char *kernel_module_text(const char *const *strings, const char *r
 static inline CUmodule kernel_module(const char *const *strings, const char *rest) {
     CUmodule module;
     char *text = kernel_module_text(strings, rest);
-    OK(cu.cuModuleLoadData(&module, text));
+    OK_CU(cu.cuModuleLoadData(&module, text));
     free(text);
     return module;
 }
@@ -47,10 +47,10 @@ static inline CUresult kernel_launch(CUfunction function, unsigned blocks, unsig
 static inline bool kernels_run(void) {
     CUmodule module = kernel_module(NULL, ".visible .entry nothing() { ret; }\n");
     CUresult result = kernel_launch(function_of(module, "nothing"), 1, 1, NULL);
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuModuleUnload(module));
     if (!no_kernels(result))
-        OK(result);
+        OK_CU(result);
     return result == CUDA_SUCCESS;
 }
 

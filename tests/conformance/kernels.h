@@ -10,7 +10,7 @@ static CUmodule kernels_module;
 
 static inline CUfunction kernel(const char *name) {
     CUfunction function = NULL;
-    OK(cu.cuModuleGetFunction(&function, kernels_module, name));
+    OK_CU(cu.cuModuleGetFunction(&function, kernels_module, name));
     return function;
 }
 
@@ -19,11 +19,11 @@ static inline CUfunction kernel(const char *name) {
 static inline void kernels_load_all(void) {
     CUfunction functions[16];
     unsigned count = 0;
-    OK(cu.cuModuleGetFunctionCount(&count, kernels_module));
+    OK_CU(cu.cuModuleGetFunctionCount(&count, kernels_module));
     assert_true(count <= COUNT(functions));
-    OK(cu.cuModuleEnumerateFunctions(functions, count, kernels_module));
+    OK_CU(cu.cuModuleEnumerateFunctions(functions, count, kernels_module));
     for (unsigned i = 0; i < count; i++)
-        OK(cu.cuFuncLoad(functions[i]));
+        OK_CU(cu.cuFuncLoad(functions[i]));
 }
 
 /* Loads a text that has an entry "probe" without parameters, and skips the test where the driver
@@ -35,8 +35,8 @@ static inline void kernels_open(const char *text) {
     CUresult result = cu.cuLaunchKernel(kernel("probe"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
     if (no_kernels(result))
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
-    OK(result);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(result);
+    OK_CU(cu.cuCtxSynchronize());
     kernels_load_all();
 }
 
@@ -49,7 +49,7 @@ struct shared_words {
 static inline struct shared_words words_make(size_t count) {
     struct shared_words words;
     void *memory = new_pinned(count * sizeof *words.host, CU_MEMHOSTALLOC_DEVICEMAP);
-    OK(cu.cuMemHostGetDevicePointer_v2(&words.device, memory, 0));
+    OK_CU(cu.cuMemHostGetDevicePointer_v2(&words.device, memory, 0));
     memset(memory, 0, count * sizeof *words.host);
     words.host = memory;
     return words;

@@ -17,18 +17,18 @@ static inline void check_status(gpumem_status got, const char *call, const char 
     _fail(file, line);
 }
 
-#define DONE(call) check_status((call), #call, __FILE__, __LINE__)
+#define OK(call) check_status((call), #call, __FILE__, __LINE__)
 
 static inline void close_at_end(void *opened) {
-    DONE(gpumem_device_close(opened));
-    DONE(gpumem_close(library));
+    OK(gpumem_device_close(opened));
+    OK(gpumem_close(library));
 }
 
 /* The harness's driver, so that both see the same contexts. Closed when the test ends. */
 static inline void open_library(void) {
-    DONE(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = soft ? "softgpu" : NULL),
-                     &library));
-    DONE(gpumem_device_open(library, 0, &device));
+    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = soft ? "softgpu" : NULL),
+                   &library));
+    OK(gpumem_device_open(library, 0, &device));
     at_end(close_at_end, device);
     assert_ptr_equal(gpumem_device_context(device), ctx);
 }
@@ -41,7 +41,7 @@ static inline void close_library(void) {
 
 static inline gpumem_stats device_stats(void) {
     gpumem_stats stats = {.size = sizeof stats};
-    DONE(gpumem_device_get_stats(device, &stats));
+    OK(gpumem_device_get_stats(device, &stats));
     return stats;
 }
 

@@ -162,11 +162,11 @@ static inline CUresult polling_start(struct polling *polling, size_t way, CUdevi
 }
 
 static inline void polling_free(struct polling *polling) {
-    OK(cu.cuStreamSynchronize(polling->stream));
-    OK(cu.cuStreamDestroy_v2(polling->stream));
-    OK(cu.cuMemFreeHost(polling->answer));
+    OK_CU(cu.cuStreamSynchronize(polling->stream));
+    OK_CU(cu.cuStreamDestroy_v2(polling->stream));
+    OK_CU(cu.cuMemFreeHost(polling->answer));
     for (size_t i = 0; i < COUNT(polling_ways); i++)
-        OK(cu.cuModuleUnload(polling->module[i]));
+        OK_CU(cu.cuModuleUnload(polling->module[i]));
 }
 
 /* Skips the test where nothing runs kernels: softgpu says NOT_SUPPORTED; hardware must run them. */
@@ -179,21 +179,22 @@ static inline void polling_make(struct polling *polling) {
     if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) < 7)
         SKIP("the device is older than acquire and release in PTX (compute capability 7.0)");
     for (size_t i = 0; i < COUNT(polling_ways); i++) {
-        OK(cu.cuModuleLoadData(&polling->module[i], polling_ways[i].image));
-        OK(cu.cuModuleGetFunction(&polling->function[i], polling->module[i], polling_ways[i].name));
+        OK_CU(cu.cuModuleLoadData(&polling->module[i], polling_ways[i].image));
+        OK_CU(cu.cuModuleGetFunction(&polling->function[i], polling->module[i],
+                                     polling_ways[i].name));
     }
-    OK(cu.cuStreamCreate(&polling->stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuMemHostAlloc(&memory, sizeof *polling->answer,
-                         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
-    OK(cu.cuMemHostGetDevicePointer_v2(&polling->answer_address, memory, 0));
+    OK_CU(cu.cuStreamCreate(&polling->stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuMemHostAlloc(&memory, sizeof *polling->answer,
+                            CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+    OK_CU(cu.cuMemHostGetDevicePointer_v2(&polling->answer_address, memory, 0));
     polling->answer = memory;
     CUresult result = polling_start(polling, 0, polling->answer_address, &none, 1, 0, 1);
     if (no_kernels(result)) {
         polling_free(polling);
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
     }
-    OK(result);
-    OK(cu.cuStreamSynchronize(polling->stream));
+    OK_CU(result);
+    OK_CU(cu.cuStreamSynchronize(polling->stream));
 }
 
 /* The last round that the kernel has seen. */

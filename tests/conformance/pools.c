@@ -1,9 +1,9 @@
 #include "pools.h"
 
 static void end_at_end(void *pool) {
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(pool_used(pool), 0);
-    OK(cu.cuMemPoolDestroy(pool));
+    OK_CU(cu.cuMemPoolDestroy(pool));
 }
 
 CUmemoryPool pool_make(CUmemLocationType location, CUmemAllocationHandleType handles, size_t most) {
@@ -14,7 +14,7 @@ CUmemoryPool pool_make(CUmemLocationType location, CUmemAllocationHandleType han
         .maxSize = most,
     };
     CUmemoryPool pool = NULL;
-    OK(cu.cuMemPoolCreate(&pool, &props));
+    OK_CU(cu.cuMemPoolCreate(&pool, &props));
     assert_non_null(pool);
     at_end(end_at_end, pool);
     pool_set_threshold(pool, UINT64_MAX);
@@ -28,34 +28,34 @@ void pool_end(CUmemoryPool pool) {
 
 void pool_destroy(CUmemoryPool pool) {
     forget(pool);
-    OK(cu.cuMemPoolDestroy(pool));
+    OK_CU(cu.cuMemPoolDestroy(pool));
 }
 
 CUdeviceptr pool_take(CUmemoryPool pool, size_t size, CUstream stream) {
     CUdeviceptr p = 0;
-    OK(cu.cuMemAllocFromPoolAsync(&p, size, pool, stream));
+    OK_CU(cu.cuMemAllocFromPoolAsync(&p, size, pool, stream));
     assert_int_not_equal(p, 0);
     return p;
 }
 
 uint64_t pool_number(CUmemoryPool pool, CUmemPool_attribute attribute) {
     uint64_t value = 0xfeedfeedfeedfeed;
-    OK(cu.cuMemPoolGetAttribute(pool, attribute, &value));
+    OK_CU(cu.cuMemPoolGetAttribute(pool, attribute, &value));
     return value;
 }
 
 int pool_flag(CUmemoryPool pool, CUmemPool_attribute attribute) {
     int value = -1;
-    OK(cu.cuMemPoolGetAttribute(pool, attribute, &value));
+    OK_CU(cu.cuMemPoolGetAttribute(pool, attribute, &value));
     return value;
 }
 
 void pool_set_flag(CUmemoryPool pool, CUmemPool_attribute attribute, int value) {
-    OK(cu.cuMemPoolSetAttribute(pool, attribute, &value));
+    OK_CU(cu.cuMemPoolSetAttribute(pool, attribute, &value));
 }
 
 void pool_set_threshold(CUmemoryPool pool, uint64_t bytes) {
-    OK(cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes));
+    OK_CU(cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes));
 }
 
 uint64_t pool_reserved(CUmemoryPool pool) {

@@ -39,14 +39,14 @@ static inline void check_refusal(gpumem_status got, gpumem_status wanted, const 
 
 static inline gpumem_stats stats_of(gpumem_resource *resource) {
     gpumem_stats stats = {.size = sizeof stats};
-    DONE(gpumem_resource_get_stats(resource, &stats));
+    OK(gpumem_resource_get_stats(resource, &stats));
     return stats;
 }
 
 static inline gpumem_buffer *take(const struct scene *s, size_t bytes, CUstream stream) {
     gpumem_buffer *buffer = NULL;
-    DONE(gpumem_buffer_allocate(s->resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream),
-                                &buffer));
+    OK(gpumem_buffer_allocate(s->resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream),
+                              &buffer));
     assert_non_null(buffer);
     assert_int_equal(gpumem_buffer_size(buffer), bytes);
     assert_int_equal(gpumem_buffer_host_pointer(buffer) != NULL, s->is.host_accessible);
@@ -54,20 +54,20 @@ static inline gpumem_buffer *take(const struct scene *s, size_t bytes, CUstream 
 }
 
 static inline void give(gpumem_buffer *buffer, CUstream stream) {
-    DONE(gpumem_buffer_free(buffer, stream));
+    OK(gpumem_buffer_free(buffer, stream));
 }
 
 static inline void write_seed(const struct scene *s, gpumem_buffer *buffer, unsigned seed) {
     size_t size = gpumem_buffer_size(buffer);
     assert_true(size <= SEEN);
     fill_pattern(s->seen, size, seed);
-    DONE(gpumem_buffer_write_sync(buffer, 0, s->seen, size, s->stream));
+    OK(gpumem_buffer_write_sync(buffer, 0, s->seen, size, s->stream));
 }
 
 static inline void check_seed(const struct scene *s, gpumem_buffer *buffer, unsigned seed) {
     size_t size = gpumem_buffer_size(buffer);
     memset(s->seen, 0, size);
-    DONE(gpumem_buffer_read_sync(buffer, 0, s->seen, size, s->stream));
+    OK(gpumem_buffer_read_sync(buffer, 0, s->seen, size, s->stream));
     if (!has_pattern(s->seen, size, seed))
         fail_msg("%zu bytes are not those of seed %u", size, seed);
     if (s->is.host_accessible && !has_pattern(gpumem_buffer_host_pointer(buffer), size, seed))
@@ -82,7 +82,7 @@ static inline void use_sizes(const struct scene *s, CUstream stream) {
     for (size_t i = 0; i < COUNT(sizes); i++) {
         buffers[i] = take(s, sizes[i], stream);
         if (stream == NULL) /* usable on that stream at once, elsewhere after what orders it */
-            DONE(gpumem_stream_synchronize(device, NULL));
+            OK(gpumem_stream_synchronize(device, NULL));
         write_seed(s, buffers[i], (unsigned)i);
     }
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -117,12 +117,12 @@ static inline void is_allocated_on_no_stream_or_says_no(struct scene *s) {
 
 static inline void is_allocated_by_pointer(struct scene *s) {
     CUdeviceptr pointer = 0;
-    DONE(gpumem_resource_allocate(s->resource, 5000, GPUMEM_BUFFER_OPTIONS(.stream = s->stream),
-                                  &pointer));
+    OK(gpumem_resource_allocate(s->resource, 5000, GPUMEM_BUFFER_OPTIONS(.stream = s->stream),
+                                &pointer));
     assert_true(pointer != 0);
     REFUSED(INVALID_ARGUMENT, gpumem_resource_deallocate(s->resource, pointer, 4999, s->stream));
     REFUSED(INVALID_ARGUMENT, gpumem_resource_deallocate(s->resource, pointer + 1, 5000, NULL));
-    DONE(gpumem_resource_deallocate(s->resource, pointer, 5000, s->stream));
+    OK(gpumem_resource_deallocate(s->resource, pointer, 5000, s->stream));
     REFUSED(INVALID_ARGUMENT, gpumem_resource_deallocate(s->resource, pointer, 5000, s->stream));
 }
 
@@ -191,17 +191,17 @@ static inline void refuses_huge_sizes(struct scene *s) {
 static inline void is_limited(struct scene *s) {
     gpumem_resource *limited = NULL;
     gpumem_buffer *first = NULL, *second = NULL;
-    DONE(gpumem_limit_resource_create(s->resource, 3 * MIB, &limited));
-    DONE(gpumem_buffer_allocate(limited, 2 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = s->stream),
-                                &first));
+    OK(gpumem_limit_resource_create(s->resource, 3 * MIB, &limited));
+    OK(gpumem_buffer_allocate(limited, 2 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = s->stream),
+                              &first));
     REFUSED(OUT_OF_CAPACITY,
             gpumem_buffer_allocate(limited, 2 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = s->stream),
                                    &second));
     give(first, s->stream);
-    DONE(gpumem_buffer_allocate(limited, 2 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = s->stream),
-                                &second));
+    OK(gpumem_buffer_allocate(limited, 2 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = s->stream),
+                              &second));
     give(second, s->stream);
-    DONE(gpumem_resource_destroy(limited));
+    OK(gpumem_resource_destroy(limited));
 }
 
 /* ---- Bytes ----------------------------------------------------------------------------------- */
@@ -218,7 +218,7 @@ static inline void keeps_bytes(struct scene *s) {
         write_seed(s, passing, 100 + i);
         give(passing, s->stream);
         if (i % 7 == 0)
-            DONE(gpumem_resource_trim(s->resource, 0));
+            OK(gpumem_resource_trim(s->resource, 0));
     }
     for (unsigned i = 0; i < COUNT(kept); i++) {
         check_seed(s, kept[i], i);
@@ -253,30 +253,30 @@ static inline void is_freed_under_queued_work(struct scene *s) {
     bool waits = s->kind->make == memory_managed ||
                  (s->kind->make == cached && s->kind->which == CACHED_MANAGED);
     gate_make(&gate);
-    OK(cu.cuMemAlloc_v2(&landing, 2 * MIB));
+    OK_CU(cu.cuMemAlloc_v2(&landing, 2 * MIB));
     gpumem_buffer *first = take(s, MIB, s->stream), *second = NULL;
     if (waits)
         second = take(s, MIB, s->other);
-    DONE(gpumem_buffer_fill_sync(first, 0, MIB, 0x11, s->stream));
+    OK(gpumem_buffer_fill_sync(first, 0, MIB, 0x11, s->stream));
     gate_hold(&gate, s->stream);
-    DONE(gpumem_copy(device, landing, gpumem_buffer_pointer(first), MIB, s->stream));
+    OK(gpumem_copy(device, landing, gpumem_buffer_pointer(first), MIB, s->stream));
     give(first, s->stream);
     if (!waits)
         second = take(s, MIB, s->other);
     if (s->is.host_accessible && !s->is.stream_ordered)
         memset(gpumem_buffer_host_pointer(second), 0x33, MIB);
-    DONE(gpumem_buffer_fill(second, 0, MIB, 0x22, s->other));
-    DONE(gpumem_copy(device, landing + MIB, gpumem_buffer_pointer(second), MIB, s->other));
+    OK(gpumem_buffer_fill(second, 0, MIB, 0x22, s->other));
+    OK(gpumem_copy(device, landing + MIB, gpumem_buffer_pointer(second), MIB, s->other));
     gate_release(&gate);
-    DONE(gpumem_stream_synchronize(device, s->stream));
-    DONE(gpumem_stream_synchronize(device, s->other));
-    OK(cu.cuMemcpyDtoH_v2(s->seen, landing, 2 * MIB));
+    OK(gpumem_stream_synchronize(device, s->stream));
+    OK(gpumem_stream_synchronize(device, s->other));
+    OK_CU(cu.cuMemcpyDtoH_v2(s->seen, landing, 2 * MIB));
     for (size_t i = 0; i < MIB; i++)
         if (s->seen[i] != 0x11 || s->seen[MIB + i] != 0x22)
             fail_msg("byte %zu: %02x and %02x", i, s->seen[i], s->seen[MIB + i]);
     give(second, s->other);
-    DONE(gpumem_device_trim(device, 1));
-    OK(cu.cuMemFree_v2(landing));
+    OK(gpumem_device_trim(device, 1));
+    OK_CU(cu.cuMemFree_v2(landing));
     gate_free(&gate);
 }
 
@@ -307,8 +307,8 @@ static inline void adds_up(struct scene *s) {
     now = stats_of(s->resource);
     assert_int_equal(now.allocations, now.deferred_frees);
     assert_int_equal(now.in_use_bytes, 0);
-    DONE(gpumem_stream_synchronize(device, s->stream));
-    DONE(gpumem_device_trim(device, 1));
+    OK(gpumem_stream_synchronize(device, s->stream));
+    OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().allocations, s->before.allocations);
     assert_int_equal(device_stats().in_use_bytes, s->before.in_use_bytes);
 }
@@ -316,10 +316,10 @@ static inline void adds_up(struct scene *s) {
 static inline void gives_back_what_is_trimmed(struct scene *s) {
     give(take(s, 3 * MIB, s->stream), s->stream);
     give(take(s, 3000, s->stream), s->stream);
-    DONE(gpumem_stream_synchronize(device, s->stream));
-    DONE(gpumem_device_trim(device, 1));
+    OK(gpumem_stream_synchronize(device, s->stream));
+    OK(gpumem_device_trim(device, 1));
     for (unsigned i = s->stack.count; i > 0; i--)
-        DONE(gpumem_resource_trim(s->stack.resources[i - 1], 0));
+        OK(gpumem_resource_trim(s->stack.resources[i - 1], 0));
     assert_int_equal(stats_of(s->resource).cached_bytes, 0);
     gpumem_stats now = device_stats();
     assert_int_equal(now.cached_bytes, s->before.cached_bytes);
@@ -348,7 +348,7 @@ static inline void tells_what_it_is(struct scene *s) {
     REFUSED(INVALID_ARGUMENT, gpumem_resource_get_properties(s->resource, &unsized));
     gpumem_buffer *buffer = take(s, MIB, s->stream);
     gpumem_buffer_attributes attributes = {.size = sizeof attributes};
-    DONE(gpumem_buffer_get_attributes(buffer, &attributes));
+    OK(gpumem_buffer_get_attributes(buffer, &attributes));
     assert_int_equal(attributes.host_accessible, s->is.host_accessible);
     assert_int_equal(attributes.device_accessible, s->is.device_accessible);
     assert_int_equal(attributes.foreign + attributes.view + attributes.imported, 0);
@@ -360,19 +360,19 @@ static inline void tells_what_it_is(struct scene *s) {
 static inline void grow_and_shrink(struct scene *s) {
     gpumem_buffer *buffer = NULL;
     unsigned char byte = 0;
-    DONE(gpumem_buffer_allocate(s->resource, MIB,
-                                GPUMEM_BUFFER_OPTIONS(.stream = s->stream, .capacity = 4 * MIB),
-                                &buffer));
+    OK(gpumem_buffer_allocate(s->resource, MIB,
+                              GPUMEM_BUFFER_OPTIONS(.stream = s->stream, .capacity = 4 * MIB),
+                              &buffer));
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     write_seed(s, buffer, 3);
-    DONE(gpumem_buffer_grow(buffer, 3 * MIB + 5, s->stream));
+    OK(gpumem_buffer_grow(buffer, 3 * MIB + 5, s->stream));
     assert_int_equal(gpumem_buffer_size(buffer), 3 * MIB + 5);
     assert_int_equal(gpumem_buffer_pointer(buffer), address);
-    DONE(gpumem_buffer_fill_sync(buffer, MIB, 2 * MIB + 5, 0x3c, s->stream));
-    DONE(gpumem_buffer_read_sync(buffer, 3 * MIB + 4, &byte, 1, s->stream));
+    OK(gpumem_buffer_fill_sync(buffer, MIB, 2 * MIB + 5, 0x3c, s->stream));
+    OK(gpumem_buffer_read_sync(buffer, 3 * MIB + 4, &byte, 1, s->stream));
     assert_int_equal(byte, 0x3c);
     REFUSED(OUT_OF_CAPACITY, gpumem_buffer_grow(buffer, (size_t)1 << 40, s->stream));
-    DONE(gpumem_buffer_shrink(buffer, MIB, s->stream));
+    OK(gpumem_buffer_shrink(buffer, MIB, s->stream));
     check_seed(s, buffer, 3);
     give(buffer, s->stream);
 }
@@ -402,12 +402,12 @@ static inline void import_again(struct scene *s, gpumem_export *exported, unsign
     size_t bytes = 0, count = gpumem_export_descriptor_count(exported);
     int fds[8];
     assert_true(count <= COUNT(fds));
-    DONE(gpumem_export_get_description(exported, &description, &bytes));
+    OK(gpumem_export_get_description(exported, &description, &bytes));
     for (size_t i = 0; i < count; i++)
-        DONE(gpumem_export_get_descriptor(exported, i, &fds[i]));
-    DONE(gpumem_import_create(device, description, bytes, fds, count, NULL, &imported));
+        OK(gpumem_export_get_descriptor(exported, i, &fds[i]));
+    OK(gpumem_import_create(device, description, bytes, fds, count, NULL, &imported));
     memset(s->seen, 0, MIB);
-    DONE(gpumem_buffer_read_sync(imported, 0, s->seen, MIB, s->stream));
+    OK(gpumem_buffer_read_sync(imported, 0, s->seen, MIB, s->stream));
     assert_true(has_pattern(s->seen, MIB, seed));
     give(imported, s->stream);
 }
@@ -420,14 +420,14 @@ static inline void is_exported_or_says_no(struct scene *s) {
     if (status == GPUMEM_OK) {
         assert_int_equal(s->is.exportable, 1);
         import_again(s, exported, 5);
-        DONE(gpumem_export_destroy(exported));
+        OK(gpumem_export_destroy(exported));
     } else {
         check_refusal(status, GPUMEM_ERROR_NOT_SUPPORTED, "gpumem_export_create");
         print_message("export: %s\n", gpumem_last_error()->message);
         gpumem_pool_info info = {.size = sizeof info};
         if (gpumem_pool_get_info(s->resource, &info) == GPUMEM_OK && info.ipc_enabled) {
             gpumem_pool_share_buffer shared = {.size = sizeof shared};
-            DONE(gpumem_pool_export_buffer(buffer, &shared));
+            OK(gpumem_pool_export_buffer(buffer, &shared));
             assert_int_equal(shared.bytes, MIB);
         }
     }
@@ -437,7 +437,7 @@ static inline void is_exported_or_says_no(struct scene *s) {
 static inline void is_viewed(struct scene *s) {
     gpumem_buffer *buffer = take(s, 100000, s->stream), *view = NULL;
     write_seed(s, buffer, 6);
-    DONE(gpumem_buffer_view(buffer, 2510, 50, &view)); /* the pattern repeats after 251 bytes */
+    OK(gpumem_buffer_view(buffer, 2510, 50, &view)); /* the pattern repeats after 251 bytes */
     give(buffer, s->stream);
     check_seed(s, view, 6);
     REFUSED(NOT_SUPPORTED, gpumem_buffer_grow(view, 60, NULL));
@@ -450,24 +450,24 @@ static inline void is_copied_to_another_device(struct scene *s) {
     gpumem_resource *there = NULL;
     gpumem_buffer *buffer = take(s, MIB, s->stream), *copy = NULL;
     write_seed(s, buffer, 8);
-    DONE(gpumem_device_open(library, 1 - gpumem_device_ordinal(device), &second));
+    OK(gpumem_device_open(library, 1 - gpumem_device_ordinal(device), &second));
     const int here = gpumem_device_ordinal(device);
     int can = 0;
-    DONE(gpumem_device_can_access_peer(device, 1 - here, &can));
-    DONE(gpumem_virtual_resource_create(
+    OK(gpumem_device_can_access_peer(device, 1 - here, &can));
+    OK(gpumem_virtual_resource_create(
         second, GPUMEM_VIRTUAL_OPTIONS(.peers = &here, .peer_count = can ? 1 : 0), &there));
-    DONE(gpumem_buffer_allocate(there, MIB, NULL, &copy));
+    OK(gpumem_buffer_allocate(there, MIB, NULL, &copy));
     if (can) {
-        DONE(gpumem_buffer_copy_sync(copy, 0, buffer, 0, MIB, s->stream));
-        DONE(gpumem_buffer_fill_sync(buffer, 0, MIB, 0, s->stream));
-        DONE(gpumem_buffer_copy_sync(buffer, 0, copy, 0, MIB, s->stream));
+        OK(gpumem_buffer_copy_sync(copy, 0, buffer, 0, MIB, s->stream));
+        OK(gpumem_buffer_fill_sync(buffer, 0, MIB, 0, s->stream));
+        OK(gpumem_buffer_copy_sync(buffer, 0, copy, 0, MIB, s->stream));
     }
     check_seed(s, buffer, 8);
     give(copy, NULL);
     give(buffer, s->stream);
-    DONE(gpumem_device_trim(device, 1));
-    DONE(gpumem_resource_destroy(there));
-    DONE(gpumem_device_close(second));
+    OK(gpumem_device_trim(device, 1));
+    OK(gpumem_resource_destroy(there));
+    OK(gpumem_device_close(second));
     if (!can)
         print_message("device %d cannot reach device %d\n", here, 1 - here);
 }
@@ -484,8 +484,8 @@ static inline gpumem_buffer *use_in_capture(struct scene *s) {
         assert_null(buffer);
         return NULL;
     }
-    DONE(gpumem_buffer_fill(buffer, 0, 64 * KIB, 0x5a, s->stream));
-    DONE(gpumem_buffer_read(buffer, 0, s->seen, 64 * KIB, s->stream));
+    OK(gpumem_buffer_fill(buffer, 0, 64 * KIB, 0x5a, s->stream));
+    OK(gpumem_buffer_read(buffer, 0, s->seen, 64 * KIB, s->stream));
     if (s->kind->of_the_graph)
         give(buffer, s->stream);
     return buffer;
@@ -493,15 +493,15 @@ static inline gpumem_buffer *use_in_capture(struct scene *s) {
 
 static inline void launch_twice(struct scene *s, CUgraph graph) {
     CUgraphExec exec = NULL;
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
     for (int i = 0; i < 2; i++) {
         memset(s->seen, 0, 64 * KIB);
-        OK(cu.cuGraphLaunch(exec, s->stream));
-        OK(cu.cuStreamSynchronize(s->stream));
+        OK_CU(cu.cuGraphLaunch(exec, s->stream));
+        OK_CU(cu.cuStreamSynchronize(s->stream));
         for (size_t j = 0; j < 64 * KIB; j++)
             assert_int_equal(s->seen[j], 0x5a);
     }
-    OK(cu.cuGraphExecDestroy(exec));
+    OK_CU(cu.cuGraphExecDestroy(exec));
 }
 
 static inline void serves_captures_or_says_no(struct scene *s) {
@@ -510,25 +510,25 @@ static inline void serves_captures_or_says_no(struct scene *s) {
     char reason[192] = "";
     /* What is made once is made before. */
     give(take(s, 64 * KIB, s->stream), s->stream);
-    DONE(gpumem_stream_synchronize(device, s->stream));
+    OK(gpumem_stream_synchronize(device, s->stream));
     if (s->stack.caching) {
-        DONE(gpumem_capture_pool_create(s->stack.caching, &pool));
-        DONE(gpumem_capture_pool_begin(pool, s->stream));
+        OK(gpumem_capture_pool_create(s->stack.caching, &pool));
+        OK(gpumem_capture_pool_begin(pool, s->stream));
     }
-    OK(cu.cuStreamBeginCapture_v2(s->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK_CU(cu.cuStreamBeginCapture_v2(s->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     gpumem_buffer *buffer = use_in_capture(s);
     if (!buffer)
         snprintf(reason, sizeof reason, "%s", gpumem_last_error()->message);
-    OK(cu.cuStreamEndCapture(s->stream, &graph)); /* nothing has invalidated it */
+    OK_CU(cu.cuStreamEndCapture(s->stream, &graph)); /* nothing has invalidated it */
     if (pool)
-        DONE(gpumem_capture_pool_end(pool, s->stream));
+        OK(gpumem_capture_pool_end(pool, s->stream));
     if (buffer)
         launch_twice(s, graph);
     if (buffer && !s->kind->of_the_graph)
         give(buffer, s->stream);
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphDestroy(graph));
     if (pool)
-        DONE(gpumem_capture_pool_destroy(pool, s->stream));
+        OK(gpumem_capture_pool_destroy(pool, s->stream));
     (void)cu.cuDeviceGraphMemTrim(gpumem_device_handle(device));
     if (!buffer)
         print_message("capture: %s\n", reason);
@@ -578,15 +578,15 @@ static inline void is_used_by_many_threads(struct scene *s) {
     pthread_t threads[HAMMERS];
     for (unsigned i = 0; i < HAMMERS; i++) {
         hammers[i] = (struct hammer){.scene = s, .seen = s->seen + (size_t)64 * i, .number = i};
-        DONE(gpumem_stream_create(device, NULL, &hammers[i].stream));
+        OK(gpumem_stream_create(device, NULL, &hammers[i].stream));
     }
     for (unsigned i = 0; i < HAMMERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, hammer_on, &hammers[i]), 0);
     for (unsigned i = 0; i < HAMMERS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
-    DONE(gpumem_device_trim(device, 1));
+    OK(gpumem_device_trim(device, 1));
     for (unsigned i = 0; i < HAMMERS; i++) {
-        DONE(gpumem_stream_destroy(device, hammers[i].stream));
+        OK(gpumem_stream_destroy(device, hammers[i].stream));
         if (hammers[i].failed)
             fail_msg("thread %u: %s: %s", i, hammers[i].failed, hammers[i].message);
     }

@@ -17,7 +17,7 @@ static CUDA_ARRAY3D_DESCRIPTOR form(size_t width, size_t height, size_t depth, u
 static void check_descriptor(CUarray array, const CUDA_ARRAY3D_DESCRIPTOR *wanted) {
     CUDA_ARRAY3D_DESCRIPTOR d;
     memset(&d, 0xa5, sizeof d);
-    OK(cu.cuArray3DGetDescriptor_v2(&d, array));
+    OK_CU(cu.cuArray3DGetDescriptor_v2(&d, array));
     assert_int_equal(d.Width, wanted->Width);
     assert_int_equal(d.Height, wanted->Height);
     assert_int_equal(d.Depth, wanted->Depth);
@@ -40,10 +40,10 @@ TEST(an_array_reports_its_descriptor) {
     };
     for (size_t i = 0; i < COUNT(kinds); i++) {
         CUarray array = NULL;
-        OK(cu.cuArray3DCreate_v2(&array, &kinds[i]));
+        OK_CU(cu.cuArray3DCreate_v2(&array, &kinds[i]));
         assert_non_null(array);
         check_descriptor(array, &kinds[i]);
-        OK(cu.cuArrayDestroy(array));
+        OK_CU(cu.cuArrayDestroy(array));
     }
 }
 
@@ -53,7 +53,7 @@ TEST(a_2d_array_reports_its_2d_descriptor) {
     CUDA_ARRAY_DESCRIPTOR d;
     CUarray array = new_array(&wanted);
     memset(&d, 0xa5, sizeof d);
-    OK(cu.cuArrayGetDescriptor_v2(&d, array));
+    OK_CU(cu.cuArrayGetDescriptor_v2(&d, array));
     assert_int_equal(d.Width, 40);
     assert_int_equal(d.Height, 30);
     assert_int_equal(d.Format, CU_AD_FORMAT_FLOAT);
@@ -67,15 +67,15 @@ TEST(two_arrays_do_not_share_memory) {
     CUarray a;
     memset(ones, 1, sizeof ones);
     memset(twos, 2, sizeof twos);
-    OK(cu.cuArrayCreate_v2(&a, &d));
+    OK_CU(cu.cuArrayCreate_v2(&a, &d));
     CUarray b = new_array(&d);
     assert_ptr_not_equal(a, b);
-    OK(cu.cuMemcpyHtoA_v2(a, 0, ones, 16));
-    OK(cu.cuMemcpyHtoA_v2(b, 0, twos, 16));
-    OK(cu.cuMemcpyAtoH_v2(out, a, 0, 16));
+    OK_CU(cu.cuMemcpyHtoA_v2(a, 0, ones, 16));
+    OK_CU(cu.cuMemcpyHtoA_v2(b, 0, twos, 16));
+    OK_CU(cu.cuMemcpyAtoH_v2(out, a, 0, 16));
     assert_memory_equal(out, ones, 16);
-    OK(cu.cuArrayDestroy(a));
-    OK(cu.cuMemcpyAtoH_v2(out, b, 0, 16));
+    OK_CU(cu.cuArrayDestroy(a));
+    OK_CU(cu.cuMemcpyAtoH_v2(out, b, 0, 16));
     assert_memory_equal(out, twos, 16);
 }
 
@@ -86,7 +86,7 @@ TEST(invalid_array_descriptors_are_refused) {
     do {                                                                                           \
         d = form(64, 64, 0, 1, 0);                                                                 \
         __VA_ARGS__;                                                                               \
-        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuArray3DCreate_v2(&array, &d));                        \
+        FAILS_CU(INVALID_VALUE, cu.cuArray3DCreate_v2(&array, &d));                                \
     } while (0)
     REFUSED(d.Width = 0);
     REFUSED(d.NumChannels = 3);
@@ -97,8 +97,8 @@ TEST(invalid_array_descriptors_are_refused) {
     REFUSED(d.Flags = CUDA_ARRAY3D_CUBEMAP);
     REFUSED(d.Flags = CUDA_ARRAY3D_CUBEMAP, d.Depth = 5);
     REFUSED(d.Flags = CUDA_ARRAY3D_CUBEMAP, d.Depth = 6, d.Height = 32);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuArray3DCreate_v2(NULL, &d));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuArray3DCreate_v2(&array, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuArray3DCreate_v2(NULL, &d));
+    FAILS_CU(INVALID_VALUE, cu.cuArray3DCreate_v2(&array, NULL));
 #undef REFUSED
 }
 
@@ -126,18 +126,18 @@ TEST(planes_of_an_array_are_arrays) {
     for (unsigned i = 0; i < 2; i++) {
         CUDA_ARRAY_DESCRIPTOR flat;
         plane[i] = NULL;
-        OK(cu.cuArrayGetPlane(&plane[i], whole, i));
-        OK(cu.cuArrayGetDescriptor_v2(&flat, plane[i]));
+        OK_CU(cu.cuArrayGetPlane(&plane[i], whole, i));
+        OK_CU(cu.cuArrayGetDescriptor_v2(&flat, plane[i]));
         assert_int_equal(flat.Width, i ? 32 : 64);
         assert_int_equal(flat.Height, i ? 16 : 32);
         assert_int_equal(flat.NumChannels, i + 1);
         fill_pattern(bytes, sizeof bytes, i);
         CUDA_MEMCPY2D in = rows(plane[i], bytes, 64, i ? 16 : 32, true);
-        OK(cu.cuMemcpy2D_v2(&in));
+        OK_CU(cu.cuMemcpy2D_v2(&in));
     }
     for (unsigned i = 0; i < 2; i++) {
         CUDA_MEMCPY2D out = rows(plane[i], bytes, 64, i ? 16 : 32, false);
-        OK(cu.cuMemcpy2D_v2(&out));
+        OK_CU(cu.cuMemcpy2D_v2(&out));
         assert_true(has_pattern(bytes, i ? 64 * 16 : 64 * 32, i));
     }
 }
@@ -147,12 +147,12 @@ TEST(format_requirements_are_enforced) {
     CUarray array;
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 32, 0, 3, 0);
     d.Format = CU_AD_FORMAT_NV12;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuArray3DCreate_v2(&array, &d));
+    FAILS_CU(INVALID_VALUE, cu.cuArray3DCreate_v2(&array, &d));
     d = form(64, 64, 0, 4, CUDA_ARRAY3D_SURFACE_LDST);
     d.Format = CU_AD_FORMAT_BC7_UNORM;
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuArray3DCreate_v2(&array, &d));
+    FAILS_CU(NOT_SUPPORTED, cu.cuArray3DCreate_v2(&array, &d));
     d.Flags = CUDA_ARRAY3D_COLOR_ATTACHMENT;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuArray3DCreate_v2(&array, &d));
+    FAILS_CU(INVALID_VALUE, cu.cuArray3DCreate_v2(&array, &d));
 }
 
 /* Rows and bytes of compressed formats are those of blocks of 4 x 4. */
@@ -163,19 +163,19 @@ TEST(compressed_arrays_are_copied_in_whole_blocks) {
     CUarray array = new_array_3d(&d);
     fill_pattern(bytes, sizeof bytes, 9);
     CUDA_MEMCPY2D copy = rows(array, bytes, 8 * 16, 16, true);
-    OK(cu.cuMemcpy2D_v2(&copy));
+    OK_CU(cu.cuMemcpy2D_v2(&copy));
     memset(bytes, 0, sizeof bytes);
     copy = rows(array, bytes, 8 * 16, 16, false);
-    OK(cu.cuMemcpy2D_v2(&copy));
+    OK_CU(cu.cuMemcpy2D_v2(&copy));
     assert_true(has_pattern(bytes, sizeof bytes, 9));
     copy.WidthInBytes = 4;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2D_v2(&copy));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpy2D_v2(&copy));
     copy.WidthInBytes = 8;
     copy.srcXInBytes = 4;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2D_v2(&copy));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpy2D_v2(&copy));
     copy.srcXInBytes = 0;
     copy.Height = 17;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2D_v2(&copy));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpy2D_v2(&copy));
 }
 
 /* The end of a context is the end of its arrays: what is left of them would show in the dump. */
@@ -184,16 +184,16 @@ TEST(arrays_are_freed_with_their_context) {
     CUarray array;
     CUmipmappedArray mipmap;
     const CUDA_ARRAY3D_DESCRIPTOR d = form(1024, 1024, 0, 4, 0);
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
-    OK(cu.cuArray3DCreate_v2(&array, &d));
-    OK(cu.cuMipmappedArrayCreate(&mipmap, &d, 5));
-    OK(cu.cuMipmappedArrayGetLevel(&array, mipmap, 2));
-    OK(cu.cuArray3DCreate_v2(&array, &d));
-    OK(cu.cuCtxDestroy_v2(other));
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK_CU(cu.cuArray3DCreate_v2(&array, &d));
+    OK_CU(cu.cuMipmappedArrayCreate(&mipmap, &d, 5));
+    OK_CU(cu.cuMipmappedArrayGetLevel(&array, mipmap, 2));
+    OK_CU(cu.cuArray3DCreate_v2(&array, &d));
+    OK_CU(cu.cuCtxDestroy_v2(other));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
     CUDA_ARRAY3D_DESCRIPTOR unused;
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuArray3DGetDescriptor_v2(&unused, array));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuArrayDestroy(array));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuArray3DGetDescriptor_v2(&unused, array));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuArrayDestroy(array));
 }
 
 /* 64 TiB. What was begun is taken back: the dump would show it. */
@@ -203,8 +203,8 @@ TEST(oversized_arrays_are_refused) {
     CUmipmappedArray mipmap = NULL;
     CUDA_ARRAY3D_DESCRIPTOR d = form(16384, 16384, 16384, 4, 0);
     d.Format = CU_AD_FORMAT_FLOAT;
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuArray3DCreate_v2(&array, &d));
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMipmappedArrayCreate(&mipmap, &d, 3));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuArray3DCreate_v2(&array, &d));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMipmappedArrayCreate(&mipmap, &d, 3));
     assert_null(array);
     assert_null(mipmap);
 }
@@ -214,9 +214,9 @@ TEST(destroyed_arrays_are_refused) {
     CUarray array;
     unsigned char bytes[4] = {0};
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 0, 0, 1, 0);
-    OK(cu.cuArray3DCreate_v2(&array, &d));
-    OK(cu.cuArrayDestroy(array));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuArrayDestroy(array));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuArray3DGetDescriptor_v2(&d, array));
+    OK_CU(cu.cuArray3DCreate_v2(&array, &d));
+    OK_CU(cu.cuArrayDestroy(array));
+    FAILS_CU(INVALID_HANDLE, cu.cuArrayDestroy(array));
+    FAILS_CU(INVALID_HANDLE, cu.cuArray3DGetDescriptor_v2(&d, array));
     assert_int_not_equal(cu.cuMemcpyHtoA_v2(array, 0, bytes, 4), CUDA_SUCCESS);
 }

@@ -8,7 +8,7 @@
 static CUarray line(void) {
     CUarray array = NULL;
     const CUDA_ARRAY_DESCRIPTOR_v1 d = {LENGTH, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1};
-    OK(cu.cuArrayCreate(&array, &d));
+    OK_CU(cu.cuArrayCreate(&array, &d));
     assert_non_null(array);
     return array;
 }
@@ -16,15 +16,15 @@ static CUarray line(void) {
 static CUarray solid(void) {
     CUarray array = NULL;
     const CUDA_ARRAY3D_DESCRIPTOR_v1 d = {WIDTH, HEIGHT, 2, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0};
-    OK(cu.cuArray3DCreate(&array, &d));
+    OK_CU(cu.cuArray3DCreate(&array, &d));
     assert_non_null(array);
     return array;
 }
 
 static CUcontext begin(void) {
     CUcontext context;
-    OK(cu.cuInit(0));
-    OK(cu.cuCtxCreate(&context, 0, 0));
+    OK_CU(cu.cuInit(0));
+    OK_CU(cu.cuCtxCreate(&context, 0, 0));
     return context;
 }
 
@@ -39,18 +39,18 @@ CHILD_TEST(arrays_of_the_first_api_report_their_descriptors) {
         .Width = 16, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
     memset(&d, 0xa5, sizeof d);
     memset(&d3, 0xa5, sizeof d3);
-    OK(cu.cuArrayGetDescriptor(&d, flat));
+    OK_CU(cu.cuArrayGetDescriptor(&d, flat));
     assert_int_equal(d.Width, LENGTH);
     assert_int_equal(d.Height, 0);
     assert_int_equal(d.NumChannels, 1);
-    OK(cu.cuArray3DGetDescriptor(&d3, deep));
+    OK_CU(cu.cuArray3DGetDescriptor(&d3, deep));
     assert_int_equal(d3.Width, WIDTH);
     assert_int_equal(d3.Height, HEIGHT);
     assert_int_equal(d3.Depth, 2);
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuArrayCreate_v2(&none, &now));
-    OK(cu.cuArrayDestroy(flat));
-    OK(cu.cuArrayDestroy(deep));
-    OK(cu.cuCtxDestroy(context));
+    FAILS_CU(INVALID_CONTEXT, cu.cuArrayCreate_v2(&none, &now));
+    OK_CU(cu.cuArrayDestroy(flat));
+    OK_CU(cu.cuArrayDestroy(deep));
+    OK_CU(cu.cuCtxDestroy(context));
     return 0;
 }
 
@@ -61,28 +61,28 @@ CHILD_TEST(row_copies_of_the_first_api_round_trip) {
     CUdeviceptr_v1 device;
     CUstream stream;
     fill_pattern(in, LENGTH, 4);
-    OK(cu.cuStreamCreate(&stream, 0));
-    OK(cu.cuMemAlloc(&device, LENGTH));
-    OK(cu.cuMemcpyHtoA(a, 0, in, LENGTH));
-    OK(cu.cuMemcpyAtoA(b, 0, a, 0, LENGTH));
-    OK(cu.cuMemcpyAtoH(out, b, 0, LENGTH));
+    OK_CU(cu.cuStreamCreate(&stream, 0));
+    OK_CU(cu.cuMemAlloc(&device, LENGTH));
+    OK_CU(cu.cuMemcpyHtoA(a, 0, in, LENGTH));
+    OK_CU(cu.cuMemcpyAtoA(b, 0, a, 0, LENGTH));
+    OK_CU(cu.cuMemcpyAtoH(out, b, 0, LENGTH));
     assert_memory_equal(out, in, LENGTH);
-    OK(cu.cuMemcpyAtoD(device, b, 16, 64));
-    OK(cu.cuMemcpyDtoA(a, 100, device, 64));
-    OK(cu.cuMemcpyAtoHAsync(out, a, 0, LENGTH, stream));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuMemcpyAtoD(device, b, 16, 64));
+    OK_CU(cu.cuMemcpyDtoA(a, 100, device, 64));
+    OK_CU(cu.cuMemcpyAtoHAsync(out, a, 0, LENGTH, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_memory_equal(out, in, 100);
     assert_memory_equal(out + 100, in + 16, 64);
-    OK(cu.cuMemcpyHtoAAsync(a, 7, in, 10, stream));
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuMemcpyAtoH(out, a, 7, 10));
+    OK_CU(cu.cuMemcpyHtoAAsync(a, 7, in, 10, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuMemcpyAtoH(out, a, 7, 10));
     assert_memory_equal(out, in, 10);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyHtoA(a, 1, in, LENGTH));
-    OK(cu.cuArrayDestroy(a));
-    OK(cu.cuArrayDestroy(b));
-    OK(cu.cuMemFree(device));
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuCtxDestroy(context));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpyHtoA(a, 1, in, LENGTH));
+    OK_CU(cu.cuArrayDestroy(a));
+    OK_CU(cu.cuArrayDestroy(b));
+    OK_CU(cu.cuMemFree(device));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuCtxDestroy(context));
     return 0;
 }
 
@@ -125,13 +125,13 @@ static void planes(CUarray array, CUstream stream) {
         p.dstMemoryType = CU_MEMORYTYPE_ARRAY;
         p.dstArray = array;
         if (i == 0)
-            OK(cu.cuMemcpy2D(&p));
+            OK_CU(cu.cuMemcpy2D(&p));
         if (i == 1)
-            OK(cu.cuMemcpy2DUnaligned(&p));
+            OK_CU(cu.cuMemcpy2DUnaligned(&p));
         if (i == 2)
-            OK(cu.cuMemcpy2DAsync(&p, stream));
-        OK(cu.cuStreamSynchronize(stream));
-        OK(cu.cuMemcpy3D(&slice));
+            OK_CU(cu.cuMemcpy2DAsync(&p, stream));
+        OK_CU(cu.cuStreamSynchronize(stream));
+        OK_CU(cu.cuMemcpy3D(&slice));
         assert_true(has_pattern(out, sizeof out, i));
     }
 }
@@ -142,27 +142,27 @@ CHILD_TEST(box_copies_of_the_first_api_round_trip) {
     CUarray array = solid();
     CUdeviceptr_v1 device;
     CUstream stream;
-    OK(cu.cuStreamCreate(&stream, 0));
-    OK(cu.cuMemAlloc(&device, sizeof in));
+    OK_CU(cu.cuStreamCreate(&stream, 0));
+    OK_CU(cu.cuMemAlloc(&device, sizeof in));
     fill_pattern(in, sizeof in, 4);
     CUDA_MEMCPY3D_v1 c = box(in, NULL);
     c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
     c.dstArray = array;
-    OK(cu.cuMemcpy3D(&c));
+    OK_CU(cu.cuMemcpy3D(&c));
     c = box(NULL, NULL);
     c.srcMemoryType = CU_MEMORYTYPE_ARRAY;
     c.srcArray = array;
     c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     c.dstDevice = device;
-    OK(cu.cuMemcpy3DAsync(&c, stream));
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuMemcpyDtoH(out, device, sizeof out));
+    OK_CU(cu.cuMemcpy3DAsync(&c, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuMemcpyDtoH(out, device, sizeof out));
     assert_memory_equal(out, in, sizeof in);
     planes(array, stream);
-    OK(cu.cuArrayDestroy(array));
-    OK(cu.cuMemFree(device));
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuCtxDestroy(context));
+    OK_CU(cu.cuArrayDestroy(array));
+    OK_CU(cu.cuMemFree(device));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuCtxDestroy(context));
     return 0;
 }
 
@@ -173,8 +173,8 @@ TEST(newer_contexts_refuse_arrays_of_the_first_api) {
     const CUDA_ARRAY_DESCRIPTOR now = {
         .Width = LENGTH, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
     CUDA_ARRAY_DESCRIPTOR_v1 shown;
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuArrayCreate(&array, &d));
+    FAILS_CU(INVALID_CONTEXT, cu.cuArrayCreate(&array, &d));
     array = new_array(&now);
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuArrayGetDescriptor(&shown, array));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemcpyHtoA(array, 0, bytes, 4));
+    FAILS_CU(INVALID_CONTEXT, cu.cuArrayGetDescriptor(&shown, array));
+    FAILS_CU(INVALID_CONTEXT, cu.cuMemcpyHtoA(array, 0, bytes, 4));
 }

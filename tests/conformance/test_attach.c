@@ -7,7 +7,7 @@
 
 static CUdeviceptr managed(void) {
     CUdeviceptr m = 0;
-    OK(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
+    OK_CU(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
     return m;
 }
 
@@ -24,13 +24,13 @@ TEST(an_attachment_runs_in_stream_order) {
     CUdeviceptr m = managed();
     CUstream s = new_stream();
     struct gate gate = hold(s);
-    OK(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_SINGLE));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(s));
+    OK_CU(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_SINGLE));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(s));
     gate_drain(&gate, s);
-    OK(cu.cuStreamAttachMemAsync(s, m, SIZE, CU_MEM_ATTACH_HOST));
-    OK(cu.cuStreamAttachMemAsync(NULL, m, 0, CU_MEM_ATTACH_GLOBAL));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemFree_v2(m));
+    OK_CU(cu.cuStreamAttachMemAsync(s, m, SIZE, CU_MEM_ATTACH_HOST));
+    OK_CU(cu.cuStreamAttachMemAsync(NULL, m, 0, CU_MEM_ATTACH_GLOBAL));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemFree_v2(m));
 }
 
 /* Where all may use it at once, no program sees who it is attached to; the state dump does. */
@@ -40,35 +40,34 @@ TEST(the_attachment_is_recorded) {
     CUdeviceptr m = managed();
     CUstream s;
     struct gate gate;
-    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
     gate_make(&gate);
     gate_hold(&gate, s);
-    OK(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_SINGLE));
+    OK_CU(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_SINGLE));
     assert_false(dump_says("attached to one stream"));
     gate_drain(&gate, s);
     assert_true(dump_says("attached to one stream"));
-    OK(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_HOST));
-    OK(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_HOST));
+    OK_CU(cu.cuStreamSynchronize(s));
     assert_true(dump_says("attached with flags 2"));
-    OK(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_SINGLE));
-    OK(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_SINGLE));
+    OK_CU(cu.cuStreamSynchronize(s));
     assert_true(dump_says("attached to one stream"));
     gate_free(&gate);
-    OK(cu.cuStreamDestroy_v2(s));
+    OK_CU(cu.cuStreamDestroy_v2(s));
     assert_false(dump_says("attached"));
-    OK(cu.cuMemFree_v2(m));
+    OK_CU(cu.cuMemFree_v2(m));
 }
 
 TEST(invalid_attachments_are_refused) {
     NEEDS_MANAGED();
     CUdeviceptr m = managed(), d = new_memory(SIZE);
     CUstream s = new_stream();
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAttachMemAsync(s, m, 100, CU_MEM_ATTACH_SINGLE));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAttachMemAsync(s, d, 0, CU_MEM_ATTACH_SINGLE));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAttachMemAsync(s, 0, 0, CU_MEM_ATTACH_SINGLE));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamAttachMemAsync(s, m, 100, CU_MEM_ATTACH_SINGLE));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamAttachMemAsync(s, d, 0, CU_MEM_ATTACH_SINGLE));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamAttachMemAsync(s, 0, 0, CU_MEM_ATTACH_SINGLE));
     if (!twins)
-        FAILS(CUDA_ERROR_INVALID_VALUE,
-              cu.cuStreamAttachMemAsync(NULL, m, 0, CU_MEM_ATTACH_SINGLE));
-    OK(cu.cuStreamSynchronize(s));
-    OK(cu.cuMemFree_v2(m));
+        FAILS_CU(INVALID_VALUE, cu.cuStreamAttachMemAsync(NULL, m, 0, CU_MEM_ATTACH_SINGLE));
+    OK_CU(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuMemFree_v2(m));
 }

@@ -12,39 +12,39 @@ static void begin(struct fixture *f, int host, uint64_t maximum) {
     void *seen = NULL;
     open_library();
     if (host)
-        DONE(gpumem_pinned_resource_create(device, NULL, &f->upstream));
+        OK(gpumem_pinned_resource_create(device, NULL, &f->upstream));
     else
-        DONE(gpumem_device_pool_resource_create(
+        OK(gpumem_device_pool_resource_create(
             device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN),
             &f->upstream));
-    DONE(gpumem_caching_resource_create(
+    OK(gpumem_caching_resource_create(
         f->upstream, GPUMEM_OPTIONS(gpumem_caching_options, .maximum_bytes = maximum), &f->cache));
-    DONE(gpumem_stream_create(device, NULL, &f->stream));
-    DONE(gpumem_stream_create(device, NULL, &f->other));
+    OK(gpumem_stream_create(device, NULL, &f->stream));
+    OK(gpumem_stream_create(device, NULL, &f->other));
     gate_make(&f->gate);
-    OK(cu.cuMemHostAlloc(&seen, MIB, 0));
+    OK_CU(cu.cuMemHostAlloc(&seen, MIB, 0));
     f->seen = seen;
 }
 
 static void end(struct fixture *f) {
-    DONE(gpumem_resource_destroy(f->cache));
-    DONE(gpumem_resource_destroy(f->upstream));
-    DONE(gpumem_stream_destroy(device, f->stream));
-    DONE(gpumem_stream_destroy(device, f->other));
+    OK(gpumem_resource_destroy(f->cache));
+    OK(gpumem_resource_destroy(f->upstream));
+    OK(gpumem_stream_destroy(device, f->stream));
+    OK(gpumem_stream_destroy(device, f->other));
     gate_free(&f->gate);
-    OK(cu.cuMemFreeHost(f->seen));
+    OK_CU(cu.cuMemFreeHost(f->seen));
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
     gpumem_buffer *buffer = NULL;
-    DONE(gpumem_buffer_allocate(resource, bytes,
-                                GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    OK(gpumem_buffer_allocate(resource, bytes,
+                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
     return buffer;
 }
 
 static gpumem_caching_info info_of(gpumem_resource *cache) {
     gpumem_caching_info info = {.size = sizeof info};
-    DONE(gpumem_caching_get_info(cache, &info));
+    OK(gpumem_caching_get_info(cache, &info));
     return info;
 }
 
@@ -65,9 +65,9 @@ TEST(a_stream_reuses_its_memory_in_stream_order) {
         gpumem_buffer *buffer = allocate(f.cache, 4 * KIB, f.stream);
         assert_true(!i || gpumem_buffer_pointer(buffer) == address);
         address = gpumem_buffer_pointer(buffer);
-        DONE(gpumem_buffer_fill(buffer, 0, 4 * KIB, i, f.stream));
-        DONE(gpumem_buffer_read(buffer, 0, f.seen + i * 4 * KIB, 4 * KIB, f.stream));
-        DONE(gpumem_buffer_free(buffer, NULL));
+        OK(gpumem_buffer_fill(buffer, 0, 4 * KIB, i, f.stream));
+        OK(gpumem_buffer_read(buffer, 0, f.seen + i * 4 * KIB, 4 * KIB, f.stream));
+        OK(gpumem_buffer_free(buffer, NULL));
     }
     gate_drain(&f.gate, f.stream);
     for (unsigned char i = 0; i < 100; i++)
@@ -82,18 +82,18 @@ TEST(another_stream_reuses_memory_only_after_the_first_passes) {
     gate_hold(&f.gate, f.stream);
     gpumem_buffer *first = allocate(f.cache, MIB, f.stream);
     CUdeviceptr address = gpumem_buffer_pointer(first);
-    DONE(gpumem_buffer_fill(first, 0, MIB, 1, f.stream));
-    DONE(gpumem_buffer_read(first, 0, f.seen, MIB / 2, f.stream));
-    DONE(gpumem_buffer_free(first, NULL));
+    OK(gpumem_buffer_fill(first, 0, MIB, 1, f.stream));
+    OK(gpumem_buffer_read(first, 0, f.seen, MIB / 2, f.stream));
+    OK(gpumem_buffer_free(first, NULL));
     gpumem_buffer *second = allocate(f.cache, MIB, f.other);
     assert_false(gpumem_buffer_pointer(second) == address);
-    DONE(gpumem_buffer_fill(second, 0, MIB, 2, f.other));
-    DONE(gpumem_buffer_read(second, 0, f.seen + MIB / 2, MIB / 2, f.other));
-    OK(cu.cuStreamSynchronize(f.other));
+    OK(gpumem_buffer_fill(second, 0, MIB, 2, f.other));
+    OK(gpumem_buffer_read(second, 0, f.seen + MIB / 2, MIB / 2, f.other));
+    OK_CU(cu.cuStreamSynchronize(f.other));
     gate_drain(&f.gate, f.stream);
     is_all(f.seen, MIB / 2, 1);
     is_all(f.seen + MIB / 2, MIB / 2, 2);
-    DONE(gpumem_buffer_free(second, NULL));
+    OK(gpumem_buffer_free(second, NULL));
     end(&f);
 }
 
@@ -104,13 +104,13 @@ TEST(at_the_limit_memory_moves_between_streams) {
     for (unsigned char i = 0; i < 20; i++) {
         CUstream stream = i % 2 ? f.stream : f.other;
         gpumem_buffer *buffer = allocate(f.cache, MIB, stream);
-        DONE(gpumem_buffer_fill(buffer, 0, MIB, i, stream));
-        DONE(gpumem_buffer_read(buffer, 0, f.seen + i * 4 * KIB, 4 * KIB, stream));
-        DONE(gpumem_buffer_free(buffer, NULL));
+        OK(gpumem_buffer_fill(buffer, 0, MIB, i, stream));
+        OK(gpumem_buffer_read(buffer, 0, f.seen + i * 4 * KIB, 4 * KIB, stream));
+        OK(gpumem_buffer_free(buffer, NULL));
         assert_true(info_of(f.cache).segment_bytes <= 2 * MIB);
     }
-    OK(cu.cuStreamSynchronize(f.stream));
-    OK(cu.cuStreamSynchronize(f.other));
+    OK_CU(cu.cuStreamSynchronize(f.stream));
+    OK_CU(cu.cuStreamSynchronize(f.other));
     for (unsigned char i = 0; i < 20; i++)
         is_all(f.seen + i * 4 * KIB, 4 * KIB, i);
     gpumem_buffer *most[2] = {allocate(f.cache, MIB, f.stream), allocate(f.cache, MIB, f.stream)};
@@ -119,8 +119,8 @@ TEST(at_the_limit_memory_moves_between_streams) {
         gpumem_buffer_allocate(f.cache, MIB,
                                GPUMEM_OPTIONS(gpumem_buffer_options, .stream = f.other), &more),
         GPUMEM_ERROR_OUT_OF_CAPACITY);
-    DONE(gpumem_buffer_free(most[0], NULL));
-    DONE(gpumem_buffer_free(most[1], NULL));
+    OK(gpumem_buffer_free(most[0], NULL));
+    OK(gpumem_buffer_free(most[1], NULL));
     end(&f);
 }
 
@@ -130,24 +130,24 @@ TEST(host_memory_is_not_reused_before_queued_copies_finish) {
     struct fixture f;
     begin(&f, 1, 0);
     CUdeviceptr target = 0;
-    OK(cu.cuMemAlloc_v2(&target, MIB));
+    OK_CU(cu.cuMemAlloc_v2(&target, MIB));
     gate_hold(&f.gate, f.stream);
     for (unsigned char i = 0; i < 200; i++) {
         gpumem_buffer *buffer = allocate(f.cache, 4 * KIB, f.stream);
         memset(gpumem_buffer_host_pointer(buffer), i, 4 * KIB);
-        OK(cu.cuMemcpyHtoDAsync_v2(target + i * 4 * KIB, gpumem_buffer_host_pointer(buffer),
-                                   4 * KIB, f.stream));
-        DONE(gpumem_buffer_free(buffer, NULL));
+        OK_CU(cu.cuMemcpyHtoDAsync_v2(target + i * 4 * KIB, gpumem_buffer_host_pointer(buffer),
+                                      4 * KIB, f.stream));
+        OK(gpumem_buffer_free(buffer, NULL));
     }
     gate_drain(&f.gate, f.stream);
-    OK(cu.cuMemcpyDtoH_v2(f.seen, target, MIB));
+    OK_CU(cu.cuMemcpyDtoH_v2(f.seen, target, MIB));
     for (unsigned char i = 0; i < 200; i++)
         is_all(f.seen + i * 4 * KIB, 4 * KIB, i);
     size_t bytes = info_of(f.cache).segment_bytes;
     for (int i = 0; i < 200; i++) /* now all of it is there again */
-        DONE(gpumem_buffer_free(allocate(f.cache, 4 * KIB, f.stream), NULL));
+        OK(gpumem_buffer_free(allocate(f.cache, 4 * KIB, f.stream), NULL));
     assert_int_equal(info_of(f.cache).segment_bytes, bytes);
-    OK(cu.cuMemFree_v2(target));
+    OK_CU(cu.cuMemFree_v2(target));
     end(&f);
 }
 
@@ -159,25 +159,25 @@ TEST(host_memory_is_not_reused_before_queued_copies_finish) {
 static CUgraphExec capture(struct fixture *f, gpumem_capture_pool *pool) {
     CUgraph graph = NULL;
     CUgraphExec exec = NULL;
-    DONE(gpumem_capture_pool_begin(pool, f->stream));
-    OK(cu.cuStreamBeginCapture_v2(f->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(gpumem_capture_pool_begin(pool, f->stream));
+    OK_CU(cu.cuStreamBeginCapture_v2(f->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     for (unsigned char i = 0; i < NODES; i++) {
         gpumem_buffer *buffer = allocate(f->cache, 64 * KIB, f->stream);
-        DONE(gpumem_buffer_fill(buffer, 0, 64 * KIB, (unsigned char)(i + 1), f->stream));
-        DONE(gpumem_buffer_read(buffer, 0, f->seen + i * 64 * KIB, 64 * KIB, f->stream));
-        DONE(gpumem_buffer_free(buffer, NULL));
+        OK(gpumem_buffer_fill(buffer, 0, 64 * KIB, (unsigned char)(i + 1), f->stream));
+        OK(gpumem_buffer_read(buffer, 0, f->seen + i * 64 * KIB, 64 * KIB, f->stream));
+        OK(gpumem_buffer_free(buffer, NULL));
     }
-    OK(cu.cuStreamEndCapture(f->stream, &graph));
-    DONE(gpumem_capture_pool_end(pool, f->stream));
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuStreamEndCapture(f->stream, &graph));
+    OK(gpumem_capture_pool_end(pool, f->stream));
+    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK_CU(cu.cuGraphDestroy(graph));
     return exec;
 }
 
 static void is_unharmed(gpumem_buffer *buffer, unsigned char value, CUstream stream,
                         unsigned char *seen) {
-    DONE(gpumem_buffer_read(buffer, 0, seen, 64 * KIB, stream));
-    OK(cu.cuStreamSynchronize(stream));
+    OK(gpumem_buffer_read(buffer, 0, seen, 64 * KIB, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     is_all(seen, 64 * KIB, value);
 }
 
@@ -186,33 +186,33 @@ TEST(memory_of_a_graph_is_not_reused_between_launches) {
     struct fixture f;
     begin(&f, 0, 0);
     gpumem_capture_pool *pool = NULL;
-    DONE(gpumem_capture_pool_create(f.cache, &pool));
+    OK(gpumem_capture_pool_create(f.cache, &pool));
     CUgraphExec exec = capture(&f, pool);
     gpumem_buffer *buffers[40];
     for (unsigned i = 0; i < COUNT(buffers); i++) {
         CUstream stream = i % 2 ? f.stream : f.other;
         buffers[i] = allocate(f.cache, 64 * KIB, stream);
-        DONE(gpumem_buffer_fill(buffers[i], 0, 64 * KIB, (unsigned char)(100 + i), stream));
-        OK(cu.cuStreamSynchronize(stream));
+        OK(gpumem_buffer_fill(buffers[i], 0, 64 * KIB, (unsigned char)(100 + i), stream));
+        OK_CU(cu.cuStreamSynchronize(stream));
         if (i % 10)
             continue;
         memset(f.seen, 0, NODES * 64 * KIB);
-        OK(cu.cuGraphLaunch(exec, f.stream));
-        OK(cu.cuStreamSynchronize(f.stream));
+        OK_CU(cu.cuGraphLaunch(exec, f.stream));
+        OK_CU(cu.cuStreamSynchronize(f.stream));
         for (unsigned char j = 0; j < NODES; j++)
             is_all(f.seen + j * 64 * KIB, 64 * KIB, (unsigned char)(j + 1));
-        DONE(gpumem_resource_trim(f.cache, 0));
+        OK(gpumem_resource_trim(f.cache, 0));
     }
     for (unsigned i = 0; i < COUNT(buffers); i++) {
         CUstream stream = i % 2 ? f.stream : f.other;
         is_unharmed(buffers[i], (unsigned char)(100 + i), stream, f.seen);
-        DONE(gpumem_buffer_free(buffers[i], NULL));
+        OK(gpumem_buffer_free(buffers[i], NULL));
     }
-    OK(cu.cuGraphExecDestroy(exec));
-    DONE(gpumem_resource_trim(f.cache, 0));
+    OK_CU(cu.cuGraphExecDestroy(exec));
+    OK(gpumem_resource_trim(f.cache, 0));
     assert_true(info_of(f.cache).segments > 0);
-    DONE(gpumem_capture_pool_destroy(pool, f.stream));
-    DONE(gpumem_resource_trim(f.cache, 0));
+    OK(gpumem_capture_pool_destroy(pool, f.stream));
+    OK(gpumem_resource_trim(f.cache, 0));
     assert_int_equal(info_of(f.cache).segments, 0);
     end(&f);
 }

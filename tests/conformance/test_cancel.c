@@ -158,12 +158,12 @@ static void until_it_waits(const struct attempt *attempt) {
 static void make_objects(void) {
     CUDA_ARRAY_DESCRIPTOR shape = {
         .Width = 64, .Height = 64, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    OK(cu.cuMemAlloc_v2(&bytes, 2 * MIB));
-    OK(cu.cuMemHostAlloc(&pinned, MIB, 0));
-    OK(cu.cuMemHostRegister_v2(plain, sizeof plain, 0));
-    OK(cu.cuArrayCreate_v2(&array, &shape));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK_CU(cu.cuMemAlloc_v2(&bytes, 2 * MIB));
+    OK_CU(cu.cuMemHostAlloc(&pinned, MIB, 0));
+    OK_CU(cu.cuMemHostRegister_v2(plain, sizeof plain, 0));
+    OK_CU(cu.cuArrayCreate_v2(&array, &shape));
     gate_make(&gate);
     close(temporary_file(file_name, "gpumem-cancel"));
 }
@@ -188,7 +188,7 @@ CHILD(attempt_one) {
     attempt.context = ctx;
     if (attempt.call->waits) {
         gate_hold(&gate, stream);
-        OK(cu.cuEventRecord(event, stream));
+        OK_CU(cu.cuEventRecord(event, stream));
     }
     assert_int_equal(pthread_create(&thread, NULL, attempt_call, &attempt), 0);
     if (attempt.call->waits)
@@ -197,13 +197,13 @@ CHILD(attempt_one) {
     assert_int_equal(pthread_join(thread, &value), 0);
     unlink(file_name);
     assert_true(atomic_load(&attempt.done));
-    OK(attempt.result);
+    OK_CU(attempt.result);
     /* The request was kept for the program's own cancellation point. */
     assert_ptr_equal(value, PTHREAD_CANCELED);
     /* And others go on. */
     if (attempt.call->run != reset_primary)
-        OK(cu.cuCtxSynchronize());
-    OK(cu.cuDeviceGetCount(&device_count));
+        OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuDeviceGetCount(&device_count));
     return 0;
 }
 
@@ -243,15 +243,15 @@ static void *work_until_cancelled(void *context) {
     for (;;) {
         CUdeviceptr memory;
         CUstream own;
-        OK(cu.cuCtxSetCurrent(context));
-        OK(cu.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
-        OK(cu.cuMemAlloc_v2(&memory, sizeof out));
-        OK(cu.cuMemsetD8Async(memory, 7, sizeof out, own));
-        OK(cu.cuMemcpyDtoHAsync_v2(out, memory, sizeof out, own));
-        OK(cu.cuStreamSynchronize(own));
-        OK(cu.cuMemFree_v2(memory));
-        OK(cu.cuStreamDestroy_v2(own));
-        OK(cu.cuCtxSetCurrent(NULL));
+        OK_CU(cu.cuCtxSetCurrent(context));
+        OK_CU(cu.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
+        OK_CU(cu.cuMemAlloc_v2(&memory, sizeof out));
+        OK_CU(cu.cuMemsetD8Async(memory, 7, sizeof out, own));
+        OK_CU(cu.cuMemcpyDtoHAsync_v2(out, memory, sizeof out, own));
+        OK_CU(cu.cuStreamSynchronize(own));
+        OK_CU(cu.cuMemFree_v2(memory));
+        OK_CU(cu.cuStreamDestroy_v2(own));
+        OK_CU(cu.cuCtxSetCurrent(NULL));
         pthread_testcancel();
     }
     return NULL;
@@ -294,12 +294,12 @@ TEST(a_thread_cancelled_at_any_moment_holds_no_lock) {
 TEST(a_call_restores_the_cancellation_state) {
     int before, count, now;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    OK(cu.cuDeviceGetCount(&count));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetCount(NULL));
+    OK_CU(cu.cuDeviceGetCount(&count));
+    FAILS_CU(INVALID_VALUE, cu.cuDeviceGetCount(NULL));
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &now);
     assert_int_equal(now, PTHREAD_CANCEL_DISABLE);
-    OK(cu.cuDeviceGetCount(&count));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetCount(NULL));
+    OK_CU(cu.cuDeviceGetCount(&count));
+    FAILS_CU(INVALID_VALUE, cu.cuDeviceGetCount(NULL));
     pthread_setcancelstate(before, &now);
     assert_int_equal(now, PTHREAD_CANCEL_ENABLE);
 }

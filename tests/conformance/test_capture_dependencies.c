@@ -15,8 +15,8 @@ static struct scene make(void) {
 
 static void discard(struct scene *scene) {
     CUgraph graph;
-    OK(cu.cuStreamEndCapture(scene->stream, &graph));
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuStreamEndCapture(scene->stream, &graph));
+    OK_CU(cu.cuGraphDestroy(graph));
 }
 
 /* How many there are, and the first. */
@@ -25,7 +25,7 @@ static size_t dependencies(CUstream stream, CUgraphNode *first) {
     const CUgraphNode *nodes = NULL;
     const CUgraphEdgeData *data = NULL;
     size_t count = 99;
-    OK(cu.cuStreamGetCaptureInfo_v3(stream, &status, NULL, NULL, &nodes, &data, &count));
+    OK_CU(cu.cuStreamGetCaptureInfo_v3(stream, &status, NULL, NULL, &nodes, &data, &count));
     assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
     *first = count > 0 ? nodes[0] : NULL;
     for (size_t i = 0; i < count; i++)
@@ -36,7 +36,7 @@ static size_t dependencies(CUstream stream, CUgraphNode *first) {
 static CUgraph graph_of(CUstream stream) {
     CUstreamCaptureStatus status;
     CUgraph graph = NULL;
-    OK(cu.cuStreamGetCaptureInfo_v2(stream, &status, NULL, &graph, NULL, NULL));
+    OK_CU(cu.cuStreamGetCaptureInfo_v2(stream, &status, NULL, &graph, NULL, NULL));
     assert_non_null(graph);
     return graph;
 }
@@ -46,28 +46,28 @@ TEST(the_last_captured_node_is_the_dependency) {
     CUgraphNode node, later;
     cuuint64_t id = 0, next = 0;
     CUstreamCaptureStatus status;
-    OK(cu.cuStreamGetCaptureInfo(scene.stream, &status, &id));
+    OK_CU(cu.cuStreamGetCaptureInfo(scene.stream, &status, &id));
     assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
     assert_true(id == 0);
-    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     assert_int_equal(dependencies(scene.stream, &node), 0);
-    OK(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
+    OK_CU(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
     assert_int_equal(dependencies(scene.stream, &node), 1);
-    OK(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
+    OK_CU(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
     assert_int_equal(dependencies(scene.stream, &later), 1);
     assert_ptr_not_equal(node, later);
-    OK(cu.cuStreamGetCaptureInfo(scene.stream, &status, &id));
+    OK_CU(cu.cuStreamGetCaptureInfo(scene.stream, &status, &id));
     assert_true(id != 0);
     discard(&scene);
-    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK(cu.cuStreamGetCaptureInfo(scene.stream, &status, &next));
+    OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK_CU(cu.cuStreamGetCaptureInfo(scene.stream, &status, &next));
     assert_true(next > id);
     discard(&scene);
 }
 
 static size_t predecessors(CUgraphNode node) {
     size_t count = 0;
-    OK(cu.cuGraphNodeGetDependencies(node, NULL, &count));
+    OK_CU(cu.cuGraphNodeGetDependencies(node, NULL, &count));
     return count;
 }
 
@@ -75,32 +75,30 @@ TEST(capture_dependencies_are_added_and_replaced) {
     struct scene scene = make();
     CUgraphNode a, b, first, foreign;
     CUgraph other = new_graph();
-    OK(cu.cuGraphAddEmptyNode(&foreign, other, NULL, 0));
-    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK_CU(cu.cuGraphAddEmptyNode(&foreign, other, NULL, 0));
+    OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     CUgraph graph = graph_of(scene.stream);
-    OK(cu.cuGraphAddEmptyNode(&a, graph, NULL, 0));
-    OK(cu.cuGraphAddEmptyNode(&b, graph, NULL, 0));
-    OK(cu.cuStreamUpdateCaptureDependencies(scene.stream, &a, 1,
-                                            CU_STREAM_ADD_CAPTURE_DEPENDENCIES));
-    OK(cu.cuStreamUpdateCaptureDependencies_v2(scene.stream, &b, NULL, 1,
+    OK_CU(cu.cuGraphAddEmptyNode(&a, graph, NULL, 0));
+    OK_CU(cu.cuGraphAddEmptyNode(&b, graph, NULL, 0));
+    OK_CU(cu.cuStreamUpdateCaptureDependencies(scene.stream, &a, 1,
                                                CU_STREAM_ADD_CAPTURE_DEPENDENCIES));
+    OK_CU(cu.cuStreamUpdateCaptureDependencies_v2(scene.stream, &b, NULL, 1,
+                                                  CU_STREAM_ADD_CAPTURE_DEPENDENCIES));
     assert_int_equal(dependencies(scene.stream, &first), 2);
-    OK(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
+    OK_CU(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
     assert_int_equal(dependencies(scene.stream, &first), 1);
     assert_int_equal(predecessors(first), 2);
-    OK(cu.cuStreamUpdateCaptureDependencies(scene.stream, &a, 1,
-                                            CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+    OK_CU(cu.cuStreamUpdateCaptureDependencies(scene.stream, &a, 1,
+                                               CU_STREAM_SET_CAPTURE_DEPENDENCIES));
     assert_int_equal(dependencies(scene.stream, &first), 1);
     assert_ptr_equal(first, a);
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuStreamUpdateCaptureDependencies(scene.stream, &foreign, 1, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamUpdateCaptureDependencies(scene.stream, &a, 1, 2));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamUpdateCaptureDependencies(scene.stream, NULL, 1, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamUpdateCaptureDependencies(scene.stream, &foreign, 1, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamUpdateCaptureDependencies(scene.stream, &a, 1, 2));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamUpdateCaptureDependencies(scene.stream, NULL, 1, 0));
     CUgraphEdgeData data;
     memset(&data, 0, sizeof data);
     data.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuStreamUpdateCaptureDependencies_v2(scene.stream, &a, &data, 1, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamUpdateCaptureDependencies_v2(scene.stream, &a, &data, 1, 0));
     discard(&scene);
 }
 
@@ -109,26 +107,25 @@ TEST(a_capture_can_continue_an_existing_graph) {
     CUgraph graph, ended = NULL;
     CUgraphNode node, first;
     size_t count = 0;
-    OK(cu.cuGraphCreate(&graph, 0));
-    OK(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuStreamBeginCaptureToGraph(scene.stream, NULL, NULL, NULL, 0,
+    OK_CU(cu.cuGraphCreate(&graph, 0));
+    OK_CU(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamBeginCaptureToGraph(scene.stream, NULL, NULL, NULL, 0,
+                                                           CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK_CU(cu.cuStreamBeginCaptureToGraph(scene.stream, graph, &node, NULL, 1,
                                          CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK(cu.cuStreamBeginCaptureToGraph(scene.stream, graph, &node, NULL, 1,
-                                      CU_STREAM_CAPTURE_MODE_GLOBAL));
     assert_int_equal(dependencies(scene.stream, &first), 1);
     assert_ptr_equal(first, node);
     assert_ptr_equal(graph_of(scene.stream), graph);
-    OK(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
-    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuGraphDestroyNode(node));
-    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuGraphDestroy(graph));
-    OK(cu.cuStreamEndCapture(scene.stream, &ended));
+    OK_CU(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
+    FAILS_CU(ILLEGAL_STATE, cu.cuGraphDestroyNode(node));
+    FAILS_CU(ILLEGAL_STATE, cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuStreamEndCapture(scene.stream, &ended));
     assert_ptr_equal(ended, graph);
-    OK(cu.cuGraphGetNodes(graph, NULL, &count));
+    OK_CU(cu.cuGraphGetNodes(graph, NULL, &count));
     assert_int_equal(count, 2);
-    OK(cu.cuGraphGetEdges(graph, NULL, NULL, &count));
+    OK_CU(cu.cuGraphGetEdges(graph, NULL, NULL, &count));
     assert_int_equal(count, 1);
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphDestroy(graph));
 }
 
 /* Seen on H200: the graph goes with the capture that failed. */
@@ -136,11 +133,11 @@ TEST(a_failed_capture_destroys_its_graph) {
     struct scene scene = make();
     CUgraph graph, ended = NULL;
     size_t count = 0;
-    OK(cu.cuGraphCreate(&graph, 0));
-    OK(cu.cuStreamBeginCaptureToGraph(scene.stream, graph, NULL, NULL, 0,
-                                      CU_STREAM_CAPTURE_MODE_GLOBAL));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamQuery(scene.stream));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.stream, &ended));
+    OK_CU(cu.cuGraphCreate(&graph, 0));
+    OK_CU(cu.cuStreamBeginCaptureToGraph(scene.stream, graph, NULL, NULL, 0,
+                                         CU_STREAM_CAPTURE_MODE_GLOBAL));
+    FAILS_CU(STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamQuery(scene.stream));
+    FAILS_CU(STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.stream, &ended));
     assert_null(ended);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(graph, NULL, &count));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphGetNodes(graph, NULL, &count));
 }

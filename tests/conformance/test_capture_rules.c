@@ -5,41 +5,41 @@
 
 static CUstream captured_stream(unsigned flags, CUstreamCaptureMode mode) {
     CUstream stream;
-    OK(cu.cuStreamCreate(&stream, flags));
-    OK(cu.cuStreamBeginCapture_v2(stream, mode));
+    OK_CU(cu.cuStreamCreate(&stream, flags));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, mode));
     return stream;
 }
 
 /* Ends it as `wanted` says, and the stream with it. */
 static void finish(CUstream stream, CUresult wanted) {
     CUgraph graph = NULL;
-    FAILS(wanted, cu.cuStreamEndCapture(stream, &graph));
+    ANSWERS_CU(wanted, cu.cuStreamEndCapture(stream, &graph));
     assert_true((graph != NULL) == (wanted == CUDA_SUCCESS));
     if (graph)
-        OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuStreamDestroy_v2(stream));
+        OK_CU(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 static void set_mode(CUstreamCaptureMode mode, CUstreamCaptureMode expected) {
     CUstreamCaptureMode value = mode;
-    OK(cu.cuThreadExchangeStreamCaptureMode(&value));
+    OK_CU(cu.cuThreadExchangeStreamCaptureMode(&value));
     assert_int_equal(value, expected);
 }
 
 TEST(captured_events_cannot_be_awaited) {
     CUevent event = new_timed_event();
     CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
-    OK(cu.cuEventRecord(event, s));
-    FAILS(CUDA_ERROR_CAPTURED_EVENT, cu.cuEventQuery(event));
+    OK_CU(cu.cuEventRecord(event, s));
+    FAILS_CU(CAPTURED_EVENT, cu.cuEventQuery(event));
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
-    OK(cu.cuEventRecord(event, s));
-    FAILS(CUDA_ERROR_CAPTURED_EVENT, cu.cuEventSynchronize(event));
+    OK_CU(cu.cuEventRecord(event, s));
+    FAILS_CU(CAPTURED_EVENT, cu.cuEventSynchronize(event));
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
-    OK(cu.cuEventRecord(event, s));
+    OK_CU(cu.cuEventRecord(event, s));
     float ms;
-    FAILS(CUDA_ERROR_CAPTURED_EVENT, cu.cuEventElapsedTime(&ms, event, event));
+    FAILS_CU(CAPTURED_EVENT, cu.cuEventElapsedTime(&ms, event, event));
     finish(s, CUDA_SUCCESS);
 }
 
@@ -47,21 +47,21 @@ TEST(unsafe_calls_are_refused_by_capture_mode) {
     CUdeviceptr p = 77;
     CUstream other = new_stream();
     CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuMemAlloc_v2(&p, 64));
+    FAILS_CU(STREAM_CAPTURE_UNSUPPORTED, cu.cuMemAlloc_v2(&p, 64));
     assert_true(p == 0);
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamQuery(other));
+    FAILS_CU(STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamQuery(other));
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
-    OK(cu.cuMemAlloc_v2(&p, 64));
-    OK(cu.cuMemFree_v2(p));
-    OK(cu.cuStreamSynchronize(other));
+    OK_CU(cu.cuMemAlloc_v2(&p, 64));
+    OK_CU(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuStreamSynchronize(other));
     finish(s, CUDA_SUCCESS);
     set_mode(CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_GLOBAL);
     s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
-    OK(cu.cuMemAlloc_v2(&p, 64));
-    OK(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuMemAlloc_v2(&p, 64));
+    OK_CU(cu.cuMemFree_v2(p));
     finish(s, CUDA_SUCCESS);
     set_mode(CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED);
 }
@@ -95,12 +95,12 @@ static CUresult visited_in(CUstreamCaptureMode mode) {
 
 TEST(a_global_capture_restricts_other_threads) {
     CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
-    OK(visited_in(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-    OK(visited_in(CU_STREAM_CAPTURE_MODE_RELAXED));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, visited_in(CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK_CU(visited_in(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    OK_CU(visited_in(CU_STREAM_CAPTURE_MODE_RELAXED));
+    FAILS_CU(STREAM_CAPTURE_UNSUPPORTED, visited_in(CU_STREAM_CAPTURE_MODE_GLOBAL));
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-    OK(visited_in(CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK_CU(visited_in(CU_STREAM_CAPTURE_MODE_GLOBAL));
     finish(s, CUDA_SUCCESS);
 }
 
@@ -126,11 +126,11 @@ static CUresult ended_elsewhere(CUstream stream) {
 TEST(only_the_beginning_thread_ends_a_non_relaxed_capture) {
     CUgraph graph;
     CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, ended_elsewhere(s));
-    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuStreamEndCapture(s, &graph));
-    OK(cu.cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
-    OK(ended_elsewhere(s));
-    OK(cu.cuStreamDestroy_v2(s));
+    FAILS_CU(STREAM_CAPTURE_WRONG_THREAD, ended_elsewhere(s));
+    FAILS_CU(ILLEGAL_STATE, cu.cuStreamEndCapture(s, &graph));
+    OK_CU(cu.cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK_CU(ended_elsewhere(s));
+    OK_CU(cu.cuStreamDestroy_v2(s));
 }
 
 TEST(the_legacy_stream_is_unusable_while_a_blocking_stream_captures) {
@@ -138,27 +138,27 @@ TEST(the_legacy_stream_is_unusable_while_a_blocking_stream_captures) {
     CUdeviceptr p;
     CUstreamCaptureStatus status;
     unsigned char byte = 1;
-    OK(cu.cuMemAlloc_v2(&p, 64));
+    OK_CU(cu.cuMemAlloc_v2(&p, 64));
     CUstream s = captured_stream(CU_STREAM_DEFAULT, CU_STREAM_CAPTURE_MODE_RELAXED);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cu.cuStreamIsCapturing(NULL, &status));
+    FAILS_CU(STREAM_CAPTURE_IMPLICIT, cu.cuStreamIsCapturing(NULL, &status));
     finish(s, CUDA_SUCCESS);
     s = captured_stream(CU_STREAM_DEFAULT, CU_STREAM_CAPTURE_MODE_RELAXED);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cu.cuMemcpyHtoD_v2(p, &byte, 1));
+    FAILS_CU(STREAM_CAPTURE_IMPLICIT, cu.cuMemcpyHtoD_v2(p, &byte, 1));
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
-    OK(cu.cuMemcpyHtoD_v2(p, &byte, 1));
+    OK_CU(cu.cuMemcpyHtoD_v2(p, &byte, 1));
     finish(s, CUDA_SUCCESS);
-    OK(cu.cuMemFree_v2(p));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-          cu.cuStreamBeginCapture_v2(CU_STREAM_LEGACY, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK_CU(cu.cuMemFree_v2(p));
+    FAILS_CU(STREAM_CAPTURE_UNSUPPORTED,
+             cu.cuStreamBeginCapture_v2(CU_STREAM_LEGACY, CU_STREAM_CAPTURE_MODE_GLOBAL));
 }
 
 TEST(invalid_capture_modes_are_refused) {
     CUgraph graph;
     CUstream s = new_stream();
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamBeginCapture_v2(s, (CUstreamCaptureMode)3));
-    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuStreamEndCapture(s, &graph));
-    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuStreamUpdateCaptureDependencies(s, NULL, 0, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamBeginCapture_v2(s, (CUstreamCaptureMode)3));
+    FAILS_CU(ILLEGAL_STATE, cu.cuStreamEndCapture(s, &graph));
+    FAILS_CU(ILLEGAL_STATE, cu.cuStreamUpdateCaptureDependencies(s, NULL, 0, 0));
 }
 
 TEST(querying_the_legacy_stream_invalidates_a_blocking_capture) {
@@ -167,30 +167,30 @@ TEST(querying_the_legacy_stream_invalidates_a_blocking_capture) {
     int priority;
     CUcontext context;
     CUstream s = captured_stream(CU_STREAM_DEFAULT, CU_STREAM_CAPTURE_MODE_RELAXED);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cu.cuStreamGetFlags(NULL, &flags));
+    FAILS_CU(STREAM_CAPTURE_IMPLICIT, cu.cuStreamGetFlags(NULL, &flags));
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     s = captured_stream(CU_STREAM_DEFAULT, CU_STREAM_CAPTURE_MODE_RELAXED);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cu.cuStreamGetPriority(NULL, &priority));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamGetPriority(s, &priority));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamGetCtx(s, &context));
+    FAILS_CU(STREAM_CAPTURE_IMPLICIT, cu.cuStreamGetPriority(NULL, &priority));
+    FAILS_CU(STREAM_CAPTURE_INVALIDATED, cu.cuStreamGetPriority(s, &priority));
+    FAILS_CU(STREAM_CAPTURE_INVALIDATED, cu.cuStreamGetCtx(s, &context));
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
 TEST(pool_calls_are_unsafe_during_a_global_capture) {
     CUmemoryPool pool;
     cuuint64_t value;
-    OK(cu.cuDeviceGetMemPool(&pool, dev));
+    OK_CU(cu.cuDeviceGetMemPool(&pool, dev));
     CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuDeviceSetMemPool(dev, pool));
+    FAILS_CU(STREAM_CAPTURE_UNSUPPORTED, cu.cuDeviceSetMemPool(dev, pool));
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-          cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value));
+    FAILS_CU(STREAM_CAPTURE_UNSUPPORTED,
+             cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value));
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuGraphExecDestroy(NULL));
+    FAILS_CU(STREAM_CAPTURE_UNSUPPORTED, cu.cuGraphExecDestroy(NULL));
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuModuleUnload(NULL));
+    FAILS_CU(INVALID_HANDLE, cu.cuModuleUnload(NULL));
     finish(s, CUDA_SUCCESS);
 }

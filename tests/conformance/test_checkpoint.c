@@ -20,17 +20,17 @@
 
 static CUprocessState state_of(int pid) {
     CUprocessState state = (CUprocessState)77;
-    OK(cu.cuCheckpointProcessGetState(pid, &state));
+    OK_CU(cu.cuCheckpointProcessGetState(pid, &state));
     return state;
 }
 
 static void lock(int pid) {
-    OK(cu.cuCheckpointProcessLock(pid, NULL));
+    OK_CU(cu.cuCheckpointProcessLock(pid, NULL));
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_LOCKED);
 }
 
 static void unlock(int pid) {
-    OK(cu.cuCheckpointProcessUnlock(pid, NULL));
+    OK_CU(cu.cuCheckpointProcessUnlock(pid, NULL));
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
 }
 
@@ -55,18 +55,18 @@ TEST(each_checkpoint_step_requires_its_state) {
     NEEDS();
     int pid = getpid();
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
-    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessUnlock(pid, NULL));
-    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessCheckpoint(pid, NULL));
-    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessRestore(pid, NULL));
+    FAILS_CU(ILLEGAL_STATE, cu.cuCheckpointProcessUnlock(pid, NULL));
+    FAILS_CU(ILLEGAL_STATE, cu.cuCheckpointProcessCheckpoint(pid, NULL));
+    FAILS_CU(ILLEGAL_STATE, cu.cuCheckpointProcessRestore(pid, NULL));
     lock(pid);
-    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessLock(pid, NULL));
-    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessRestore(pid, NULL));
-    OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
+    FAILS_CU(ILLEGAL_STATE, cu.cuCheckpointProcessLock(pid, NULL));
+    FAILS_CU(ILLEGAL_STATE, cu.cuCheckpointProcessRestore(pid, NULL));
+    OK_CU(cu.cuCheckpointProcessCheckpoint(pid, NULL));
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_CHECKPOINTED);
-    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessCheckpoint(pid, NULL));
-    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessLock(pid, NULL));
-    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessUnlock(pid, NULL));
-    OK(cu.cuCheckpointProcessRestore(pid, NULL));
+    FAILS_CU(ILLEGAL_STATE, cu.cuCheckpointProcessCheckpoint(pid, NULL));
+    FAILS_CU(ILLEGAL_STATE, cu.cuCheckpointProcessLock(pid, NULL));
+    FAILS_CU(ILLEGAL_STATE, cu.cuCheckpointProcessUnlock(pid, NULL));
+    OK_CU(cu.cuCheckpointProcessRestore(pid, NULL));
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_LOCKED);
     unlock(pid);
 }
@@ -79,17 +79,17 @@ TEST(invalid_arguments_are_refused) {
     CUcheckpointCheckpointArgs checkpoints = {.reserved = {0, 1}};
     CUcheckpointRestoreArgs restores = {.gpuPairsCount = 1};
     CUcheckpointUnlockArgs unlocks = {.reserved = {1}};
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(pid, NULL));
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(0, &found));
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(-1, &found));
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(INT_MAX, &found));
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessLock(INT_MAX, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessLock(pid, &locks));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessUnlock(pid, &unlocks));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessCheckpoint(pid, &checkpoints));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessRestore(pid, &restores));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetRestoreThreadId(pid, NULL));
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetRestoreThreadId(INT_MAX, &tid));
+    FAILS_CU(INVALID_VALUE, cu.cuCheckpointProcessGetState(pid, NULL));
+    FAILS_CU(OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(0, &found));
+    FAILS_CU(OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(-1, &found));
+    FAILS_CU(OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(INT_MAX, &found));
+    FAILS_CU(OPERATING_SYSTEM, cu.cuCheckpointProcessLock(INT_MAX, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuCheckpointProcessLock(pid, &locks));
+    FAILS_CU(INVALID_VALUE, cu.cuCheckpointProcessUnlock(pid, &unlocks));
+    FAILS_CU(INVALID_VALUE, cu.cuCheckpointProcessCheckpoint(pid, &checkpoints));
+    FAILS_CU(INVALID_VALUE, cu.cuCheckpointProcessRestore(pid, &restores));
+    FAILS_CU(INVALID_VALUE, cu.cuCheckpointProcessGetRestoreThreadId(pid, NULL));
+    FAILS_CU(OPERATING_SYSTEM, cu.cuCheckpointProcessGetRestoreThreadId(INT_MAX, &tid));
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
 }
 
@@ -100,14 +100,14 @@ TEST(a_device_is_restored_only_as_itself) {
     int pid = getpid();
     CUcheckpointGpuPair pair;
     CUcheckpointRestoreArgs args = {.gpuPairs = &pair, .gpuPairsCount = 1};
-    OK(cu.cuDeviceGetUuid_v2(&pair.oldUuid, dev));
+    OK_CU(cu.cuDeviceGetUuid_v2(&pair.oldUuid, dev));
     pair.newUuid = pair.oldUuid;
     lock(pid);
-    OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
+    OK_CU(cu.cuCheckpointProcessCheckpoint(pid, NULL));
     pair.newUuid.bytes[3] ^= 1;
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuCheckpointProcessRestore(pid, &args));
+    FAILS_CU(NOT_SUPPORTED, cu.cuCheckpointProcessRestore(pid, &args));
     pair.newUuid = pair.oldUuid;
-    OK(cu.cuCheckpointProcessRestore(pid, &args));
+    OK_CU(cu.cuCheckpointProcessRestore(pid, &args));
     unlock(pid);
 }
 
@@ -165,18 +165,18 @@ TEST(calls_wait_during_a_checkpoint_and_memory_is_kept) {
     struct caller caller;
     unsigned char bytes[128];
     CUdeviceptr p = new_memory(sizeof bytes);
-    OK(cu.cuMemsetD8_v2(p, 0x11, sizeof bytes));
+    OK_CU(cu.cuMemsetD8_v2(p, 0x11, sizeof bytes));
     lock(pid);
     start(&caller, p);
     until_blocked(&caller);
-    OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
+    OK_CU(cu.cuCheckpointProcessCheckpoint(pid, NULL));
     until_blocked(&caller);
-    OK(cu.cuCheckpointProcessRestore(pid, NULL));
+    OK_CU(cu.cuCheckpointProcessRestore(pid, NULL));
     until_blocked(&caller);
     unlock(pid);
     pthread_join(caller.thread, NULL);
     assert_int_equal(caller.result, CUDA_SUCCESS);
-    OK(cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
+    OK_CU(cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
     assert_int_equal(bytes[63], 0x77);
     assert_int_equal(bytes[64], 0x11);
 }
@@ -187,8 +187,8 @@ TEST(calls_that_need_no_device_work_while_locked) {
     int version = 0;
     const char *name;
     lock(getpid());
-    OK(cu.cuDriverGetVersion(&version));
-    OK(cu.cuGetErrorName(CUDA_ERROR_INVALID_VALUE, &name));
+    OK_CU(cu.cuDriverGetVersion(&version));
+    OK_CU(cu.cuGetErrorName(CUDA_ERROR_INVALID_VALUE, &name));
     assert_true(version > 0);
     unlock(getpid());
 }
@@ -198,13 +198,13 @@ TEST(locking_waits_for_queued_work) {
     CUcheckpointLockArgs args = {.timeoutMs = 5};
     CUstream stream = new_stream();
     struct gate gate = hold(stream);
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuCheckpointProcessLock(getpid(), &args));
+    FAILS_CU(NOT_READY, cu.cuCheckpointProcessLock(getpid(), &args));
     assert_int_equal(state_of(getpid()), CU_PROCESS_STATE_RUNNING);
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream)); /* and calls go on */
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream)); /* and calls go on */
     gate_release(&gate);
     lock(getpid());
     unlock(getpid());
-    OK(cu.cuStreamQuery(stream));
+    OK_CU(cu.cuStreamQuery(stream));
 }
 
 /* A call that waits holds up the lock, too, until it has ended. */
@@ -223,7 +223,7 @@ TEST(locking_waits_for_running_calls) {
     struct gate gate = hold(stream);
     caller.to = (uintptr_t)stream;
     assert_int_equal(pthread_create(&caller.thread, NULL, synchronize, &caller), 0);
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuCheckpointProcessLock(getpid(), &args));
+    FAILS_CU(NOT_READY, cu.cuCheckpointProcessLock(getpid(), &args));
     gate_release(&gate);
     lock(getpid());
     unlock(getpid());
@@ -239,8 +239,8 @@ static void CUDA_CB ask(void *result) {
 TEST(host_functions_may_not_checkpoint) {
     NEEDS();
     CUresult result = CUDA_SUCCESS;
-    OK(cu.cuLaunchHostFunc(CU_STREAM_LEGACY, ask, &result));
-    OK(cu.cuStreamSynchronize(CU_STREAM_LEGACY));
+    OK_CU(cu.cuLaunchHostFunc(CU_STREAM_LEGACY, ask, &result));
+    OK_CU(cu.cuStreamSynchronize(CU_STREAM_LEGACY));
     assert_int_equal(result, CUDA_ERROR_NOT_PERMITTED);
 }
 
@@ -275,13 +275,13 @@ CHILD(works) {
     CUdeviceptr p;
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody else tells it to stop */
     init_driver();
-    OK(cu.cuMemAlloc_v2(&p, 4096));
+    OK_CU(cu.cuMemAlloc_v2(&p, 4096));
     atomic_store(&page->ready, 1);
     while (!atomic_load(&page->stop)) {
-        OK(cu.cuMemsetD8_v2(p, 5, 4096));
+        OK_CU(cu.cuMemsetD8_v2(p, 5, 4096));
         atomic_fetch_add(&page->calls, 1);
     }
-    OK(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuMemFree_v2(p));
     return 0;
 }
 
@@ -324,9 +324,9 @@ TEST(another_process_can_be_locked_and_checkpointed) {
         while (thread_state(pid, pid) != 'S')
             be_patient(begun);
         unsigned long calls = atomic_load(&page->calls);
-        OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
+        OK_CU(cu.cuCheckpointProcessCheckpoint(pid, NULL));
         assert_int_equal(state_of(pid), CU_PROCESS_STATE_CHECKPOINTED);
-        OK(cu.cuCheckpointProcessRestore(pid, NULL));
+        OK_CU(cu.cuCheckpointProcessRestore(pid, NULL));
         assert_true(atomic_load(&page->calls) == calls);
         unlock(pid);
         while (atomic_load(&page->calls) == calls)
@@ -334,7 +334,7 @@ TEST(another_process_can_be_locked_and_checkpointed) {
     }
     end_worker(&worker, 0);
     CUprocessState found;
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(pid, &found));
+    FAILS_CU(OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(pid, &found));
 }
 
 struct restoring {
@@ -356,7 +356,7 @@ static void *restore(void *argument) {
 static void restore_while_stopped(struct restoring *restoring, int pid) {
     *restoring = (struct restoring){.pid = pid};
     lock(pid);
-    OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
+    OK_CU(cu.cuCheckpointProcessCheckpoint(pid, NULL));
     assert_int_equal(kill(pid, SIGSTOP), 0);
     time_t begun = seconds();
     while (thread_state(pid, pid) != 'T')
@@ -376,13 +376,13 @@ TEST(the_restore_thread_restores_a_process) {
     struct restoring restoring;
     int tid = -1;
     start_worker(&worker);
-    OK(cu.cuCheckpointProcessGetRestoreThreadId(worker.pid, &tid));
+    OK_CU(cu.cuCheckpointProcessGetRestoreThreadId(worker.pid, &tid));
     assert_int_not_equal(tid, worker.pid);
     assert_int_not_equal(thread_state(worker.pid, tid), '?');
     restore_while_stopped(&restoring, worker.pid);
     assert_int_equal(kill(worker.pid, SIGCONT), 0);
     pthread_join(restoring.thread, NULL);
-    OK(restoring.result);
+    OK_CU(restoring.result);
     assert_int_equal(state_of(worker.pid), CU_PROCESS_STATE_LOCKED);
     unlock(worker.pid);
     end_worker(&worker, 0);
@@ -405,7 +405,7 @@ TEST(restoring_a_process_that_dies_fails) {
 CHILD(locks) {
     CUresult result;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    OK(cu.cuInit(0));
+    OK_CU(cu.cuInit(0));
     do
         result = cu.cuCheckpointProcessLock(atoi(argv[1]), NULL);
     while (result == CUDA_ERROR_ILLEGAL_STATE);
@@ -427,8 +427,8 @@ TEST(a_process_that_dies_while_locking_leaves_no_lock) {
     assert_int_equal(result, CUDA_ERROR_ILLEGAL_STATE); /* the child's turn */
     kill(pid, SIGKILL);
     assert_int_equal(wait_child(pid), 128 + SIGKILL);
-    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessUnlock(getpid(), NULL));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    FAILS_CU(ILLEGAL_STATE, cu.cuCheckpointProcessUnlock(getpid(), NULL));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     gate_drain(&gate, stream);
 }
 
@@ -460,12 +460,12 @@ TEST(a_forked_child_cannot_be_checkpointed_as_its_parent) {
         close(ends[1]);
         _exit(read(ends[0], &byte, 1) == 0 ? failed : 5);
     }
-    FAILS(CUDA_ERROR_NOT_INITIALIZED, cu.cuCheckpointProcessGetState(pid, &found));
+    FAILS_CU(NOT_INITIALIZED, cu.cuCheckpointProcessGetState(pid, &found));
     close(ends[0]);
     close(ends[1]);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    OK(cu.cuCtxSynchronize()); /* nobody left it locked */
+    OK_CU(cu.cuCtxSynchronize()); /* nobody left it locked */
 }
 
 /* It is there until somebody asks how it ended, and uses nothing any more. */
@@ -477,9 +477,9 @@ TEST(an_ended_process_is_refused) {
     if (pid == 0)
         _exit(0);
     assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(pid, &found));
+    FAILS_CU(OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(pid, &found));
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(pid, &found));
+    FAILS_CU(OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(pid, &found));
 }
 
 /* A test that failed may leave the process locked, and then no call of the harness would return. */

@@ -7,13 +7,13 @@
 
 static CUprocessState state_of(int pid) {
     CUprocessState state = (CUprocessState)77;
-    OK(cu.cuCheckpointProcessGetState(pid, &state));
+    OK_CU(cu.cuCheckpointProcessGetState(pid, &state));
     return state;
 }
 
 static void is_not_initialized(void) {
     int count = 77;
-    FAILS(CUDA_ERROR_NOT_INITIALIZED, cu.cuDeviceGetCount(&count));
+    FAILS_CU(NOT_INITIALIZED, cu.cuDeviceGetCount(&count));
     assert_int_equal(count, 77);
 }
 
@@ -22,12 +22,12 @@ static void is_not_initialized(void) {
 CHILD(locks) {
     int pid = atoi(argv[1]), tid = -1;
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
-    OK(cu.cuCheckpointProcessGetRestoreThreadId(pid, &tid));
+    OK_CU(cu.cuCheckpointProcessGetRestoreThreadId(pid, &tid));
     assert_true(tid > 0 && tid != pid);
-    OK(cu.cuCheckpointProcessLock(pid, NULL));
+    OK_CU(cu.cuCheckpointProcessLock(pid, NULL));
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_LOCKED);
-    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessLock(pid, NULL));
-    OK(cu.cuCheckpointProcessUnlock(pid, NULL));
+    FAILS_CU(ILLEGAL_STATE, cu.cuCheckpointProcessLock(pid, NULL));
+    OK_CU(cu.cuCheckpointProcessUnlock(pid, NULL));
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
     is_not_initialized();
     return 0;
@@ -35,12 +35,12 @@ CHILD(locks) {
 
 CHILD(restores) {
     int pid = atoi(argv[1]);
-    OK(cu.cuCheckpointProcessLock(pid, NULL));
-    OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
+    OK_CU(cu.cuCheckpointProcessLock(pid, NULL));
+    OK_CU(cu.cuCheckpointProcessCheckpoint(pid, NULL));
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_CHECKPOINTED);
-    OK(cu.cuCheckpointProcessRestore(pid, NULL));
+    OK_CU(cu.cuCheckpointProcessRestore(pid, NULL));
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_LOCKED);
-    OK(cu.cuCheckpointProcessUnlock(pid, NULL));
+    OK_CU(cu.cuCheckpointProcessUnlock(pid, NULL));
     is_not_initialized();
     return 0;
 }
@@ -67,12 +67,12 @@ CHILD_TEST(a_process_without_cuinit_cannot_be_locked) {
     CUprocessState state;
     all_answer(CUDA_ERROR_NOT_INITIALIZED, getpid());
     numbers_of_none();
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(getpid(), NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetRestoreThreadId(getpid(), NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuCheckpointProcessGetState(getpid(), NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuCheckpointProcessGetRestoreThreadId(getpid(), NULL));
     init_driver();
     assert_int_equal(state_of(getpid()), CU_PROCESS_STATE_RUNNING);
     numbers_of_none();
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(getpid(), NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuCheckpointProcessGetState(getpid(), NULL));
     /* A process that never heard of the driver. */
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -84,7 +84,7 @@ CHILD_TEST(a_process_without_cuinit_cannot_be_locked) {
         execlp("cat", "cat", (char *)NULL);
         _exit(1);
     }
-    FAILS(CUDA_ERROR_NOT_INITIALIZED, cu.cuCheckpointProcessGetState(pid, &state));
+    FAILS_CU(NOT_INITIALIZED, cu.cuCheckpointProcessGetState(pid, &state));
     close(ends[0]);
     close(ends[1]);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -121,8 +121,8 @@ static int child_with_pid(const char *name) {
     CUdeviceptr memory;
     snprintf(pid, sizeof pid, "%d", (int)getpid());
     int status = run_child(name, pid, NULL);
-    OK(cu.cuMemAlloc_v2(&memory, 4096)); /* it is running again */
-    OK(cu.cuMemFree_v2(memory));
+    OK_CU(cu.cuMemAlloc_v2(&memory, 4096)); /* it is running again */
+    OK_CU(cu.cuMemFree_v2(memory));
     return status;
 }
 

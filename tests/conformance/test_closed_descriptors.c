@@ -61,11 +61,11 @@ static bool is_own(int fd) {
 CHILD(frees) {
     CUdeviceptr first, rest;
     init_driver();
-    OK(cu.cuMemAlloc_v2(&first, OWN_SIZE));
-    OK(cu.cuMemAlloc_v2(&rest, CACHE));
+    OK_CU(cu.cuMemAlloc_v2(&first, OWN_SIZE));
+    OK_CU(cu.cuMemAlloc_v2(&rest, CACHE));
     take_all_numbers();
-    OK(cu.cuMemFree_v2(rest));
-    OK(cu.cuMemFree_v2(first));
+    OK_CU(cu.cuMemFree_v2(rest));
+    OK_CU(cu.cuMemFree_v2(first));
     expect_untouched();
     return 0;
 }
@@ -73,14 +73,14 @@ CHILD(frees) {
 CHILD(frees_locked) {
     CUdeviceptr first, rest;
     init_driver();
-    OK(cu.cuMemAlloc_v2(&first, OWN_SIZE));
-    OK(cu.cuMemAlloc_v2(&rest, CACHE));
+    OK_CU(cu.cuMemAlloc_v2(&first, OWN_SIZE));
+    OK_CU(cu.cuMemAlloc_v2(&rest, CACHE));
     take_all_numbers();
     /* Refused, or cut short: then what is freed is not locked, and as good. */
     if (mlockall(MCL_CURRENT | MCL_ONFAULT) != 0)
         return 77;
-    OK(cu.cuMemFree_v2(rest));
-    OK(cu.cuMemFree_v2(first));
+    OK_CU(cu.cuMemFree_v2(rest));
+    OK_CU(cu.cuMemFree_v2(first));
     expect_untouched();
     return 0;
 }
@@ -89,8 +89,8 @@ CHILD(frees_locked) {
 
 static void use(CUdeviceptr bytes) {
     unsigned char out[512];
-    OK(cu.cuMemsetD8_v2(bytes, 0x5a, sizeof out));
-    OK(cu.cuMemcpyDtoH_v2(out, bytes, sizeof out));
+    OK_CU(cu.cuMemsetD8_v2(bytes, 0x5a, sizeof out));
+    OK_CU(cu.cuMemcpyDtoH_v2(out, bytes, sizeof out));
     for (size_t i = 0; i < sizeof out; i++)
         assert_int_equal(out[i], 0x5a);
 }
@@ -99,14 +99,14 @@ static void use(CUdeviceptr bytes) {
 CHILD(grows) {
     CUdeviceptr small, large;
     init_driver();
-    OK(cu.cuMemAlloc_v2(&small, OWN_SIZE));
+    OK_CU(cu.cuMemAlloc_v2(&small, OWN_SIZE));
     take_all_numbers();
-    OK(cu.cuMemAlloc_v2(&large, GROWN));
+    OK_CU(cu.cuMemAlloc_v2(&large, GROWN));
     use(small);
     use(large);
     expect_untouched();
-    OK(cu.cuMemFree_v2(large));
-    OK(cu.cuMemFree_v2(small));
+    OK_CU(cu.cuMemFree_v2(large));
+    OK_CU(cu.cuMemFree_v2(small));
     expect_untouched();
     return 0;
 }
@@ -114,16 +114,16 @@ CHILD(grows) {
 CHILD(pins) {
     void *before, *after;
     init_driver();
-    OK(cu.cuMemHostAlloc(&before, OWN_SIZE, 0));
+    OK_CU(cu.cuMemHostAlloc(&before, OWN_SIZE, 0));
     take_all_numbers();
-    OK(cu.cuMemHostAlloc(&after, OWN_SIZE, 0));
+    OK_CU(cu.cuMemHostAlloc(&after, OWN_SIZE, 0));
     memset(before, 1, OWN_SIZE);
     memset(after, 2, OWN_SIZE);
     assert_int_equal(((unsigned char *)before)[OWN_SIZE - 1], 1);
     use((CUdeviceptr)(uintptr_t)after);
     expect_untouched();
-    OK(cu.cuMemFreeHost(after));
-    OK(cu.cuMemFreeHost(before));
+    OK_CU(cu.cuMemFreeHost(after));
+    OK_CU(cu.cuMemFreeHost(before));
     expect_untouched();
     return 0;
 }
@@ -137,11 +137,11 @@ CHILD(shares) {
     CUmemGenericAllocationHandle memory;
     int fd = -1;
     init_driver();
-    OK(cu.cuMemCreate(&memory, 2 * MIB, &prop, 0));
+    OK_CU(cu.cuMemCreate(&memory, 2 * MIB, &prop, 0));
     take_all_numbers();
     if (cu.cuMemExportToShareableHandle(&fd, memory, SHARE_TYPE, 0) == CUDA_SUCCESS)
         assert_false(is_own(fd));
-    OK(cu.cuMemRelease(memory));
+    OK_CU(cu.cuMemRelease(memory));
     expect_untouched();
     return 0;
 }
@@ -154,19 +154,19 @@ CHILD(shares_a_pool) {
     CUdeviceptr first, second;
     int fd = -1;
     init_driver();
-    OK(cu.cuMemPoolCreate(&pool, &props));
-    OK(cu.cuMemAllocFromPoolAsync(&first, 32 * MIB, pool, NULL));
+    OK_CU(cu.cuMemPoolCreate(&pool, &props));
+    OK_CU(cu.cuMemAllocFromPoolAsync(&first, 32 * MIB, pool, NULL));
     take_all_numbers();
     if (cu.cuMemAllocFromPoolAsync(&second, 64 * MIB, pool, NULL) == CUDA_SUCCESS) {
         use(second);
-        OK(cu.cuMemFreeAsync(second, NULL));
+        OK_CU(cu.cuMemFreeAsync(second, NULL));
     }
     if (cu.cuMemPoolExportToShareableHandle(&fd, pool, SHARE_TYPE, 0) == CUDA_SUCCESS)
         assert_false(is_own(fd));
     use(first);
-    OK(cu.cuMemFreeAsync(first, NULL));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemPoolDestroy(pool));
+    OK_CU(cu.cuMemFreeAsync(first, NULL));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemPoolDestroy(pool));
     expect_untouched();
     return 0;
 }
@@ -175,9 +175,9 @@ CHILD(shares_a_pool) {
 
 CHILD(writes) {
     init_driver();
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(12345));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(12345));
     take_all_numbers();
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(12345));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(12345));
     expect_untouched();
     return 0;
 }

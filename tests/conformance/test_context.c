@@ -7,23 +7,23 @@
 
 static CUcontext current(void) {
     CUcontext context = NULL;
-    OK(cu.cuCtxGetCurrent(&context));
+    OK_CU(cu.cuCtxGetCurrent(&context));
     return context;
 }
 
 TEST(every_version_of_context_creation_works) {
     CUcontext made[3] = {0}, first = NULL;
-    OK(cu.cuCtxCreate_v2(&made[0], 0, 0));
-    OK(cu.cuCtxCreate_v3(&made[1], NULL, 0, 0, 0));
-    OK(cu.cuCtxCreate_v4(&made[2], NULL, 0, 0));
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuCtxCreate(&first, 0, 0));
+    OK_CU(cu.cuCtxCreate_v2(&made[0], 0, 0));
+    OK_CU(cu.cuCtxCreate_v3(&made[1], NULL, 0, 0, 0));
+    OK_CU(cu.cuCtxCreate_v4(&made[2], NULL, 0, 0));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuCtxCreate(&first, 0, 0));
     assert_null(first);
     for (int i = 2; i >= 0; i--) {
         unsigned version = 0;
         assert_ptr_equal(current(), made[i]);
-        OK(cu.cuCtxGetApiVersion(made[i], &version));
+        OK_CU(cu.cuCtxGetApiVersion(made[i], &version));
         assert_in_range(version, 3020, 13000);
-        OK(cu.cuCtxDestroy_v2(made[i]));
+        OK_CU(cu.cuCtxDestroy_v2(made[i]));
     }
     assert_ptr_equal(current(), ctx);
 }
@@ -33,28 +33,28 @@ TEST(every_version_of_context_creation_works) {
 CHILD_TEST(contexts_of_the_first_version_exclude_later_ones) {
     CUcontext first = NULL, second = NULL, newer = NULL;
     unsigned version = 0;
-    OK(cu.cuInit(0));
-    OK(cu.cuCtxCreate(&first, 0, 0));
-    OK(cu.cuCtxGetApiVersion(first, &version));
+    OK_CU(cu.cuInit(0));
+    OK_CU(cu.cuCtxCreate(&first, 0, 0));
+    OK_CU(cu.cuCtxGetApiVersion(first, &version));
     assert_int_equal(version, 3010);
-    OK(cu.cuCtxCreate(&second, 0, 0));
+    OK_CU(cu.cuCtxCreate(&second, 0, 0));
     assert_ptr_equal(current(), second);
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuCtxCreate_v2(&newer, 0, 0));
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuDevicePrimaryCtxRetain(&newer, 0));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuCtxCreate_v2(&newer, 0, 0));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuDevicePrimaryCtxRetain(&newer, 0));
     assert_null(newer);
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDestroy(first)); /* it is not the current one */
-    OK(cu.cuCtxDestroy(second));
+    FAILS_CU(INVALID_CONTEXT, cu.cuCtxDestroy(first)); /* it is not the current one */
+    OK_CU(cu.cuCtxDestroy(second));
     assert_ptr_equal(current(), first);
-    OK(cu.cuCtxDestroy(first));
+    OK_CU(cu.cuCtxDestroy(first));
     assert_null(current());
     return 0;
 }
 
 TEST(invalid_arguments_are_refused) {
     CUcontext context = NULL;
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuCtxCreate_v2(&context, 0, 99));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxCreate_v2(&context, 3, 0)); /* two ways to wait */
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxCreate_v2(&context, ~0u, 0));
+    FAILS_CU(INVALID_DEVICE, cu.cuCtxCreate_v2(&context, 0, 99));
+    FAILS_CU(INVALID_VALUE, cu.cuCtxCreate_v2(&context, 3, 0)); /* two ways to wait */
+    FAILS_CU(INVALID_VALUE, cu.cuCtxCreate_v2(&context, ~0u, 0));
     assert_null(context);
     assert_ptr_equal(current(), ctx);
 }
@@ -62,50 +62,50 @@ TEST(invalid_arguments_are_refused) {
 TEST(flags_are_kept_and_changed) {
     CUcontext context;
     unsigned flags = 0;
-    OK(cu.cuCtxCreate_v2(&context, CU_CTX_SCHED_YIELD, 0));
-    OK(cu.cuCtxGetFlags(&flags));
+    OK_CU(cu.cuCtxCreate_v2(&context, CU_CTX_SCHED_YIELD, 0));
+    OK_CU(cu.cuCtxGetFlags(&flags));
     assert_int_equal(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_YIELD);
-    OK(cu.cuCtxSetFlags(CU_CTX_SCHED_BLOCKING_SYNC));
-    OK(cu.cuCtxGetFlags(&flags));
+    OK_CU(cu.cuCtxSetFlags(CU_CTX_SCHED_BLOCKING_SYNC));
+    OK_CU(cu.cuCtxGetFlags(&flags));
     assert_int_equal(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_BLOCKING_SYNC);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxSetFlags(~0u));
-    OK(cu.cuCtxDestroy_v2(context));
-    OK(cu.cuCtxSetCurrent(NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuCtxSetFlags(~0u));
+    OK_CU(cu.cuCtxDestroy_v2(context));
+    OK_CU(cu.cuCtxSetCurrent(NULL));
 }
 
 TEST(a_context_knows_its_device_and_id) {
     CUcontext first, second;
     CUdevice device = -1;
     unsigned long long id[3] = {0, 0, 0};
-    OK(cu.cuCtxCreate_v2(&first, 0, 0));
-    OK(cu.cuCtxCreate_v2(&second, 0, 0));
-    OK(cu.cuCtxGetDevice(&device));
+    OK_CU(cu.cuCtxCreate_v2(&first, 0, 0));
+    OK_CU(cu.cuCtxCreate_v2(&second, 0, 0));
+    OK_CU(cu.cuCtxGetDevice(&device));
     assert_int_equal(device, 0);
     device = -1;
-    OK(cu.cuCtxGetDevice_v2(&device, first));
+    OK_CU(cu.cuCtxGetDevice_v2(&device, first));
     assert_int_equal(device, 0);
-    OK(cu.cuCtxGetId(first, &id[0]));
-    OK(cu.cuCtxGetId(second, &id[1]));
-    OK(cu.cuCtxGetId(NULL, &id[2]));
+    OK_CU(cu.cuCtxGetId(first, &id[0]));
+    OK_CU(cu.cuCtxGetId(second, &id[1]));
+    OK_CU(cu.cuCtxGetId(NULL, &id[2]));
     assert_int_not_equal(id[0], id[1]);
     assert_int_equal(id[1], id[2]);
-    OK(cu.cuCtxDestroy_v2(second));
-    OK(cu.cuCtxDestroy_v2(first));
-    OK(cu.cuCtxSetCurrent(NULL));
+    OK_CU(cu.cuCtxDestroy_v2(second));
+    OK_CU(cu.cuCtxDestroy_v2(first));
+    OK_CU(cu.cuCtxSetCurrent(NULL));
 }
 
 TEST(a_destroyed_context_below_the_top_stays_on_the_stack) {
     CUcontext below, top, popped = NULL;
-    OK(cu.cuCtxCreate_v2(&below, 0, 0));
-    OK(cu.cuCtxCreate_v2(&top, 0, 0));
-    OK(cu.cuCtxDestroy_v2(below));
+    OK_CU(cu.cuCtxCreate_v2(&below, 0, 0));
+    OK_CU(cu.cuCtxCreate_v2(&top, 0, 0));
+    OK_CU(cu.cuCtxDestroy_v2(below));
     assert_ptr_equal(current(), top);
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuCtxDestroy_v2(top));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxDestroy_v2(top));
     /* It stays on the stack, and answers nothing any more. */
     assert_ptr_equal(current(), below);
     assert_int_not_equal(cu.cuCtxSynchronize(), CUDA_SUCCESS);
-    OK(cu.cuCtxPopCurrent_v2(&popped));
+    OK_CU(cu.cuCtxPopCurrent_v2(&popped));
     assert_ptr_equal(popped, below);
     assert_ptr_equal(current(), ctx);
 }
@@ -119,15 +119,15 @@ static void *destroy_it(void *context) {
  * memory of a context that is alive. Events and pools need no current context. */
 static void check_what_a_gone_context_answers(CUstream stream, CUdeviceptr memory, CUevent event) {
     CUDA_MEMCPY2D nothing = {0};
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuMemcpyDtoDAsync_v2(memory, memory, 64, stream));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuMemcpy2DAsync_v2(&nothing, stream));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuMemFree_v2(memory));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuMemFreeHost(NULL));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuMemHostUnregister(NULL));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuEventCreate(NULL, 0));
-    OK(cu.cuMemsetD8Async(memory, 1, 64, stream));
-    OK(cu.cuEventRecord(event, stream));
-    OK(cu.cuEventSynchronize(event));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuMemcpyDtoDAsync_v2(memory, memory, 64, stream));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuMemcpy2DAsync_v2(&nothing, stream));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuMemFree_v2(memory));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuMemFreeHost(NULL));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuMemHostUnregister(NULL));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuEventCreate(NULL, 0));
+    OK_CU(cu.cuMemsetD8Async(memory, 1, 64, stream));
+    OK_CU(cu.cuEventRecord(event, stream));
+    OK_CU(cu.cuEventSynchronize(event));
 }
 
 TEST(a_context_may_be_destroyed_by_another_thread) {
@@ -137,25 +137,25 @@ TEST(a_context_may_be_destroyed_by_another_thread) {
     CUdeviceptr memory;
     CUstream stream;
     CUevent event;
-    OK(cu.cuMemAlloc_v2(&memory, 64));
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
-    OK(cu.cuEventCreate(&event, CU_EVENT_DEFAULT));
+    OK_CU(cu.cuMemAlloc_v2(&memory, 64));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DEFAULT));
     unsigned version;
     CUdevice device = -1;
-    OK(cu.cuCtxCreate_v2(&context, 0, 0));
+    OK_CU(cu.cuCtxCreate_v2(&context, 0, 0));
     assert_int_equal(pthread_create(&thread, NULL, destroy_it, context), 0);
     pthread_join(thread, &result);
     assert_int_equal((uintptr_t)result, CUDA_SUCCESS);
     assert_ptr_equal(current(), context);
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxGetApiVersion(NULL, &version));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize());
-    OK(cu.cuCtxGetDevice(&device)); /* this much is still known */
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuCtxGetApiVersion(NULL, &version));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxGetDevice(&device)); /* this much is still known */
     assert_int_equal(device, dev);
     check_what_a_gone_context_answers(stream, memory, event);
-    OK(cu.cuCtxPopCurrent_v2(NULL));
-    OK(cu.cuEventDestroy_v2(event));
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuMemFree_v2(memory));
+    OK_CU(cu.cuCtxPopCurrent_v2(NULL));
+    OK_CU(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuMemFree_v2(memory));
 }
 
 /* ---- Synchronize ----------------------------------------------------------------------------- */
@@ -184,7 +184,7 @@ static void check_that_it_waits(CUresult (*synchronize)(CUcontext), CUcontext co
     pthread_t thread;
     atomic_store(&released, 0);
     atomic_store(&finished, 0);
-    OK(cu.cuLaunchHostFunc(stream, wait_for_release, NULL));
+    OK_CU(cu.cuLaunchHostFunc(stream, wait_for_release, NULL));
     assert_int_equal(pthread_create(&thread, NULL, release_soon, NULL), 0);
     CUresult result = synchronize(context);
     int was_finished = atomic_load(&finished);
@@ -199,21 +199,21 @@ TEST(synchronizing_a_context_waits_for_all_streams) {
     check_that_it_waits(synchronize_v1, context, stream);
     check_that_it_waits(synchronize_v1, context, NULL);
     if (gpumem_driver_has(driver, GPUMEM_FN_cuCtxSynchronize_v2)) {
-        OK(cu.cuCtxSetCurrent(NULL));
-        OK(cu.cuCtxSetCurrent(NULL));
-        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSynchronize());
-        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSynchronize_v2(NULL));
-        OK(cu.cuCtxPushCurrent_v2(ctx)); /* another than the one that is named */
+        OK_CU(cu.cuCtxSetCurrent(NULL));
+        OK_CU(cu.cuCtxSetCurrent(NULL));
+        FAILS_CU(INVALID_CONTEXT, cu.cuCtxSynchronize());
+        FAILS_CU(INVALID_CONTEXT, cu.cuCtxSynchronize_v2(NULL));
+        OK_CU(cu.cuCtxPushCurrent_v2(ctx)); /* another than the one that is named */
         check_that_it_waits(cu.cuCtxSynchronize_v2, context, stream);
-        OK(cu.cuCtxPushCurrent_v2(context));
+        OK_CU(cu.cuCtxPushCurrent_v2(context));
     }
 }
 
 TEST(destroying_a_context_waits_for_its_work) {
     CUcontext context;
     CUstream stream;
-    OK(cu.cuCtxCreate_v2(&context, 0, 0));
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuCtxCreate_v2(&context, 0, 0));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     check_that_it_waits(cu.cuCtxDestroy_v2, context, stream);
 }
 
@@ -221,13 +221,13 @@ TEST(destroying_a_context_waits_for_its_work) {
 
 TEST(attaching_and_detaching_are_counted) {
     CUcontext context, attached = NULL;
-    OK(cu.cuCtxSetCurrent(NULL));
-    OK(cu.cuCtxCreate_v2(&context, 0, 0));
-    OK(cu.cuCtxAttach(&attached, 0));
+    OK_CU(cu.cuCtxSetCurrent(NULL));
+    OK_CU(cu.cuCtxCreate_v2(&context, 0, 0));
+    OK_CU(cu.cuCtxAttach(&attached, 0));
     assert_ptr_equal(attached, context);
-    OK(cu.cuCtxDetach(context));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuCtxDetach(context));
+    OK_CU(cu.cuCtxDetach(context));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxDetach(context));
     assert_null(current());
 }
 
@@ -238,24 +238,24 @@ TEST(invalid_context_handles_are_refused) {
     CUdevice device;
     unsigned version;
     unsigned long long id;
-    OK(cu.cuCtxCreate_v2(&stale, 0, 0));
-    OK(cu.cuCtxDestroy_v2(stale));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDestroy_v2(stale));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxGetId(stale, &id));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize_v2(stale));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetApiVersion(stale, &version));
+    OK_CU(cu.cuCtxCreate_v2(&stale, 0, 0));
+    OK_CU(cu.cuCtxDestroy_v2(stale));
+    FAILS_CU(INVALID_CONTEXT, cu.cuCtxDestroy_v2(stale));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuCtxGetId(stale, &id));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize_v2(stale));
+    FAILS_CU(INVALID_CONTEXT, cu.cuCtxGetApiVersion(stale, &version));
     wrong[0] = (CUcontext)(uintptr_t)0x1234;
     wrong[1] = (CUcontext)&wrong;
     wrong[2] = (CUcontext)(uintptr_t)UINT64_MAX;
     for (int i = 0; i < 3; i++) {
-        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDestroy_v2(wrong[i]));
-        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSetCurrent(wrong[i]));
-        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxPushCurrent_v2(wrong[i]));
-        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetDevice_v2(&device, wrong[i]));
-        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetApiVersion(wrong[i], &version));
-        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetId(wrong[i], &id));
-        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSynchronize_v2(wrong[i]));
-        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDetach(wrong[i]));
+        FAILS_CU(INVALID_CONTEXT, cu.cuCtxDestroy_v2(wrong[i]));
+        FAILS_CU(INVALID_CONTEXT, cu.cuCtxSetCurrent(wrong[i]));
+        FAILS_CU(INVALID_CONTEXT, cu.cuCtxPushCurrent_v2(wrong[i]));
+        FAILS_CU(INVALID_CONTEXT, cu.cuCtxGetDevice_v2(&device, wrong[i]));
+        FAILS_CU(INVALID_CONTEXT, cu.cuCtxGetApiVersion(wrong[i], &version));
+        FAILS_CU(INVALID_CONTEXT, cu.cuCtxGetId(wrong[i], &id));
+        FAILS_CU(INVALID_CONTEXT, cu.cuCtxSynchronize_v2(wrong[i]));
+        FAILS_CU(INVALID_CONTEXT, cu.cuCtxDetach(wrong[i]));
     }
     assert_ptr_equal(current(), ctx);
 }
@@ -264,15 +264,15 @@ TEST(execution_affinity_needs_mps) {
     CUcontext context = NULL;
     CUexecAffinityParam one = {CU_EXEC_AFFINITY_TYPE_SM_COUNT, {{1}}}, got;
     int supported = 1, processors = -1;
-    OK(cu.cuDeviceGetExecAffinitySupport(&supported, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0));
+    OK_CU(cu.cuDeviceGetExecAffinitySupport(&supported, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0));
     if (supported)
         SKIP("this machine runs MPS");
-    FAILS(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, cu.cuCtxCreate_v3(&context, &one, 1, 0, 0));
+    FAILS_CU(UNSUPPORTED_EXEC_AFFINITY, cu.cuCtxCreate_v3(&context, &one, 1, 0, 0));
     assert_null(context);
     context = new_context(0);
-    OK(cu.cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+    OK_CU(cu.cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
     memset(&got, 0xff, sizeof got);
-    OK(cu.cuCtxGetExecAffinity(&got, CU_EXEC_AFFINITY_TYPE_SM_COUNT));
+    OK_CU(cu.cuCtxGetExecAffinity(&got, CU_EXEC_AFFINITY_TYPE_SM_COUNT));
     assert_int_equal(got.type, CU_EXEC_AFFINITY_TYPE_SM_COUNT);
     assert_int_equal(got.param.smCount.val, processors);
 }

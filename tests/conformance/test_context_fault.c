@@ -25,24 +25,24 @@ FAULT_TEST(later_calls_return_the_fault) {
     if (begin())
         return 1;
     poison();
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuEventCreate(&event, 0));
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
-    OK(cu.cuCtxGetDevice(&device));
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuEventCreate(&event, 0));
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
+    OK_CU(cu.cuCtxGetDevice(&device));
     assert_int_equal(device, 0);
-    OK(cu.cuCtxGetCurrent(&current));
+    OK_CU(cu.cuCtxGetCurrent(&current));
     assert_ptr_equal(current, ctx);
-    OK(cu.cuCtxGetFlags(&flags));
-    OK(cu.cuCtxSetFlags(0));
+    OK_CU(cu.cuCtxGetFlags(&flags));
+    OK_CU(cu.cuCtxSetFlags(0));
     /* These two do so when the context is named, but not for the current one. */
-    OK(cu.cuCtxGetId(ctx, &id));
-    OK(cu.cuCtxGetApiVersion(ctx, &version));
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxGetId(NULL, &id));
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxGetApiVersion(NULL, &version));
+    OK_CU(cu.cuCtxGetId(ctx, &id));
+    OK_CU(cu.cuCtxGetApiVersion(ctx, &version));
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxGetId(NULL, &id));
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxGetApiVersion(NULL, &version));
     /* Arguments come before the fault in what does not use the context, such as pools. */
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolDestroy(NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxCreate_v2(NULL, 0, dev));
-    OK(cu.cuDevicePrimaryCtxRetain(&current, dev));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolDestroy(NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuCtxCreate_v2(NULL, 0, dev));
+    OK_CU(cu.cuDevicePrimaryCtxRetain(&current, dev));
     return 0;
 }
 
@@ -54,14 +54,14 @@ FAULT_TEST(a_reset_does_not_repair_the_context) {
     if (begin())
         return 1;
     poison();
-    OK(cu.cuDevicePrimaryCtxReset_v2(dev));
-    OK(cu.cuDevicePrimaryCtxGetState(dev, &flags, &active));
+    OK_CU(cu.cuDevicePrimaryCtxReset_v2(dev));
+    OK_CU(cu.cuDevicePrimaryCtxGetState(dev, &flags, &active));
     assert_int_equal(active, 0);
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize());
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuDevicePrimaryCtxRetain(&again, dev));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize());
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuDevicePrimaryCtxRetain(&again, dev));
     assert_null(again);
-    OK(cu.cuCtxSetCurrent(NULL));
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxCreate_v2(&again, 0, dev));
+    OK_CU(cu.cuCtxSetCurrent(NULL));
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxCreate_v2(&again, 0, dev));
     assert_null(again);
     return 0;
 }
@@ -71,7 +71,7 @@ FAULT_TEST(the_first_fault_is_kept) {
         return 1;
     poison();
     assert_int_equal(soft->context_poison(CUDA_ERROR_LAUNCH_FAILED), 0);
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
     return 0;
 }
 
@@ -80,10 +80,10 @@ FAULT_TEST(contexts_of_other_devices_are_unaffected) {
     if (begin())
         return 1;
     poison();
-    OK(cu.cuCtxSetCurrent(NULL));
-    OK(cu.cuCtxCreate_v2(&other, 0, 1));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuCtxDestroy_v2(other));
+    OK_CU(cu.cuCtxSetCurrent(NULL));
+    OK_CU(cu.cuCtxCreate_v2(&other, 0, 1));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxDestroy_v2(other));
     return 0;
 }
 
@@ -92,12 +92,12 @@ FAULT_TEST(a_fault_affects_every_context_of_the_device) {
     CUcontext other, current = NULL;
     if (begin())
         return 1;
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
     poison();
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
-    OK(cu.cuCtxDestroy_v2(other));
-    OK(cu.cuCtxGetCurrent(&current));
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxDestroy_v2(other));
+    OK_CU(cu.cuCtxGetCurrent(&current));
     assert_ptr_equal(current, ctx);
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
     return 0;
 }

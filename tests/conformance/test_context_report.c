@@ -25,11 +25,11 @@ TEST(the_state_dump_lists_devices_and_contexts) {
     assert_true(dump_has("device 0 "));
     assert_true(dump_has("context 1 device 0 primary uses 1"));
     assert_false(dump_has("created"));
-    OK(cu.cuCtxCreate_v2(&other, CU_CTX_SCHED_YIELD, dev));
+    OK_CU(cu.cuCtxCreate_v2(&other, CU_CTX_SCHED_YIELD, dev));
     assert_true(dump_has("context 2 device 0 created uses 1 flags 0x2"));
-    OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 8192));
+    OK_CU(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 8192));
     assert_true(dump_has("context 2 limit 0 8192"));
-    OK(cu.cuCtxDestroy_v2(other));
+    OK_CU(cu.cuCtxDestroy_v2(other));
     assert_false(dump_has("created"));
 }
 
@@ -39,8 +39,8 @@ TEST(the_state_dump_forgets_destroyed_contexts) {
     char *before = soft->state_dump();
     for (int i = 0; i < 3; i++) {
         CUcontext other;
-        OK(cu.cuCtxCreate_v2(&other, 0, dev));
-        OK(cu.cuCtxDestroy_v2(other));
+        OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+        OK_CU(cu.cuCtxDestroy_v2(other));
     }
     char *after = soft->state_dump();
     assert_string_equal(before, after);
@@ -52,9 +52,9 @@ TEST(the_leak_report_names_live_contexts) {
     NEEDS_SOFTGPU("its leak report");
     CUcontext other;
     assert_int_equal(leaked("created on device"), 0);
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
     assert_int_equal(leaked("created on device 0, not destroyed"), 1);
-    OK(cu.cuCtxDestroy_v2(other));
+    OK_CU(cu.cuCtxDestroy_v2(other));
     assert_int_equal(leaked("created on device"), 0);
     /* The harness retains it; what is in it may leak, it itself is its device's. */
     assert_int_equal(leaked("primary"), 0);

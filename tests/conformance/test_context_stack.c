@@ -6,52 +6,52 @@
 
 static CUcontext current(void) {
     CUcontext context = NULL;
-    OK(cu.cuCtxGetCurrent(&context));
+    OK_CU(cu.cuCtxGetCurrent(&context));
     return context;
 }
 
 static CUcontext pop(void) {
     CUcontext context = NULL;
-    OK(cu.cuCtxPopCurrent_v2(&context));
+    OK_CU(cu.cuCtxPopCurrent_v2(&context));
     return context;
 }
 
 TEST(contexts_are_popped_in_reverse_order) {
     CUcontext a, b;
-    OK(cu.cuCtxCreate_v2(&a, 0, dev));
-    OK(cu.cuCtxCreate_v2(&b, 0, dev));
-    OK(cu.cuCtxPushCurrent_v2(ctx));
-    OK(cu.cuCtxPushCurrent_v2(a));
+    OK_CU(cu.cuCtxCreate_v2(&a, 0, dev));
+    OK_CU(cu.cuCtxCreate_v2(&b, 0, dev));
+    OK_CU(cu.cuCtxPushCurrent_v2(ctx));
+    OK_CU(cu.cuCtxPushCurrent_v2(a));
     assert_ptr_equal(pop(), a);
     assert_ptr_equal(pop(), ctx);
     assert_ptr_equal(current(), b);
     assert_ptr_equal(pop(), b);
     assert_ptr_equal(pop(), a);
     assert_ptr_equal(current(), ctx);
-    OK(cu.cuCtxDestroy_v2(b));
-    OK(cu.cuCtxDestroy_v2(a));
+    OK_CU(cu.cuCtxDestroy_v2(b));
+    OK_CU(cu.cuCtxDestroy_v2(a));
     assert_ptr_equal(current(), ctx);
 }
 
 TEST(the_first_versions_of_push_and_pop_work) {
     CUcontext popped = NULL;
     CUcontext a = new_context(dev);
-    OK(cu.cuCtxPopCurrent(&popped));
+    OK_CU(cu.cuCtxPopCurrent(&popped));
     assert_ptr_equal(popped, a);
     assert_ptr_equal(current(), ctx);
-    OK(cu.cuCtxPushCurrent(a));
+    OK_CU(cu.cuCtxPushCurrent(a));
     assert_ptr_equal(current(), a);
 }
 
 TEST(setting_the_current_context_replaces_the_top) {
     CUcontext a = new_context(dev);
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
     assert_ptr_equal(pop(), ctx);
     assert_ptr_equal(pop(), ctx);
     assert_null(current());
-    OK(cu.cuCtxSetCurrent(a)); /* on an empty stack */
+    OK_CU(cu.cuCtxSetCurrent(a)); /* on an empty stack */
     assert_ptr_equal(pop(), a);
-    OK(cu.cuCtxPushCurrent_v2(ctx));
+    OK_CU(cu.cuCtxPushCurrent_v2(ctx));
 }
 
 /* As recorded; but hardware reads what it has freed, and what follows is chance there. */
@@ -60,46 +60,46 @@ TEST(a_destroyed_context_can_be_pushed_but_not_used) {
     CUcontext a;
     CUdevice device;
     CUdeviceptr p;
-    OK(cu.cuCtxCreate_v2(&a, 0, dev));
-    OK(cu.cuCtxDestroy_v2(a));
-    OK(cu.cuCtxPushCurrent_v2(a));
+    OK_CU(cu.cuCtxCreate_v2(&a, 0, dev));
+    OK_CU(cu.cuCtxDestroy_v2(a));
+    OK_CU(cu.cuCtxPushCurrent_v2(a));
     assert_ptr_equal(current(), a);
-    OK(cu.cuCtxSetCurrent(a));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize());
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuMemAlloc_v2(&p, 16));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxGetDevice(&device));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDestroy_v2(a));
+    OK_CU(cu.cuCtxSetCurrent(a));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize());
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuMemAlloc_v2(&p, 16));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuCtxGetDevice(&device));
+    FAILS_CU(INVALID_CONTEXT, cu.cuCtxDestroy_v2(a));
     assert_ptr_equal(pop(), a);
     assert_ptr_equal(current(), ctx);
 }
 
 TEST(setting_null_pops) {
     new_context(dev);
-    OK(cu.cuCtxSetCurrent(NULL));
+    OK_CU(cu.cuCtxSetCurrent(NULL));
     assert_ptr_equal(current(), ctx);
-    OK(cu.cuCtxSetCurrent(NULL));
+    OK_CU(cu.cuCtxSetCurrent(NULL));
     assert_null(current());
-    OK(cu.cuCtxSetCurrent(NULL)); /* nothing left, no error */
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuCtxSetCurrent(NULL)); /* nothing left, no error */
+    OK_CU(cu.cuCtxSetCurrent(ctx));
 }
 
 TEST(popping_an_empty_stack_is_refused) {
     CUcontext popped = ctx;
-    OK(cu.cuCtxSetCurrent(NULL));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxPopCurrent_v2(&popped));
+    OK_CU(cu.cuCtxSetCurrent(NULL));
+    FAILS_CU(INVALID_CONTEXT, cu.cuCtxPopCurrent_v2(&popped));
     assert_ptr_equal(popped, ctx);
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
 }
 
 /* A destroyed context that is not on top stays where it is. */
 TEST(a_destroyed_context_in_the_middle_stays_on_the_stack) {
     CUcontext a, b;
-    OK(cu.cuCtxCreate_v2(&a, 0, dev));
-    OK(cu.cuCtxCreate_v2(&b, 0, dev));
-    OK(cu.cuCtxDestroy_v2(a));
+    OK_CU(cu.cuCtxCreate_v2(&a, 0, dev));
+    OK_CU(cu.cuCtxCreate_v2(&b, 0, dev));
+    OK_CU(cu.cuCtxDestroy_v2(a));
     assert_ptr_equal(current(), b);
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuCtxDestroy_v2(b));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxDestroy_v2(b));
     assert_ptr_equal(pop(), a);
     assert_ptr_equal(current(), ctx);
 }
@@ -112,8 +112,8 @@ TEST(pushing_beyond_the_stack_limit_changes_nothing) {
         pushed++;
     assert_in_range(pushed, 8, 999);
     CUcontext made = NULL;
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuCtxPushCurrent_v2(ctx));
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuCtxCreate_v2(&made, 0, dev));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuCtxPushCurrent_v2(ctx));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuCtxCreate_v2(&made, 0, dev));
     assert_null(made);
     for (int i = 0; i < pushed; i++)
         assert_ptr_equal(pop(), ctx);
@@ -154,14 +154,14 @@ TEST(each_thread_has_its_own_context_stack) {
     pthread_t threads[THREADS];
     atomic_store(&wrong, 0);
     shared[0] = ctx;
-    OK(cu.cuCtxCreate_v2(&shared[1], 0, dev));
+    OK_CU(cu.cuCtxCreate_v2(&shared[1], 0, dev));
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, use_own_stack, NULL), 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(atomic_load(&wrong), 0);
     assert_ptr_equal(current(), shared[1]);
-    OK(cu.cuCtxDestroy_v2(shared[1]));
+    OK_CU(cu.cuCtxDestroy_v2(shared[1]));
 }
 
 static void *make_and_end(void *unused) {
@@ -185,5 +185,5 @@ TEST(threads_create_and_destroy_contexts) {
     for (int i = 0; i < THREADS / 2; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(atomic_load(&wrong), 0);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
 }

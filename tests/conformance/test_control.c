@@ -10,8 +10,8 @@ TEST(calls_are_counted) {
     NEEDS_SOFTGPU("counts calls");
     CUcontext current;
     uint64_t all = soft->call_count(NULL), mine = soft->call_count("cuCtxGetCurrent");
-    OK(cu.cuCtxGetCurrent(&current));
-    OK(cu.cuCtxGetCurrent(&current));
+    OK_CU(cu.cuCtxGetCurrent(&current));
+    OK_CU(cu.cuCtxGetCurrent(&current));
     assert_int_equal(soft->call_count("cuCtxGetCurrent"), mine + 2);
     assert_int_equal(soft->call_count(NULL), all + 2);
     assert_int_equal(soft->call_count("cuNoSuchFunction"), 0);
@@ -22,12 +22,12 @@ TEST(the_state_dump_shows_live_objects) {
     char *before = soft->state_dump();
     CUdeviceptr memory;
     CUstream stream;
-    OK(cu.cuMemAlloc_v2(&memory, 4096));
+    OK_CU(cu.cuMemAlloc_v2(&memory, 4096));
     char *with_memory = soft->state_dump();
-    OK(cu.cuStreamCreate(&stream, 0));
+    OK_CU(cu.cuStreamCreate(&stream, 0));
     char *with_both = soft->state_dump();
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuMemFree_v2(memory));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuMemFree_v2(memory));
     char *after = soft->state_dump();
     assert_string_not_equal(before, with_memory);
     assert_string_not_equal(with_memory, with_both);
@@ -42,9 +42,9 @@ TEST(the_leak_report_names_live_memory) {
     NEEDS_SOFTGPU("reports leaks");
     char *none = soft->leak_report();
     CUdeviceptr memory;
-    OK(cu.cuMemAlloc_v2(&memory, 4096));
+    OK_CU(cu.cuMemAlloc_v2(&memory, 4096));
     char *one = soft->leak_report();
-    OK(cu.cuMemFree_v2(memory));
+    OK_CU(cu.cuMemFree_v2(memory));
     /* The harness holds the primary context, so there may be lines that are not about memory. */
     assert_true(strlen(one) > strlen(none));
     assert_non_null(strstr(one, "4096"));
@@ -76,11 +76,11 @@ TEST(unsupported_functions_are_refused) {
     CUdevice device = 7;
     const void *table = &count;
     CUuuid id = {{0}};
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuGLGetDevices_v2(&count, &device, 1, 1));
+    FAILS_CU(OPERATING_SYSTEM, cu.cuGLGetDevices_v2(&count, &device, 1, 1));
     assert_int_equal(count, 7);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetExportTable(&table, &id));
+    FAILS_CU(INVALID_VALUE, cu.cuGetExportTable(&table, &id));
     assert_null(table);
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuGLInit());
+    FAILS_CU(OPERATING_SYSTEM, cu.cuGLInit());
 }
 
 CHILD_TEST_WHERE(the_state_dump_is_empty_before_cuinit, NEEDS_SOFTGPU("dumps its state")) {
@@ -100,10 +100,10 @@ TEST(memory_use_is_reported) {
     uint64_t before = 0, with = 0, limit = 0;
     CUdeviceptr memory;
     assert_int_equal(soft->memory_info(0, &before, &limit), 0);
-    OK(cu.cuMemAlloc_v2(&memory, 8 << 20));
+    OK_CU(cu.cuMemAlloc_v2(&memory, 8 << 20));
     assert_int_equal(soft->memory_info(0, &with, &limit), 0);
     assert_int_equal(with - before, 8 << 20);
-    OK(cu.cuMemFree_v2(memory));
+    OK_CU(cu.cuMemFree_v2(memory));
     assert_int_equal(soft->memory_info(99, &with, &limit), -1);
 }
 
@@ -145,7 +145,7 @@ static int run_with(const char *variable, const char *value, const char *child) 
 CHILD(leave_memory) {
     init_driver();
     CUdeviceptr memory;
-    OK(cu.cuMemAlloc_v2(&memory, 12345));
+    OK_CU(cu.cuMemAlloc_v2(&memory, 12345));
     return 3;
 }
 
@@ -191,8 +191,8 @@ TEST(a_refused_call_can_abort) {
 
 /* No job with a wrong setting is a success, even where every test of it is skipped. */
 CHILD(refused_init) {
-    FAILS(CUDA_ERROR_SYSTEM_NOT_READY, cu.cuInit(0));
-    FAILS(CUDA_ERROR_SYSTEM_NOT_READY, cu.cuInit(0));
+    FAILS_CU(SYSTEM_NOT_READY, cu.cuInit(0));
+    FAILS_CU(SYSTEM_NOT_READY, cu.cuInit(0));
     return 0;
 }
 
@@ -230,7 +230,7 @@ CHILD(reserve) {
     init_driver();
     CUdeviceptr first, second;
     size_t bytes = (size_t)strtoull(getenv("GPUMEM_TEST_RESERVE"), NULL, 0);
-    OK(cu.cuMemAddressReserve(&first, (size_t)2 << 20, 0, 0, 0));
+    OK_CU(cu.cuMemAddressReserve(&first, (size_t)2 << 20, 0, 0, 0));
     return cu.cuMemAddressReserve(&second, bytes, 0, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY ? 0 : 1;
 }
 

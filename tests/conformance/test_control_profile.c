@@ -25,8 +25,8 @@ static void expect_nothing(void) {
 
 static CUmodule load(CUfunction *function) {
     CUmodule module;
-    OK(cu.cuModuleLoadData(&module, ptx));
-    OK(cu.cuModuleGetFunction(function, module, "fill"));
+    OK_CU(cu.cuModuleLoadData(&module, ptx));
+    OK_CU(cu.cuModuleGetFunction(function, module, "fill"));
     return module;
 }
 
@@ -40,25 +40,25 @@ TEST(kernel_profiles_add_up_over_launches_and_graphs) {
     memory = new_memory(4096);
     CUmodule module = load(&function);
     expect_nothing();
-    OK(cu.cuLaunchKernel(function, 2, 1, 1, 40, 1, 1, 0, NULL, params, NULL));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuLaunchKernel(function, 2, 1, 1, 40, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuCtxSynchronize());
     expect_part(1, "\"launches\":1,");
     expect_part(1, "\"warp_instructions\":24,\"thread_instructions\":480,");
     expect_part(1, "\"bytes_written\":320,");
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
     module = load(&function);
     CUgraph graph = new_graph();
     const CUDA_KERNEL_NODE_PARAMS_v2 what = kernel_node(function, 2, 40, params);
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &what));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &what));
     CUgraphExec executable = instantiate(graph);
     for (int i = 0; i < 2; i++) {
-        OK(cu.cuGraphLaunch(executable, NULL));
-        OK(cu.cuCtxSynchronize());
+        OK_CU(cu.cuGraphLaunch(executable, NULL));
+        OK_CU(cu.cuCtxSynchronize());
     }
     expect_part(1, "\"launches\":3,\"failed\":0,");
     expect_part(1, "\"warp_instructions\":72,\"thread_instructions\":1440,");
     expect_part(0, "kernel fill\n  instructions: 72 of warps, 1440 of threads; 20.00 threads each");
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 BEFORE_TESTS {

@@ -58,10 +58,10 @@ static void all_blocks_meet(CUdeviceptr out, unsigned blocks, unsigned rounds,
     unsigned *got = calloc(blocks + 1u, sizeof *got);
     assert_non_null(got);
     void *params[] = {&out, &rounds};
-    OK(cu.cuMemsetD32_v2(out, 0, blocks + 1u));
-    OK(cu.cuCtxSynchronize()); /* the stream of a graph does not wait for it */
-    OK(launch(kernel("rounds"), blocks, params));
-    OK(cu.cuMemcpyDtoH_v2(got, out, (blocks + 1u) * sizeof *got));
+    OK_CU(cu.cuMemsetD32_v2(out, 0, blocks + 1u));
+    OK_CU(cu.cuCtxSynchronize()); /* the stream of a graph does not wait for it */
+    OK_CU(launch(kernel("rounds"), blocks, params));
+    OK_CU(cu.cuMemcpyDtoH_v2(got, out, (blocks + 1u) * sizeof *got));
     for (unsigned i = 0; i < blocks; i++)
         assert_int_equal(got[i], rounds);
     assert_int_equal(got[blocks], 0);
@@ -82,19 +82,19 @@ static CUresult by_attribute(CUfunction f, unsigned blocks, void **params) {
 static CUresult by_graph(CUfunction f, unsigned blocks, void **params) {
     CUgraph graph;
     CUstream stream = new_stream();
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    OK(cu.cuLaunchCooperativeKernel(f, blocks, 1, 1, 64, 1, 1, 0, stream, params));
-    OK(cu.cuStreamEndCapture(stream, &graph));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK_CU(cu.cuLaunchCooperativeKernel(f, blocks, 1, 1, 64, 1, 1, 0, stream, params));
+    OK_CU(cu.cuStreamEndCapture(stream, &graph));
     CUgraphExec exec = instantiate(graph);
     CUresult result = cu.cuGraphLaunch(exec, stream);
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuGraphDestroy(graph));
     return result;
 }
 
 static unsigned most_blocks(CUfunction f) {
     int each = 0;
-    OK(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, f, 64, 0));
+    OK_CU(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, f, 64, 0));
     return (unsigned)each * (unsigned)device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
@@ -116,7 +116,7 @@ TEST(a_cooperative_launch_takes_as_many_blocks_as_fit) {
     void *params[] = {&out, &one};
     out = new_memory(1 << 20);
     all_blocks_meet(out, most, 1, by_function);
-    FAILS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, by_function(f, most + 1, params));
+    FAILS_CU(COOPERATIVE_LAUNCH_TOO_LARGE, by_function(f, most + 1, params));
 }
 
 TEST(an_ordinary_launch_has_no_workspace) {
@@ -126,8 +126,8 @@ TEST(an_ordinary_launch_has_no_workspace) {
     struct shared_words words = words_make(2);
     unsigned rounds = 1;
     void *params[] = {&words.device, &rounds};
-    OK(cu.cuLaunchKernel(kernel("rounds"), 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuLaunchKernel(kernel("rounds"), 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(words.host[0], 0xffffffffu);
 }
 
@@ -135,12 +135,12 @@ TEST(a_tile_of_two_warps_synchronizes) {
     kernels_open(text);
     struct shared_words words = words_make(256);
     void *params[] = {&words.device};
-    OK(cu.cuLaunchKernel(kernel("tiles"), 1, 1, 1, 256, 1, 1, 0, NULL, params, NULL));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuLaunchKernel(kernel("tiles"), 1, 1, 1, 256, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuCtxSynchronize());
     for (unsigned i = 0; i < 256; i++)
         assert_int_equal(words.host[i], i / 64 * 1000 + 100 + (i / 32 ^ 1));
-    OK(cu.cuLaunchKernel(kernel("sizes"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuLaunchKernel(kernel("sizes"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(words.host[0], 128); /* 64, in units of 128 */
     assert_int_equal(words.host[1] - 64,
                      device_attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));

@@ -6,16 +6,16 @@
 static bool read_byte(CUcoredumpSettings setting, bool process) {
     unsigned char value = 0xa5;
     size_t size = 1;
-    OK(process ? cu.cuCoredumpGetAttributeGlobal(setting, &value, &size)
-               : cu.cuCoredumpGetAttribute(setting, &value, &size));
+    OK_CU(process ? cu.cuCoredumpGetAttributeGlobal(setting, &value, &size)
+                  : cu.cuCoredumpGetAttribute(setting, &value, &size));
     assert_true(value == 0 || value == 1);
     return value;
 }
 
 static void write_byte(CUcoredumpSettings setting, bool process, unsigned char value) {
     size_t size = 1;
-    OK(process ? cu.cuCoredumpSetAttributeGlobal(setting, &value, &size)
-               : cu.cuCoredumpSetAttribute(setting, &value, &size));
+    OK_CU(process ? cu.cuCoredumpSetAttributeGlobal(setting, &value, &size)
+                  : cu.cuCoredumpSetAttribute(setting, &value, &size));
 }
 
 CHILD_TEST(global_and_context_core_dump_settings_are_separate) {
@@ -32,12 +32,12 @@ CHILD_TEST(global_and_context_core_dump_settings_are_separate) {
     if (!soft)
         return 0;
     /* One that begins later takes what the process has then. */
-    OK(cu.cuCtxCreate_v2(&other, CU_CTX_COREDUMP_ENABLE, dev));
+    OK_CU(cu.cuCtxCreate_v2(&other, CU_CTX_COREDUMP_ENABLE, dev));
     assert_false(read_byte(CU_COREDUMP_LIGHTWEIGHT, false));
     assert_false(read_byte(CU_COREDUMP_TRIGGER_HOST, false));
     assert_true(read_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, false));
     assert_false(read_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, true));
-    OK(cu.cuCtxDestroy_v2(other));
+    OK_CU(cu.cuCtxDestroy_v2(other));
     return 0;
 }
 
@@ -46,25 +46,23 @@ CHILD_TEST(core_dump_settings_need_their_exact_size) {
     static const size_t wanted[] = {0, 1, 1, 1, 1, 1024, 1024, 4};
     for (int which = 1; which < (int)COUNT(wanted); which++) {
         size_t size = 7;
-        OK(cu.cuCoredumpGetAttributeGlobal((CUcoredumpSettings)which, NULL, &size));
+        OK_CU(cu.cuCoredumpGetAttributeGlobal((CUcoredumpSettings)which, NULL, &size));
         assert_int_equal(size, wanted[which]);
         size = 7;
-        OK(cu.cuCoredumpSetAttributeGlobal((CUcoredumpSettings)which, NULL, &size));
+        OK_CU(cu.cuCoredumpSetAttributeGlobal((CUcoredumpSettings)which, NULL, &size));
         assert_int_equal(size, wanted[which]);
     }
     unsigned flags = 0x2f, got = 0;
     size_t size = sizeof flags;
-    OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_GENERATION_FLAGS, &flags, &size));
-    OK(cu.cuCoredumpGetAttribute(CU_COREDUMP_GENERATION_FLAGS, &got, &size));
+    OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_GENERATION_FLAGS, &flags, &size));
+    OK_CU(cu.cuCoredumpGetAttribute(CU_COREDUMP_GENERATION_FLAGS, &got, &size));
     assert_int_equal(got, 0x2f);
     size = 1;
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuCoredumpGetAttribute(CU_COREDUMP_GENERATION_FLAGS, &got, &size));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuCoredumpGetAttribute(CU_COREDUMP_ENABLE_USER_TRIGGER, &got, &size));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCoredumpGetAttributeGlobal(CU_COREDUMP_MAX, &got, &size));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuCoredumpGetAttributeGlobal(CU_COREDUMP_LIGHTWEIGHT, &got, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuCoredumpGetAttribute(CU_COREDUMP_GENERATION_FLAGS, &got, &size));
+    FAILS_CU(INVALID_VALUE,
+             cu.cuCoredumpGetAttribute(CU_COREDUMP_ENABLE_USER_TRIGGER, &got, &size));
+    FAILS_CU(INVALID_VALUE, cu.cuCoredumpGetAttributeGlobal(CU_COREDUMP_MAX, &got, &size));
+    FAILS_CU(INVALID_VALUE, cu.cuCoredumpGetAttributeGlobal(CU_COREDUMP_LIGHTWEIGHT, &got, NULL));
     return 0;
 }
 
@@ -72,37 +70,35 @@ CHILD_TEST(core_dump_file_names_are_kept) {
     init_driver();
     char name[] = "somewhere", got[1024];
     size_t size = sizeof name, room = sizeof got;
-    OK(cu.cuCoredumpSetAttributeGlobal(CU_COREDUMP_PIPE, name, &size));
-    OK(cu.cuCoredumpGetAttributeGlobal(CU_COREDUMP_PIPE, got, &room));
+    OK_CU(cu.cuCoredumpSetAttributeGlobal(CU_COREDUMP_PIPE, name, &size));
+    OK_CU(cu.cuCoredumpGetAttributeGlobal(CU_COREDUMP_PIPE, got, &room));
     assert_string_equal(got, name);
     write_byte(CU_COREDUMP_ENABLE_USER_TRIGGER, true, 1);
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuCoredumpSetAttributeGlobal(CU_COREDUMP_PIPE, name, &size));
-    OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, name, &size));
-    OK(cu.cuCoredumpGetAttribute(CU_COREDUMP_FILE, got, &room));
+    FAILS_CU(NOT_SUPPORTED, cu.cuCoredumpSetAttributeGlobal(CU_COREDUMP_PIPE, name, &size));
+    OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, name, &size));
+    OK_CU(cu.cuCoredumpGetAttribute(CU_COREDUMP_FILE, got, &room));
     assert_string_equal(got, name);
     if (!soft)
         return 0;
     char wanted[512], host[256];
     gethostname(host, sizeof host);
     snprintf(wanted, sizeof wanted, "core.cuda.%s.%d", host, (int)getpid());
-    OK(cu.cuCoredumpGetAttributeGlobal(CU_COREDUMP_FILE, got, &room));
+    OK_CU(cu.cuCoredumpGetAttributeGlobal(CU_COREDUMP_FILE, got, &room));
     assert_string_equal(got, wanted);
     static char long_name[1025];
     memset(long_name, 'n', sizeof long_name - 1);
     size = sizeof long_name;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, long_name, &size));
+    FAILS_CU(INVALID_VALUE, cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, long_name, &size));
     return 0;
 }
 
 CHILD_TEST(core_dump_settings_without_a_context_are_refused) {
     init_driver();
-    OK(cu.cuCtxSetCurrent(NULL));
+    OK_CU(cu.cuCtxSetCurrent(NULL));
     unsigned char value = 1;
     size_t size = 1;
-    FAILS(CUDA_ERROR_INVALID_CONTEXT,
-          cu.cuCoredumpGetAttribute(CU_COREDUMP_LIGHTWEIGHT, &value, &size));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT,
-          cu.cuCoredumpSetAttribute(CU_COREDUMP_LIGHTWEIGHT, &value, &size));
+    FAILS_CU(INVALID_CONTEXT, cu.cuCoredumpGetAttribute(CU_COREDUMP_LIGHTWEIGHT, &value, &size));
+    FAILS_CU(INVALID_CONTEXT, cu.cuCoredumpSetAttribute(CU_COREDUMP_LIGHTWEIGHT, &value, &size));
     return 0;
 }
 
@@ -111,7 +107,7 @@ CHILD_TEST(core_dump_settings_without_a_context_are_refused) {
 static void set_file(const char *folder) {
     char pattern[1024];
     size_t size = (size_t)snprintf(pattern, sizeof pattern, "%s/%%p-100%%%%", folder) + 1;
-    OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, pattern, &size));
+    OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, pattern, &size));
 }
 
 static char *read_file(const char *folder, char *text, size_t room) {
@@ -136,9 +132,9 @@ CHILD(fault) {
     set_file(folder);
     write_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, false, enabled);
     CUdeviceptr p;
-    OK(cu.cuMemAlloc_v2(&p, 64));
+    OK_CU(cu.cuMemAlloc_v2(&p, 64));
     assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
     char *found = read_file(folder, text, sizeof text);
     if (!enabled)
         return found != NULL;
@@ -148,7 +144,7 @@ CHILD(fault) {
     assert_non_null(strstr(text, "device 0 "));
     /* The first fault only. */
     assert_int_equal(soft->context_poison(CUDA_ERROR_HARDWARE_STACK_ERROR), 0);
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
     assert_null(read_file(folder, text, sizeof text));
     /* Settings are still answered. */
     assert_true(read_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, false));
@@ -173,17 +169,17 @@ CHILD(fault_of_work) {
     init_driver();
     set_file(argv[1]);
     write_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, false, 1);
-    OK(cu.cuMemAddressReserve(&p, page, 0, 0, 0));
-    OK(cu.cuMemCreate(&memory, page, &prop, 0));
-    OK(cu.cuMemMap(p, page, 0, memory, 0));
-    OK(cu.cuMemSetAccess(p, page, &access, 1));
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuMemAddressReserve(&p, page, 0, 0, 0));
+    OK_CU(cu.cuMemCreate(&memory, page, &prop, 0));
+    OK_CU(cu.cuMemMap(p, page, 0, memory, 0));
+    OK_CU(cu.cuMemSetAccess(p, page, &access, 1));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     gate_make(&gate);
     gate_hold(&gate, stream);
-    OK(cu.cuMemsetD8Async(p, 1, page, stream));
-    OK(cu.cuMemUnmap(p, page));
+    OK_CU(cu.cuMemsetD8Async(p, 1, page, stream));
+    OK_CU(cu.cuMemUnmap(p, page));
     gate_release(&gate);
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
     assert_non_null(read_file(argv[1], text, sizeof text));
     assert_non_null(strstr(text, "\nstream "));
     return 0;
@@ -195,7 +191,7 @@ CHILD(nowhere) {
     set_file("/nonexistent");
     write_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, false, 1);
     assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
     return 0;
 }
 

@@ -14,8 +14,8 @@ TEST(decompression_without_an_engine_is_refused) {
         SKIP("the device decompresses");
     CUmemDecompressParams params = {.algo = CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE};
     size_t failed = 7;
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemBatchDecompressAsync(&params, 1, 0, &failed, NULL));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemBatchDecompressAsync(NULL, 0, 5, NULL, NULL));
+    FAILS_CU(NOT_SUPPORTED, cu.cuMemBatchDecompressAsync(&params, 1, 0, &failed, NULL));
+    FAILS_CU(NOT_SUPPORTED, cu.cuMemBatchDecompressAsync(NULL, 0, 5, NULL, NULL));
     assert_int_equal(failed, 7);
 }
 
@@ -32,13 +32,13 @@ static void *pointer(CUdeviceptr p) {
 
 static void prepare(struct buffers *b) {
     memset(b, 0, sizeof *b);
-    OK(cu.cuMemAlloc_v2(&b->from, 4096));
-    OK(cu.cuMemAlloc_v2(&b->to, 4096));
-    OK(cu.cuMemAlloc_v2(&b->counts, 16));
-    OK(cu.cuMemcpyHtoD_v2(b->from, deflated, sizeof deflated));
-    OK(cu.cuMemcpyHtoD_v2(b->from + 100, lz4, sizeof lz4));
-    OK(cu.cuMemsetD8_v2(b->to, 1, 4096));
-    OK(cu.cuMemsetD8_v2(b->counts, 0xff, 16));
+    OK_CU(cu.cuMemAlloc_v2(&b->from, 4096));
+    OK_CU(cu.cuMemAlloc_v2(&b->to, 4096));
+    OK_CU(cu.cuMemAlloc_v2(&b->counts, 16));
+    OK_CU(cu.cuMemcpyHtoD_v2(b->from, deflated, sizeof deflated));
+    OK_CU(cu.cuMemcpyHtoD_v2(b->from + 100, lz4, sizeof lz4));
+    OK_CU(cu.cuMemsetD8_v2(b->to, 1, 4096));
+    OK_CU(cu.cuMemsetD8_v2(b->counts, 0xff, 16));
     b->params[0] = (CUmemDecompressParams){.srcNumBytes = sizeof deflated,
                                            .dstNumBytes = TEXT_SIZE,
                                            .dstActBytes = pointer(b->counts),
@@ -68,15 +68,15 @@ CHILD(decompresses) {
     struct gate gate;
     init_driver();
     prepare(&b);
-    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuCtxSynchronize());
     gate_make(&gate);
     gate_hold(&gate, s);
-    OK(cu.cuMemBatchDecompressAsync(b.params, 2, 0, NULL, s));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(s));
+    OK_CU(cu.cuMemBatchDecompressAsync(b.params, 2, 0, NULL, s));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(s));
     gate_drain(&gate, s);
-    OK(cu.cuMemcpyDtoH_v2(out, b.to, sizeof out));
-    OK(cu.cuMemcpyDtoH_v2(counts, b.counts, sizeof counts));
+    OK_CU(cu.cuMemcpyDtoH_v2(out, b.to, sizeof out));
+    OK_CU(cu.cuMemcpyDtoH_v2(counts, b.counts, sizeof counts));
     bool good = is_text(out) && is_text(out + 2000);
     return good && counts[0] == TEXT_SIZE && counts[1] == TEXT_SIZE ? 0 : 1;
 }
@@ -87,14 +87,13 @@ CHILD(refuses) {
     size_t failed;
     init_driver();
     prepare(&b);
-    OK(cu.cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
+    OK_CU(cu.cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
 #define REFUSED(index, change)                                                                     \
     do {                                                                                           \
         CUmemDecompressParams kept = b.params[1];                                                  \
         failed = 7;                                                                                \
         change;                                                                                    \
-        FAILS(CUDA_ERROR_INVALID_VALUE,                                                            \
-              cu.cuMemBatchDecompressAsync(b.params, 2, 0, &failed, NULL));                        \
+        FAILS_CU(INVALID_VALUE, cu.cuMemBatchDecompressAsync(b.params, 2, 0, &failed, NULL));      \
         if (failed != (index))                                                                     \
             return 1;                                                                              \
         b.params[1] = kept;                                                                        \
@@ -109,9 +108,9 @@ CHILD(refuses) {
     REFUSED(1, b.params[1].srcNumBytes = 5000);
     REFUSED(1, b.params[1].dstNumBytes = 5000);
     REFUSED(1, b.params[1].dst = pointer(0x1000));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemBatchDecompressAsync(b.params, 2, 1, &failed, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemBatchDecompressAsync(NULL, 2, 0, NULL, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemBatchDecompressAsync(b.params, 0, 0, NULL, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuMemBatchDecompressAsync(b.params, 2, 1, &failed, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuMemBatchDecompressAsync(NULL, 2, 0, NULL, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuMemBatchDecompressAsync(b.params, 0, 0, NULL, NULL));
     return failed == SIZE_MAX ? 0 : 2;
 }
 
@@ -121,7 +120,7 @@ CHILD(faults) {
     init_driver();
     prepare(&b);
     b.params[0].src = pointer(b.from + 1);
-    OK(cu.cuMemBatchDecompressAsync(b.params, 1, 0, NULL, NULL));
+    OK_CU(cu.cuMemBatchDecompressAsync(b.params, 1, 0, NULL, NULL));
     return cu.cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED ? 0 : 1;
 }
 
@@ -139,20 +138,20 @@ CHILD(pools) {
         CUdeviceptr p;
         unsigned capable = 7;
         props.usage = usage;
-        OK(cu.cuMemPoolCreate(&pool, &props));
-        OK(cu.cuMemAllocFromPoolAsync(&p, sizeof out, pool, NULL));
-        OK(cu.cuMemsetD8Async(p, 1, sizeof out, NULL));
-        OK(cu.cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE, p));
+        OK_CU(cu.cuMemPoolCreate(&pool, &props));
+        OK_CU(cu.cuMemAllocFromPoolAsync(&p, sizeof out, pool, NULL));
+        OK_CU(cu.cuMemsetD8Async(p, 1, sizeof out, NULL));
+        OK_CU(cu.cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE, p));
         b.params[0].dst = pointer(p);
         check_result(cu.cuMemBatchDecompressAsync(b.params, 1, 0, NULL, NULL),
                      usage ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, "decompress to a pool",
                      __FILE__, __LINE__);
-        OK(cu.cuMemcpyDtoHAsync_v2(out, p, sizeof out, NULL));
-        OK(cu.cuCtxSynchronize());
+        OK_CU(cu.cuMemcpyDtoHAsync_v2(out, p, sizeof out, NULL));
+        OK_CU(cu.cuCtxSynchronize());
         if (capable != (usage != 0) || is_text(out) != (usage != 0))
             return 1;
-        OK(cu.cuMemFree_v2(p));
-        OK(cu.cuMemPoolDestroy(pool));
+        OK_CU(cu.cuMemFree_v2(p));
+        OK_CU(cu.cuMemPoolDestroy(pool));
     }
     return 0;
 }

@@ -33,7 +33,7 @@ static void begin(void) {
 static void launch(const char *name, CUlaunchAttribute *attribute) {
     void *params[] = {&words.device};
     CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, stream, attribute, attribute ? 1 : 0};
-    OK(cu.cuLaunchKernelEx(&config, kernel(name), params, NULL));
+    OK_CU(cu.cuLaunchKernelEx(&config, kernel(name), params, NULL));
 }
 
 static CUlaunchAttribute serialization(void) {
@@ -65,7 +65,7 @@ TEST(a_dependent_kernel_begins_before_its_predecessor_ends) {
     assert_int_equal(read_word(1), 0);
     assert_int_equal(read_word(3), 0);
     let_go();
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(read_word(3), 11);
 }
 
@@ -74,29 +74,29 @@ TEST(a_kernel_without_the_attribute_waits_for_its_predecessor) {
     CUlaunchAttribute early = serialization();
     launch("primary", NULL);
     launch("secondary", NULL);
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     assert_int_equal(read_word(2), 0);
     let_go();
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(read_word(3), 11);
     /* Nor when nobody was let go: the end of the first does. */
     memset((void *)(uintptr_t)words.host, 0, 16);
     launch("holder", NULL);
     launch("secondary", &early);
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     assert_int_equal(read_word(2), 0);
     let_go();
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(read_word(3), 11);
 }
 
 static CUgraph captured_pair(void) {
     CUgraph graph;
     CUlaunchAttribute early = serialization();
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     launch("primary", NULL);
     launch("secondary", &early);
-    OK(cu.cuStreamEndCapture(stream, &graph));
+    OK_CU(cu.cuStreamEndCapture(stream, &graph));
     return graph;
 }
 
@@ -111,10 +111,10 @@ static CUgraph added_pair(unsigned char port) {
     node.kernel.gridDimX = node.kernel.gridDimY = node.kernel.gridDimZ = 1;
     node.kernel.blockDimX = node.kernel.blockDimY = node.kernel.blockDimZ = 1;
     node.kernel.kernelParams = params;
-    OK(cu.cuGraphCreate(&graph, 0));
-    OK(cu.cuGraphAddNode_v2(&first, graph, NULL, NULL, 0, &node));
+    OK_CU(cu.cuGraphCreate(&graph, 0));
+    OK_CU(cu.cuGraphAddNode_v2(&first, graph, NULL, NULL, 0, &node));
     node.kernel.func = kernel("secondary");
-    OK(cu.cuGraphAddNode_v2(&second, graph, &first, &edge, 1, &node));
+    OK_CU(cu.cuGraphAddNode_v2(&second, graph, &first, &edge, 1, &node));
     return graph;
 }
 
@@ -122,14 +122,14 @@ static void runs_early(CUgraph graph) {
     CUgraphExec exec = instantiate(graph);
     for (int round = 0; round < 2; round++) {
         memset((void *)(uintptr_t)words.host, 0, 16);
-        OK(cu.cuGraphLaunch(exec, stream));
+        OK_CU(cu.cuGraphLaunch(exec, stream));
         await_word(2);
         assert_int_equal(read_word(3), 0);
         let_go();
-        OK(cu.cuStreamSynchronize(stream));
+        OK_CU(cu.cuStreamSynchronize(stream));
         assert_int_equal(read_word(3), 11);
     }
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphDestroy(graph));
 }
 
 TEST(programmatic_edges_of_graphs_are_honoured) {
@@ -143,15 +143,15 @@ static void is_recorded_before_the_end(CUlaunchAttribute *attribute, CUevent eve
                                        const char *name) {
     memset((void *)(uintptr_t)words.host, 0, 16);
     launch(name, attribute);
-    OK(cu.cuEventSynchronize(event));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    OK_CU(cu.cuEventSynchronize(event));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     assert_int_equal(read_word(1), 0);
     /* Another stream waits for the event, not for the kernel. */
     CUstream other = new_stream();
-    OK(cu.cuStreamWaitEvent(other, event, 0));
-    OK(cu.cuMemsetD32Async(words.device, 1, 1, other));
-    OK(cu.cuStreamSynchronize(other));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamWaitEvent(other, event, 0));
+    OK_CU(cu.cuMemsetD32Async(words.device, 1, 1, other));
+    OK_CU(cu.cuStreamSynchronize(other));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(read_word(1), 1);
 }
 
@@ -187,11 +187,11 @@ TEST(programmatic_events_are_complete_after_their_kernel) {
     for (size_t i = 0; i < COUNT(attributes); i++) {
         memset((void *)(uintptr_t)words.host, 0, 16);
         launch(i == 1 ? "primary" : "holder", &attributes[i]);
-        FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+        FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
         let_go();
-        OK(cu.cuEventSynchronize(event));
-        OK(cu.cuStreamSynchronize(stream));
-        OK(cu.cuEventQuery(event));
+        OK_CU(cu.cuEventSynchronize(event));
+        OK_CU(cu.cuStreamSynchronize(stream));
+        OK_CU(cu.cuEventQuery(event));
         assert_int_equal(read_word(1), 1);
     }
 }
@@ -203,8 +203,8 @@ TEST(a_kernel_that_triggers_nothing_records_its_event_at_its_end) {
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT};
     attribute.value.programmaticEvent.event = event;
     launch("holder", &attribute);
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(event));
+    FAILS_CU(NOT_READY, cu.cuEventQuery(event));
     let_go();
-    OK(cu.cuEventSynchronize(event));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuEventSynchronize(event));
+    OK_CU(cu.cuStreamSynchronize(stream));
 }

@@ -16,15 +16,15 @@ static void format_uuid(const CUuuid *uuid, char text[37]) {
 /* is TEXT... : the devices' UUIDs, by both versions of the call. */
 CHILD(is) {
     int count = 0;
-    OK(cu.cuInit(0));
-    OK(cu.cuDeviceGetCount(&count));
+    OK_CU(cu.cuInit(0));
+    OK_CU(cu.cuDeviceGetCount(&count));
     if (count != argc - 1)
         return 1;
     for (int i = 0; i < count; i++) {
         CUuuid old, new;
         char text[37];
-        OK(cu.cuDeviceGetUuid(&old, i));
-        OK(cu.cuDeviceGetUuid_v2(&new, i));
+        OK_CU(cu.cuDeviceGetUuid(&old, i));
+        OK_CU(cu.cuDeviceGetUuid_v2(&new, i));
         format_uuid(&new, text);
         if (memcmp(&old, &new, sizeof old) != 0 || strcmp(text, argv[i + 1]) != 0)
             return 2;
@@ -48,31 +48,31 @@ CHILD(opens) {
         char byte[3] = {argv[1][2 * i], argv[1][2 * i + 1], 0};
         handle.reserved[i] = (char)strtoul(byte, NULL, 16);
     }
-    OK(cu.cuIpcOpenMemHandle_v2(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
-    OK(cu.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address));
-    OK(cu.cuIpcCloseMemHandle(address));
+    OK_CU(cu.cuIpcOpenMemHandle_v2(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    OK_CU(cu.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address));
+    OK_CU(cu.cuIpcCloseMemHandle(address));
     return ordinal == atoi(argv[2]) ? 0 : 2;
 }
 
 /* shares: memory of each device, handed to another process. */
 CHILD(shares) {
     int count = 0;
-    OK(cu.cuInit(0));
-    OK(cu.cuDeviceGetCount(&count));
+    OK_CU(cu.cuInit(0));
+    OK_CU(cu.cuDeviceGetCount(&count));
     for (int i = 0; i < count; i++) {
         CUcontext context;
         CUipcMemHandle handle;
         CUdeviceptr memory;
         char text[2 * sizeof handle + 1], ordinal[12];
-        OK(cu.cuDevicePrimaryCtxRetain(&context, i));
-        OK(cu.cuCtxSetCurrent(context));
-        OK(cu.cuMemAlloc_v2(&memory, 4096));
-        OK(cu.cuIpcGetMemHandle(&handle, memory));
+        OK_CU(cu.cuDevicePrimaryCtxRetain(&context, i));
+        OK_CU(cu.cuCtxSetCurrent(context));
+        OK_CU(cu.cuMemAlloc_v2(&memory, 4096));
+        OK_CU(cu.cuIpcGetMemHandle(&handle, memory));
         for (size_t j = 0; j < sizeof handle; j++)
             snprintf(text + 2 * j, 3, "%02x", (unsigned)(unsigned char)handle.reserved[j]);
         snprintf(ordinal, sizeof ordinal, "%d", i);
         int status = run_child("opens", text, ordinal, NULL);
-        OK(cu.cuMemFree_v2(memory));
+        OK_CU(cu.cuMemFree_v2(memory));
         if (status != 0)
             return 10 + status;
     }

@@ -10,15 +10,15 @@ CHILD(show) {
         return 1;
     if (atoi(argv[1]) != CUDA_SUCCESS)
         return cu.cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 2;
-    OK(cu.cuDeviceGetCount(&count));
+    OK_CU(cu.cuDeviceGetCount(&count));
     return count == atoi(argv[2]) ? 0 : 3;
 }
 
 /* last-byte DEVICE BYTE: the UUID of the device ends so. */
 CHILD(last_byte) {
     CUuuid uuid;
-    OK(cu.cuInit(0));
-    OK(cu.cuDeviceGetUuid_v2(&uuid, atoi(argv[1])));
+    OK_CU(cu.cuInit(0));
+    OK_CU(cu.cuDeviceGetUuid_v2(&uuid, atoi(argv[1])));
     return argc == 3 && uuid.bytes[15] == atoi(argv[2]) ? 0 : 1;
 }
 
@@ -26,16 +26,16 @@ CHILD(last_byte) {
 CHILD(memory) {
     size_t total = 0, free_bytes = 0, told = 0;
     init_driver();
-    OK(cu.cuDeviceTotalMem_v2(&total, 0));
-    OK(cu.cuMemGetInfo_v2(&free_bytes, &told));
+    OK_CU(cu.cuDeviceTotalMem_v2(&total, 0));
+    OK_CU(cu.cuMemGetInfo_v2(&free_bytes, &told));
     return argc == 2 && total == strtoull(argv[1], NULL, 10) && told == total ? 0 : 1;
 }
 
 /* name TEXT */
 CHILD(name) {
     char text[64] = "";
-    OK(cu.cuInit(0));
-    OK(cu.cuDeviceGetName(text, sizeof text, 0));
+    OK_CU(cu.cuInit(0));
+    OK_CU(cu.cuDeviceGetName(text, sizeof text, 0));
     return argc == 2 && strcmp(text, argv[1]) == 0 ? 0 : 1;
 }
 

@@ -17,7 +17,7 @@ static unsigned char *bytes_of(CUdeviceptr p) {
 
 static CUdeviceptr managed(void) {
     CUdeviceptr m = 0;
-    OK(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
+    OK_CU(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
     return m;
 }
 
@@ -27,14 +27,14 @@ TEST(memory_outside_the_discarded_range_is_kept) {
     size_t size = 4 * PAGE;
     CUstream s = new_stream();
     fill_pattern(bytes_of(m), SIZE, 1);
-    OK(cu.cuMemDiscardBatchAsync(&part, &size, 1, 0, s));
-    OK(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuMemDiscardBatchAsync(&part, &size, 1, 0, s));
+    OK_CU(cu.cuStreamSynchronize(s));
     assert_true(has_pattern(bytes_of(m), 4 * PAGE, 1));
     memset(bytes_of(part), 8, size);
     unsigned char plain[8];
-    OK(cu.cuMemcpyDtoH_v2(plain, part + 100, sizeof plain));
+    OK_CU(cu.cuMemcpyDtoH_v2(plain, part + 100, sizeof plain));
     assert_int_equal(plain[7], 8);
-    OK(cu.cuMemFree_v2(m));
+    OK_CU(cu.cuMemFree_v2(m));
 }
 
 /* On hardware nothing is said of such bytes; here they are gone, in the order of the stream. */
@@ -46,12 +46,12 @@ TEST(discarding_happens_in_stream_order) {
     CUstream s = new_stream();
     fill_pattern(bytes_of(m), SIZE, 1);
     struct gate gate = hold(s);
-    OK(cu.cuMemDiscardBatchAsync(&m, &size, 1, 0, s));
+    OK_CU(cu.cuMemDiscardBatchAsync(&m, &size, 1, 0, s));
     assert_true(has_pattern(bytes_of(m), SIZE, 1));
     gate_drain(&gate, s);
     assert_false(has_pattern(bytes_of(m), SIZE, 1));
     assert_int_equal(bytes_of(m)[1], bytes_of(m)[SIZE - 1]);
-    OK(cu.cuMemFree_v2(m));
+    OK_CU(cu.cuMemFree_v2(m));
 }
 
 TEST(memory_can_be_discarded_and_prefetched_in_one_call) {
@@ -63,17 +63,17 @@ TEST(memory_can_be_discarded_and_prefetched_in_one_call) {
     int where[2] = {77, 77};
     places[0].id = dev;
     CUstream s = new_stream();
-    OK(cu.cuMemDiscardAndPrefetchBatchAsync(m, sizes, 2, places, first, 2, 0, s));
-    OK(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuMemDiscardAndPrefetchBatchAsync(m, sizes, 2, places, first, 2, 0, s));
+    OK_CU(cu.cuStreamSynchronize(s));
     for (int i = 0; i < 2; i++)
-        OK(cu.cuMemRangeGetAttribute(&where[i], sizeof where[i],
-                                     CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, m[i], SIZE));
+        OK_CU(cu.cuMemRangeGetAttribute(&where[i], sizeof where[i],
+                                        CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, m[i], SIZE));
     assert_int_equal(where[0], dev);
     assert_int_equal(where[1], CU_DEVICE_CPU);
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemDiscardAndPrefetchBatchAsync(m, sizes, 2, places, first, 2, 1, s));
+    FAILS_CU(INVALID_VALUE,
+             cu.cuMemDiscardAndPrefetchBatchAsync(m, sizes, 2, places, first, 2, 1, s));
     for (int i = 0; i < 2; i++)
-        OK(cu.cuMemFree_v2(m[i]));
+        OK_CU(cu.cuMemFree_v2(m[i]));
 }
 
 TEST(invalid_discards_are_refused) {
@@ -81,14 +81,14 @@ TEST(invalid_discards_are_refused) {
     CUdeviceptr m[2] = {0, managed()};
     size_t sizes[2] = {SIZE, SIZE};
     CUstream s = new_stream();
-    OK(cu.cuMemAlloc_v2(&m[0], SIZE));
+    OK_CU(cu.cuMemAlloc_v2(&m[0], SIZE));
     fill_pattern(bytes_of(m[1]), SIZE, 1);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, sizes, 2, 0, s));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, sizes, 0, 0, s));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, sizes, 1, 1, s));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, NULL, 1, 0, s));
-    OK(cu.cuStreamSynchronize(s));
+    FAILS_CU(INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, sizes, 2, 0, s));
+    FAILS_CU(INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, sizes, 0, 0, s));
+    FAILS_CU(INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, sizes, 1, 1, s));
+    FAILS_CU(INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, NULL, 1, 0, s));
+    OK_CU(cu.cuStreamSynchronize(s));
     assert_true(has_pattern(bytes_of(m[1]), SIZE, 1));
-    OK(cu.cuMemFree_v2(m[0]));
-    OK(cu.cuMemFree_v2(m[1]));
+    OK_CU(cu.cuMemFree_v2(m[0]));
+    OK_CU(cu.cuMemFree_v2(m[1]));
 }

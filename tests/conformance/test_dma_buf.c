@@ -14,7 +14,7 @@ static unsigned char host[4 * CHUNK];
 
 static int export_range(CUdeviceptr at, size_t size) {
     int fd = -2;
-    OK(cu.cuMemGetHandleForAddressRange(&fd, at, size, FD, 0));
+    OK_CU(cu.cuMemGetHandleForAddressRange(&fd, at, size, FD, 0));
     assert_true(fd >= 0);
     assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
     return fd;
@@ -22,7 +22,7 @@ static int export_range(CUdeviceptr at, size_t size) {
 
 static void refused(CUresult error, CUdeviceptr at, size_t size) {
     int fd = 7;
-    FAILS(error, cu.cuMemGetHandleForAddressRange(&fd, at, size, FD, 0));
+    ANSWERS_CU(error, cu.cuMemGetHandleForAddressRange(&fd, at, size, FD, 0));
     assert_int_equal(fd, -1);
 }
 
@@ -33,10 +33,10 @@ static void shares_bytes(CUdeviceptr at, size_t size) {
     unsigned char *map = udmabuf_map(fd, size);
     assert_non_null(map);
     fill_pattern(host, size, 1);
-    OK(cu.cuMemcpyHtoD_v2(at, host, size));
+    OK_CU(cu.cuMemcpyHtoD_v2(at, host, size));
     assert_true(has_pattern(map, size, 1));
     fill_pattern(map, size, 2);
-    OK(cu.cuMemcpyDtoH_v2(host, at, size));
+    OK_CU(cu.cuMemcpyDtoH_v2(host, at, size));
     assert_true(has_pattern(host, size, 2));
     munmap(map, size);
     udmabuf_close(fd);
@@ -59,7 +59,7 @@ static CUmemGenericAllocationHandle create(CUdevice device, unsigned types) {
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop.location = device_location(device);
     prop.requestedHandleTypes = (CUmemAllocationHandleType)types;
-    OK(cu.cuMemCreate(&memory, CHUNK, &prop, 0));
+    OK_CU(cu.cuMemCreate(&memory, CHUNK, &prop, 0));
     return memory;
 }
 
@@ -68,9 +68,9 @@ static void place(CUdeviceptr at, CUmemGenericAllocationHandle memory) {
     CUmemAccessDesc access;
     access.location = device_location(dev);
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    OK(cu.cuMemMap(at, CHUNK, 0, memory, 0));
-    OK(cu.cuMemRelease(memory));
-    OK(cu.cuMemSetAccess(at, CHUNK, &access, 1));
+    OK_CU(cu.cuMemMap(at, CHUNK, 0, memory, 0));
+    OK_CU(cu.cuMemRelease(memory));
+    OK_CU(cu.cuMemSetAccess(at, CHUNK, &access, 1));
 }
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
@@ -93,9 +93,9 @@ TEST(a_dma_buffer_has_the_bytes_of_its_range) {
     unsigned char *one = udmabuf_map(first, PAGE), *other = udmabuf_map(second, PAGE);
     assert_non_null(one);
     assert_non_null(other);
-    OK(cu.cuMemsetD8_v2(d, 5, PAGE));
-    OK(cu.cuMemsetD8_v2(d + PAGE, 6, PAGE));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemsetD8_v2(d, 5, PAGE));
+    OK_CU(cu.cuMemsetD8_v2(d + PAGE, 6, PAGE));
+    OK_CU(cu.cuCtxSynchronize());
     assert_true(one[0] == 5 && one[PAGE - 1] == 5);
     assert_true(other[0] == 6 && other[PAGE - 1] == 6);
     munmap(one, PAGE);
@@ -109,7 +109,7 @@ TEST(adjacent_mappings_export_as_one_dma_buffer) {
     NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("maps a DMA buffer");
     CUdeviceptr range;
-    OK(cu.cuMemAddressReserve(&range, 4 * CHUNK, 0, 0, 0));
+    OK_CU(cu.cuMemAddressReserve(&range, 4 * CHUNK, 0, 0, 0));
     CUmemGenericAllocationHandle first = create(dev, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
                                  second = create(dev, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     place(range + CHUNK, first);
@@ -121,8 +121,8 @@ TEST(adjacent_mappings_export_as_one_dma_buffer) {
     place(range + 2 * CHUNK, fourth);
     shares_bytes(range + 2 * CHUNK, 2 * CHUNK);
     shares_bytes(range + 3 * CHUNK - PAGE, 2 * PAGE);
-    OK(cu.cuMemUnmap(range, 4 * CHUNK));
-    OK(cu.cuMemAddressFree(range, 4 * CHUNK));
+    OK_CU(cu.cuMemUnmap(range, 4 * CHUNK));
+    OK_CU(cu.cuMemAddressFree(range, 4 * CHUNK));
 }
 
 TEST(pool_memory_can_be_exported_as_a_dma_buffer) {
@@ -135,14 +135,14 @@ TEST(pool_memory_can_be_exported_as_a_dma_buffer) {
     props.location = device_location(dev);
     props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     CUmemoryPool pool = new_pool(&props);
-    OK(cu.cuMemAllocFromPoolAsync(&shared, 65536, pool, NULL));
-    OK(cu.cuMemAllocAsync(&own, 65536, NULL));
-    OK(cu.cuStreamSynchronize(NULL));
+    OK_CU(cu.cuMemAllocFromPoolAsync(&shared, 65536, pool, NULL));
+    OK_CU(cu.cuMemAllocAsync(&own, 65536, NULL));
+    OK_CU(cu.cuStreamSynchronize(NULL));
     shares_bytes(own, 65536);
     shares_bytes(shared, 65536);
-    OK(cu.cuMemFreeAsync(own, NULL));
-    OK(cu.cuMemFreeAsync(shared, NULL));
-    OK(cu.cuStreamSynchronize(NULL));
+    OK_CU(cu.cuMemFreeAsync(own, NULL));
+    OK_CU(cu.cuMemFreeAsync(shared, NULL));
+    OK_CU(cu.cuStreamSynchronize(NULL));
 }
 
 /* The pages stay those of the buffer: what is allocated next must have others, without the bytes.
@@ -150,15 +150,15 @@ TEST(pool_memory_can_be_exported_as_a_dma_buffer) {
 TEST(pages_of_a_dma_buffer_are_not_reused) {
     NEEDS_SOFTGPU("pages that are used again keep their bytes");
     CUdeviceptr d;
-    OK(cu.cuMemAlloc_v2(&d, CHUNK));
+    OK_CU(cu.cuMemAlloc_v2(&d, CHUNK));
     fill_pattern(host, CHUNK, 3);
-    OK(cu.cuMemcpyHtoD_v2(d, host, CHUNK));
+    OK_CU(cu.cuMemcpyHtoD_v2(d, host, CHUNK));
     int fd = export_range(d + PAGE, PAGE);
-    OK(cu.cuMemFree_v2(d));
-    OK(cu.cuMemAlloc_v2(&d, CHUNK));
-    OK(cu.cuMemcpyDtoH_v2(host, d, CHUNK));
+    OK_CU(cu.cuMemFree_v2(d));
+    OK_CU(cu.cuMemAlloc_v2(&d, CHUNK));
+    OK_CU(cu.cuMemcpyDtoH_v2(host, d, CHUNK));
     assert_false(has_pattern(host, CHUNK, 3));
-    OK(cu.cuMemFree_v2(d));
+    OK_CU(cu.cuMemFree_v2(d));
     udmabuf_close(fd);
 }
 
@@ -167,7 +167,7 @@ TEST(a_range_of_unlike_mappings_is_refused) {
     NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("documented, but not how hardware answers");
     CUdeviceptr range;
-    OK(cu.cuMemAddressReserve(&range, 3 * CHUNK, 0, 0, 0));
+    OK_CU(cu.cuMemAddressReserve(&range, 3 * CHUNK, 0, 0, 0));
     place(range, create(dev, 0));
     refused(CUDA_ERROR_INVALID_VALUE, range, 2 * CHUNK);
     place(range + CHUNK, create(dev, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
@@ -175,14 +175,14 @@ TEST(a_range_of_unlike_mappings_is_refused) {
     shares_bytes(range + CHUNK, CHUNK);
     int reaches = 0;
     if (device_count > 1)
-        OK(cu.cuDeviceCanAccessPeer(&reaches, dev, 1));
+        OK_CU(cu.cuDeviceCanAccessPeer(&reaches, dev, 1));
     if (reaches) {
         place(range + 2 * CHUNK, create(1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
         refused(CUDA_ERROR_INVALID_VALUE, range + CHUNK, 2 * CHUNK);
-        OK(cu.cuMemUnmap(range + 2 * CHUNK, CHUNK));
+        OK_CU(cu.cuMemUnmap(range + 2 * CHUNK, CHUNK));
     }
-    OK(cu.cuMemUnmap(range, 2 * CHUNK));
-    OK(cu.cuMemAddressFree(range, 3 * CHUNK));
+    OK_CU(cu.cuMemUnmap(range, 2 * CHUNK));
+    OK_CU(cu.cuMemAddressFree(range, 3 * CHUNK));
 }
 
 /* A file that is imported is closed, and its number may be another file's by now. */
@@ -201,15 +201,15 @@ TEST(imported_memory_cannot_be_exported_as_a_dma_buffer) {
     desc.size = CHUNK;
     memset(&part, 0, sizeof part);
     part.size = CHUNK;
-    OK(cu.cuImportExternalMemory(&memory, &desc));
-    OK(cu.cuExternalMemoryGetMappedBuffer(&buffer, memory, &part));
+    OK_CU(cu.cuImportExternalMemory(&memory, &desc));
+    OK_CU(cu.cuExternalMemoryGetMappedBuffer(&buffer, memory, &part));
     int another = memfd_create("another", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_int_equal(another, fd);
     assert_int_equal(ftruncate(another, (off_t)CHUNK), 0);
     refused(CUDA_ERROR_INVALID_VALUE, buffer, CHUNK);
     close(another);
-    OK(cu.cuMemFree_v2(buffer));
-    OK(cu.cuDestroyExternalMemory(memory));
+    OK_CU(cu.cuMemFree_v2(buffer));
+    OK_CU(cu.cuDestroyExternalMemory(memory));
 }
 
 TEST(multicast_memory_cannot_be_exported_as_a_dma_buffer) {
@@ -222,17 +222,17 @@ TEST(multicast_memory_cannot_be_exported_as_a_dma_buffer) {
     memset(&prop, 0, sizeof prop);
     prop.numDevices = 1;
     prop.size = CHUNK;
-    OK(cu.cuMulticastCreate(&object, &prop));
-    OK(cu.cuMulticastAddDevice(object, dev));
-    OK(cu.cuMemAddressReserve(&range, CHUNK, 0, 0, 0));
-    OK(cu.cuMemMap(range, CHUNK, 0, object, 0));
+    OK_CU(cu.cuMulticastCreate(&object, &prop));
+    OK_CU(cu.cuMulticastAddDevice(object, dev));
+    OK_CU(cu.cuMemAddressReserve(&range, CHUNK, 0, 0, 0));
+    OK_CU(cu.cuMemMap(range, CHUNK, 0, object, 0));
     access.location = device_location(dev);
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    OK(cu.cuMemSetAccess(range, CHUNK, &access, 1));
+    OK_CU(cu.cuMemSetAccess(range, CHUNK, &access, 1));
     refused(CUDA_ERROR_INVALID_VALUE, range, CHUNK);
-    OK(cu.cuMemUnmap(range, CHUNK));
-    OK(cu.cuMemRelease(object));
-    OK(cu.cuMemAddressFree(range, CHUNK));
+    OK_CU(cu.cuMemUnmap(range, CHUNK));
+    OK_CU(cu.cuMemRelease(object));
+    OK_CU(cu.cuMemAddressFree(range, CHUNK));
 }
 
 /* What the kernel refuses leaves nothing behind: neither descriptors nor, as the harness sees,
@@ -243,7 +243,7 @@ TEST(a_dma_buffer_refused_by_the_kernel_leaks_nothing) {
         SKIP("/dev/udmabuf is the kernel's");
     CUdeviceptr d;
     const size_t large = UDMABUF_SIZE_LIMIT + CHUNK;
-    OK(cu.cuMemAlloc_v2(&d, large));
+    OK_CU(cu.cuMemAlloc_v2(&d, large));
     unsigned before = count_descriptors();
     static const int errors[] = {ENOMEM, EINVAL, EBADFD, EMFILE};
     for (size_t i = 0; i < COUNT(errors); i++) {
@@ -255,7 +255,7 @@ TEST(a_dma_buffer_refused_by_the_kernel_leaks_nothing) {
     assert_int_equal(count_descriptors(), before);
     shares_bytes(d, CHUNK);
     assert_int_equal(count_descriptors(), before);
-    OK(cu.cuMemFree_v2(d));
+    OK_CU(cu.cuMemFree_v2(d));
 }
 
 BEFORE_TESTS {

@@ -36,7 +36,7 @@ static unsigned char host[2 * CHUNK];
 static void begin(void) {
     int version = 0, supported = 0;
     init_driver();
-    OK(cu.cuDriverGetVersion(&version));
+    OK_CU(cu.cuDriverGetVersion(&version));
     if (version < 13030 || cu.cuDeviceGetAttribute(&supported, MMAP_SUPPORTED, 0) != CUDA_SUCCESS ||
         !supported)
         exit(SKIPPED);
@@ -49,7 +49,7 @@ static bool kernel_makes_them(void) {
 
 static int export_range(CUdeviceptr at, size_t size) {
     int fd = -2;
-    OK(cu.cuMemGetHandleForAddressRange(&fd, at, size, FD, 0));
+    OK_CU(cu.cuMemGetHandleForAddressRange(&fd, at, size, FD, 0));
     REQUIRE(fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC);
     return fd;
 }
@@ -80,10 +80,10 @@ static void same_bytes(int fd, unsigned char *view, CUdeviceptr at, size_t size,
     fill_pattern(view, size, seed);
     sync_buffer(fd, DMA_BUF_SYNC_END | DMA_BUF_SYNC_RW);
     memset(host, 0, size);
-    OK(cu.cuMemcpyDtoH_v2(host, at, size));
+    OK_CU(cu.cuMemcpyDtoH_v2(host, at, size));
     REQUIRE(has_pattern(host, size, seed));
     fill_pattern(host, size, seed + 1);
-    OK(cu.cuMemcpyHtoD_v2(at, host, size));
+    OK_CU(cu.cuMemcpyHtoD_v2(at, host, size));
     REQUIRE(has_pattern(view, size, seed + 1));
 }
 
@@ -104,7 +104,7 @@ typedef CUresult (*range_fn)(void *, CUdeviceptr, size_t, CUmemRangeHandleType, 
 /* What a client of 13.3 asks for by that version is there, also before cuInit. */
 CHILD(by_version) {
     int version = 0;
-    OK(cu.cuDriverGetVersion(&version));
+    OK_CU(cu.cuDriverGetVersion(&version));
     begin();
     static const char *const names[] = {
         "cuInit",          "cuDeviceGetAttribute",     "cuPointerGetAttribute",
@@ -112,7 +112,7 @@ CHILD(by_version) {
     void *found = NULL;
     for (size_t i = 0; i < COUNT(names); i++) {
         found = NULL;
-        OK(cu.cuGetProcAddress(names[i], &found, 13030, 0));
+        OK_CU(cu.cuGetProcAddress(names[i], &found, 13030, 0));
         REQUIRE(found);
     }
     REQUIRE(version >= 13030);
@@ -122,38 +122,38 @@ CHILD(by_version) {
     CUdeviceptr d;
     int fd = -1;
     memcpy(&range, &found, sizeof range);
-    OK(cu.cuMemAlloc_v2(&d, CHUNK));
-    OK(range(&fd, d, CHUNK, FD, 0));
+    OK_CU(cu.cuMemAlloc_v2(&d, CHUNK));
+    OK_CU(range(&fd, d, CHUNK, FD, 0));
     close(fd);
-    OK(cu.cuMemFree_v2(d));
+    OK_CU(cu.cuMemFree_v2(d));
     return 0;
 }
 
 CHILD(buffers) {
     CUdeviceptr d, small, page;
     begin();
-    OK(cu.cuMemAlloc_v2(&d, 2 * CHUNK));
-    OK(cu.cuMemAlloc_v2(&small, 65536 + 4));
-    OK(cu.cuMemAlloc_v2(&page, PAGE));
-    OK(cu.cuMemsetD8_v2(page, 0x77, PAGE));
+    OK_CU(cu.cuMemAlloc_v2(&d, 2 * CHUNK));
+    OK_CU(cu.cuMemAlloc_v2(&small, 65536 + 4));
+    OK_CU(cu.cuMemAlloc_v2(&page, PAGE));
+    OK_CU(cu.cuMemsetD8_v2(page, 0x77, PAGE));
     shares_bytes(d, 2 * CHUNK);
     shares_bytes(d, PAGE);
     shares_bytes(small & ~(CUdeviceptr)(PAGE - 1), PAGE);
     /* What was there before is still there, and what lies beside it is untouched. */
-    OK(cu.cuMemsetD8_v2(d, 0x11, 2 * CHUNK));
+    OK_CU(cu.cuMemsetD8_v2(d, 0x11, 2 * CHUNK));
     int fd = export_range(d, CHUNK);
     unsigned char *view = map(fd, CHUNK);
     REQUIRE(view[0] == 0x11 && view[CHUNK - 1] == 0x11);
     memset(view, 0x22, CHUNK);
-    OK(cu.cuMemcpyDtoH_v2(host, d, 2 * CHUNK));
+    OK_CU(cu.cuMemcpyDtoH_v2(host, d, 2 * CHUNK));
     REQUIRE(host[0] == 0x22 && host[CHUNK - 1] == 0x22 && host[CHUNK] == 0x11);
-    OK(cu.cuMemcpyDtoH_v2(host, page, PAGE));
+    OK_CU(cu.cuMemcpyDtoH_v2(host, page, PAGE));
     REQUIRE(host[0] == 0x77 && host[PAGE - 1] == 0x77);
     munmap(view, CHUNK);
     close(fd);
-    OK(cu.cuMemFree_v2(page));
-    OK(cu.cuMemFree_v2(small));
-    OK(cu.cuMemFree_v2(d));
+    OK_CU(cu.cuMemFree_v2(page));
+    OK_CU(cu.cuMemFree_v2(small));
+    OK_CU(cu.cuMemFree_v2(d));
     return 0;
 }
 
@@ -161,7 +161,7 @@ CHILD(buffers) {
 CHILD(many_views) {
     CUdeviceptr d;
     begin();
-    OK(cu.cuMemAlloc_v2(&d, 2 * CHUNK));
+    OK_CU(cu.cuMemAlloc_v2(&d, 2 * CHUNK));
     int first = export_range(d, PAGE), second = export_range(d, 2 * CHUNK),
         third = export_range(d, CHUNK);
     unsigned char *a = map(first, PAGE), *b = map(second, 2 * CHUNK), *c = map(third, CHUNK);
@@ -173,23 +173,23 @@ CHILD(many_views) {
         shares_bytes(d + PAGE, PAGE);
     } else {
         /* A page is in one file, until nobody has that any more. */
-        FAILS(CUDA_ERROR_NOT_SUPPORTED, try_export(d + PAGE, PAGE));
+        FAILS_CU(NOT_SUPPORTED, try_export(d + PAGE, PAGE));
         munmap(b, 2 * CHUNK);
         munmap(c, CHUNK);
         close(first);
         close(second);
         close(third);
-        FAILS(CUDA_ERROR_NOT_SUPPORTED, try_export(d + PAGE, PAGE)); /* a is still mapped */
+        FAILS_CU(NOT_SUPPORTED, try_export(d + PAGE, PAGE)); /* a is still mapped */
         munmap(a, PAGE);
-        OK(cu.cuMemcpyDtoH_v2(host, d, PAGE));
+        OK_CU(cu.cuMemcpyDtoH_v2(host, d, PAGE));
         REQUIRE(has_pattern(host, PAGE, 9));
         shares_bytes(d + PAGE, PAGE);
         shares_bytes(d + 2 * PAGE, CHUNK);
         shares_bytes(d, 2 * CHUNK);
-        OK(cu.cuMemcpyDtoH_v2(host, d, 2 * CHUNK));
+        OK_CU(cu.cuMemcpyDtoH_v2(host, d, 2 * CHUNK));
         REQUIRE(has_pattern(host, 2 * CHUNK, 2));
     }
-    OK(cu.cuMemFree_v2(d));
+    OK_CU(cu.cuMemFree_v2(d));
     return 0;
 }
 
@@ -200,21 +200,21 @@ CHILD(outlives) {
     if (!soft)
         return SKIPPED;
     for (int round = 0; round < 3; round++) {
-        OK(cu.cuMemAlloc_v2(&d, CHUNK));
+        OK_CU(cu.cuMemAlloc_v2(&d, CHUNK));
         int fd = export_range(d, CHUNK);
         unsigned char *view = map(fd, CHUNK);
         fill_pattern(view, CHUNK, 3);
-        OK(cu.cuMemFree_v2(d));
-        OK(cu.cuMemAlloc_v2(&d, CHUNK));
-        OK(cu.cuMemcpyDtoH_v2(host, d, CHUNK));
+        OK_CU(cu.cuMemFree_v2(d));
+        OK_CU(cu.cuMemAlloc_v2(&d, CHUNK));
+        OK_CU(cu.cuMemcpyDtoH_v2(host, d, CHUNK));
         REQUIRE(!has_pattern(host, CHUNK, 3));
-        OK(cu.cuMemsetD8_v2(d, 0x44, CHUNK));
-        OK(cu.cuCtxSynchronize());
+        OK_CU(cu.cuMemsetD8_v2(d, 0x44, CHUNK));
+        OK_CU(cu.cuCtxSynchronize());
         REQUIRE(has_pattern(view, CHUNK, 3));
         shares_bytes(d, CHUNK);
         munmap(view, CHUNK);
         close(fd);
-        OK(cu.cuMemFree_v2(d));
+        OK_CU(cu.cuMemFree_v2(d));
     }
     return 0;
 }
@@ -230,16 +230,16 @@ static CUmemGenericAllocationHandle place(CUdeviceptr at, unsigned types) {
     prop.allocFlags.gpuDirectRDMACapable = types == 0;
     access.location = prop.location;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    OK(cu.cuMemCreate(&memory, CHUNK, &prop, 0));
-    OK(cu.cuMemMap(at, CHUNK, 0, memory, 0));
-    OK(cu.cuMemSetAccess(at, CHUNK, &access, 1));
+    OK_CU(cu.cuMemCreate(&memory, CHUNK, &prop, 0));
+    OK_CU(cu.cuMemMap(at, CHUNK, 0, memory, 0));
+    OK_CU(cu.cuMemSetAccess(at, CHUNK, &access, 1));
     return memory;
 }
 
 CHILD(virtual_memory) {
     CUdeviceptr range;
     begin();
-    OK(cu.cuMemAddressReserve(&range, 3 * CHUNK, 0, 0, 0));
+    OK_CU(cu.cuMemAddressReserve(&range, 3 * CHUNK, 0, 0, 0));
     CUmemGenericAllocationHandle second = place(range + CHUNK, 0), first = place(range, 0),
                                  shared = place(range + 2 * CHUNK,
                                                 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -248,12 +248,12 @@ CHILD(virtual_memory) {
     /* Memory that another process may import: whole, so that the importer has the same bytes. */
     shares_bytes(range + 2 * CHUNK, CHUNK);
     if (!kernel_makes_them())
-        FAILS(CUDA_ERROR_NOT_SUPPORTED, try_export(range + 2 * CHUNK + PAGE, PAGE));
-    OK(cu.cuMemUnmap(range, 3 * CHUNK));
-    OK(cu.cuMemRelease(first));
-    OK(cu.cuMemRelease(second));
-    OK(cu.cuMemRelease(shared));
-    OK(cu.cuMemAddressFree(range, 3 * CHUNK));
+        FAILS_CU(NOT_SUPPORTED, try_export(range + 2 * CHUNK + PAGE, PAGE));
+    OK_CU(cu.cuMemUnmap(range, 3 * CHUNK));
+    OK_CU(cu.cuMemRelease(first));
+    OK_CU(cu.cuMemRelease(second));
+    OK_CU(cu.cuMemRelease(shared));
+    OK_CU(cu.cuMemAddressFree(range, 3 * CHUNK));
     return 0;
 }
 
@@ -264,28 +264,28 @@ CHILD(beside_ipc) {
     begin();
     if (kernel_makes_them())
         return SKIPPED;
-    OK(cu.cuMemAlloc_v2(&d, CHUNK));
-    OK(cu.cuMemAlloc_v2(&named, CHUNK));
-    OK(cu.cuIpcGetMemHandle(&handle, named));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, try_export(named, CHUNK));
-    OK(try_export(d, CHUNK));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuIpcGetMemHandle(&handle, d));
-    OK(cu.cuMemFree_v2(named));
-    OK(cu.cuMemFree_v2(d));
+    OK_CU(cu.cuMemAlloc_v2(&d, CHUNK));
+    OK_CU(cu.cuMemAlloc_v2(&named, CHUNK));
+    OK_CU(cu.cuIpcGetMemHandle(&handle, named));
+    FAILS_CU(NOT_SUPPORTED, try_export(named, CHUNK));
+    OK_CU(try_export(d, CHUNK));
+    FAILS_CU(NOT_SUPPORTED, cu.cuIpcGetMemHandle(&handle, d));
+    OK_CU(cu.cuMemFree_v2(named));
+    OK_CU(cu.cuMemFree_v2(d));
     return 0;
 }
 
 static void *copy_all_the_time(void *stop) {
     static unsigned char bytes[CHUNK];
     CUcontext context;
-    OK(cu.cuDevicePrimaryCtxRetain(&context, 0));
-    OK(cu.cuCtxSetCurrent(context));
+    OK_CU(cu.cuDevicePrimaryCtxRetain(&context, 0));
+    OK_CU(cu.cuCtxSetCurrent(context));
     CUdeviceptr d = new_memory(CHUNK);
     fill_pattern(bytes, CHUNK, 1);
     while (!atomic_load((atomic_bool *)stop)) {
-        OK(cu.cuMemcpyHtoD_v2(d, bytes, CHUNK));
+        OK_CU(cu.cuMemcpyHtoD_v2(d, bytes, CHUNK));
         memset(bytes, 0, CHUNK);
-        OK(cu.cuMemcpyDtoH_v2(bytes, d, CHUNK));
+        OK_CU(cu.cuMemcpyDtoH_v2(bytes, d, CHUNK));
         REQUIRE(has_pattern(bytes, CHUNK, 1));
     }
     return NULL;
@@ -296,7 +296,7 @@ static void *copy_all_the_time(void *stop) {
 static void wait_until_set(CUdeviceptr at, unsigned char old) {
 #if !defined(__SANITIZE_THREAD__)
     for (unsigned char first = old; first == old;)
-        OK(cu.cuMemcpyDtoH_v2(&first, at, 1));
+        OK_CU(cu.cuMemcpyDtoH_v2(&first, at, 1));
 #else
 #endif
 }
@@ -310,26 +310,26 @@ CHILD(under_work) {
     CUstream stream;
     CUdeviceptr d;
     begin();
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     REQUIRE(pthread_create(&thread, NULL, copy_all_the_time, &stop) == 0);
     for (unsigned round = 1; round <= 10; round++) {
-        OK(cu.cuMemAlloc_v2(&d, large));
-        OK(cu.cuMemsetD8_v2(d, 0xee, large));
-        OK(cu.cuCtxSynchronize());
-        OK(cu.cuMemsetD2D8Async(d, PITCH, (unsigned char)round, 1, large / PITCH, stream));
+        OK_CU(cu.cuMemAlloc_v2(&d, large));
+        OK_CU(cu.cuMemsetD8_v2(d, 0xee, large));
+        OK_CU(cu.cuCtxSynchronize());
+        OK_CU(cu.cuMemsetD2D8Async(d, PITCH, (unsigned char)round, 1, large / PITCH, stream));
         wait_until_set(d, 0xee);
         int fd = export_range(d, large);
         unsigned char *view = map(fd, large);
-        OK(cu.cuStreamSynchronize(stream));
+        OK_CU(cu.cuStreamSynchronize(stream));
         for (size_t i = 0; i < large; i++)
             REQUIRE(view[i] == (i % PITCH == 0 ? round : 0xee));
         munmap(view, large);
         close(fd);
-        OK(cu.cuMemFree_v2(d));
+        OK_CU(cu.cuMemFree_v2(d));
     }
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
     return 0;
 }
 
@@ -339,11 +339,11 @@ CHILD(sparse) {
     CUdeviceptr d;
     int fd = -1;
     begin();
-    OK(cu.cuMemAlloc_v2(&d, large));
-    OK(cu.cuMemsetD8_v2(d + large / 2, 0x33, PAGE));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemGetHandleForAddressRange(&fd, d, large, FD,
-                                        CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE));
+    OK_CU(cu.cuMemAlloc_v2(&d, large));
+    OK_CU(cu.cuMemsetD8_v2(d + large / 2, 0x33, PAGE));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemGetHandleForAddressRange(&fd, d, large, FD,
+                                           CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE));
     unsigned char *view = map(fd, large);
     REQUIRE(view[large / 2] == 0x33 && view[large / 2 + PAGE - 1] == 0x33);
     struct stat status;
@@ -351,7 +351,7 @@ CHILD(sparse) {
         REQUIRE(fstat(fd, &status) == 0 && status.st_blocks * 512 < 4 << 20);
     munmap(view, large);
     close(fd);
-    OK(cu.cuMemFree_v2(d));
+    OK_CU(cu.cuMemFree_v2(d));
     return 0;
 }
 
@@ -415,7 +415,7 @@ PROFILED(bytes_never_written_consume_no_memory, "sparse")
 TEST(by_default_mappable_dma_buffers_are_not_offered) {
     NEEDS_SOFTGPU("its profile is chosen");
     int value = 7, version = 0;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetAttribute(&value, MMAP_SUPPORTED, dev));
-    OK(cu.cuDriverGetVersion(&version));
+    FAILS_CU(INVALID_VALUE, cu.cuDeviceGetAttribute(&value, MMAP_SUPPORTED, dev));
+    OK_CU(cu.cuDriverGetVersion(&version));
     assert_int_equal(version, 13000);
 }

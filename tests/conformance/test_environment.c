@@ -9,43 +9,43 @@ static char folder[TEMPORARY_ROOM];
 static bool get_switch(CUcoredumpSettings setting, bool process) {
     unsigned char value = 0xa5;
     size_t size = 1;
-    OK(process ? cu.cuCoredumpGetAttributeGlobal(setting, &value, &size)
-               : cu.cuCoredumpGetAttribute(setting, &value, &size));
+    OK_CU(process ? cu.cuCoredumpGetAttributeGlobal(setting, &value, &size)
+                  : cu.cuCoredumpGetAttribute(setting, &value, &size));
     return value == 1;
 }
 
 static void set_switch(CUcoredumpSettings setting, bool process, unsigned char value) {
     size_t size = 1;
-    OK(process ? cu.cuCoredumpSetAttributeGlobal(setting, &value, &size)
-               : cu.cuCoredumpSetAttribute(setting, &value, &size));
+    OK_CU(process ? cu.cuCoredumpSetAttributeGlobal(setting, &value, &size)
+                  : cu.cuCoredumpSetAttribute(setting, &value, &size));
 }
 
 static bool is_name(CUcoredumpSettings setting, bool process, const char *wanted) {
     char name[1024] = "";
     size_t size = sizeof name;
-    OK(process ? cu.cuCoredumpGetAttributeGlobal(setting, name, &size)
-               : cu.cuCoredumpGetAttribute(setting, name, &size));
+    OK_CU(process ? cu.cuCoredumpGetAttributeGlobal(setting, name, &size)
+                  : cu.cuCoredumpGetAttribute(setting, name, &size));
     return strcmp(name, wanted) == 0;
 }
 
 static void set_name(CUcoredumpSettings setting, bool process, const char *name) {
     char copy[64];
     size_t size = (size_t)snprintf(copy, sizeof copy, "%s", name) + 1;
-    OK(process ? cu.cuCoredumpSetAttributeGlobal(setting, copy, &size)
-               : cu.cuCoredumpSetAttribute(setting, copy, &size));
+    OK_CU(process ? cu.cuCoredumpSetAttributeGlobal(setting, copy, &size)
+                  : cu.cuCoredumpSetAttribute(setting, copy, &size));
 }
 
 static unsigned get_flags(void) {
     unsigned flags = 77;
     size_t size = sizeof flags;
-    OK(cu.cuCoredumpGetAttributeGlobal(CU_COREDUMP_GENERATION_FLAGS, &flags, &size));
+    OK_CU(cu.cuCoredumpGetAttributeGlobal(CU_COREDUMP_GENERATION_FLAGS, &flags, &size));
     return flags;
 }
 
 static void set_flags(unsigned flags) {
     size_t size = sizeof flags;
-    OK(cu.cuCoredumpSetAttributeGlobal(CU_COREDUMP_GENERATION_FLAGS, &flags, &size));
-    OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_GENERATION_FLAGS, &flags, &size));
+    OK_CU(cu.cuCoredumpSetAttributeGlobal(CU_COREDUMP_GENERATION_FLAGS, &flags, &size));
+    OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_GENERATION_FLAGS, &flags, &size));
 }
 
 /* ---- Children -------------------------------------------------------------------------------- */
@@ -107,7 +107,7 @@ CHILD(fault) {
     set_name(CU_COREDUMP_FILE, true, "/nonexistent/file");
     assert_true(is_name(CU_COREDUMP_FILE, false, argv[1]));
     assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
     return 0;
 }
 
@@ -115,8 +115,8 @@ CHILD(fault) {
 CHILD(refusals) {
     init_driver();
     CUdeviceptr p;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(&p, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(4711));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAlloc_v2(&p, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(4711));
     return 0;
 }
 
@@ -125,9 +125,9 @@ CHILD(bus_order) {
     long last = -1;
     for (int i = 0; i < device_count; i++) {
         int domain, bus, slot;
-        OK(cu.cuDeviceGetAttribute(&domain, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, i));
-        OK(cu.cuDeviceGetAttribute(&bus, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, i));
-        OK(cu.cuDeviceGetAttribute(&slot, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, i));
+        OK_CU(cu.cuDeviceGetAttribute(&domain, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, i));
+        OK_CU(cu.cuDeviceGetAttribute(&bus, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, i));
+        OK_CU(cu.cuDeviceGetAttribute(&slot, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, i));
         /* A virtual machine may have its devices in the slots of one bus. */
         long place = ((long)domain * 256 + bus) * 32 + slot;
         print_message("# device %d: %04x:%02x:%02x\n", i, (unsigned)domain, (unsigned)bus,

@@ -10,12 +10,12 @@
 
 static void refuse(void) {
     CUdeviceptr p;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(&p, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAlloc_v2(&p, 0));
 }
 
 static CUlogIterator now(void) {
     CUlogIterator iterator = 0xdeadbeef;
-    OK(cu.cuLogsCurrent(&iterator, 0));
+    OK_CU(cu.cuLogsCurrent(&iterator, 0));
     assert_int_not_equal(iterator, 0xdeadbeef);
     return iterator;
 }
@@ -31,13 +31,13 @@ TEST(a_refused_call_is_logged) {
     static char text[ROOM];
     CUlogIterator before = now();
     size_t size = sizeof text;
-    OK(cu.cuLogsDumpToMemory(&before, text, &size, 0));
+    OK_CU(cu.cuLogsDumpToMemory(&before, text, &size, 0));
     assert_int_equal(size, 0);
     refuse();
     assert_int_not_equal(now(), before);
     CUlogIterator iterator = before;
     size = sizeof text;
-    OK(cu.cuLogsDumpToMemory(&iterator, text, &size, 0));
+    OK_CU(cu.cuLogsDumpToMemory(&iterator, text, &size, 0));
     assert_int_equal(iterator, now());
     assert_int_equal(count_lines(text, size), iterator - before);
     assert_int_equal(strlen(text), size);
@@ -46,15 +46,15 @@ TEST(a_refused_call_is_logged) {
         assert_non_null(strstr(text, "cuMemAlloc_v2 was called with 0x"));
     }
     size = sizeof text;
-    OK(cu.cuLogsDumpToMemory(&iterator, text, &size, 0));
+    OK_CU(cu.cuLogsDumpToMemory(&iterator, text, &size, 0));
     assert_int_equal(size, 0);
 }
 
 TEST(a_successful_call_is_not_logged) {
     CUlogIterator before = now();
     CUdeviceptr p;
-    OK(cu.cuMemAlloc_v2(&p, 64));
-    OK(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuMemAlloc_v2(&p, 64));
+    OK_CU(cu.cuMemFree_v2(p));
     assert_int_equal(now(), before);
 }
 
@@ -62,7 +62,7 @@ TEST(not_ready_is_not_logged) {
     CUstream stream = new_stream();
     struct gate gate = hold(stream);
     CUlogIterator before = now();
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     assert_int_equal(now(), before);
     gate_drain(&gate, stream);
 }
@@ -74,10 +74,10 @@ TEST(the_last_hundred_lines_are_kept) {
     for (int i = 0; i < 120; i++)
         refuse();
     assert_true(now() - first >= 120);
-    OK(cu.cuLogsDumpToMemory(NULL, text, &size, 0));
+    OK_CU(cu.cuLogsDumpToMemory(NULL, text, &size, 0));
     assert_int_equal(count_lines(text, size), 101); /* and one that says that others are gone */
     size = sizeof text;
-    OK(cu.cuLogsDumpToMemory(&first, text, &size, 0));
+    OK_CU(cu.cuLogsDumpToMemory(&first, text, &size, 0));
     if (soft)
         assert_int_equal(count_lines(text, size), 101);
     assert_int_equal(first, now());
@@ -88,9 +88,9 @@ TEST(a_small_buffer_gets_the_newest_lines) {
     for (int i = 0; i < 10; i++)
         refuse();
     size_t size = sizeof all, part = 600;
-    OK(cu.cuLogsDumpToMemory(NULL, all, &size, 0));
+    OK_CU(cu.cuLogsDumpToMemory(NULL, all, &size, 0));
     memset(some, 'x', sizeof some);
-    OK(cu.cuLogsDumpToMemory(NULL, some, &part, 0));
+    OK_CU(cu.cuLogsDumpToMemory(NULL, some, &part, 0));
     assert_true(part > 0 && part < 600);
     assert_int_equal(some[part], 0);
     assert_int_equal(some[600], 'x');
@@ -99,7 +99,7 @@ TEST(a_small_buffer_gets_the_newest_lines) {
     for (size_t room = 0; room < 17; room++) {
         part = room;
         some[room] = 'x';
-        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLogsDumpToMemory(NULL, some, &part, 0));
+        FAILS_CU(INVALID_VALUE, cu.cuLogsDumpToMemory(NULL, some, &part, 0));
         assert_int_equal(part, 0);
         assert_int_equal(some[room], 'x');
     }
@@ -113,9 +113,9 @@ TEST(a_log_file_gets_the_same_lines) {
     CUlogIterator before = now(), iterator = before;
     refuse();
     size_t size = sizeof text;
-    OK(cu.cuLogsDumpToMemory(&iterator, text, &size, 0));
+    OK_CU(cu.cuLogsDumpToMemory(&iterator, text, &size, 0));
     iterator = before;
-    OK(cu.cuLogsDumpToFile(&iterator, path, 0));
+    OK_CU(cu.cuLogsDumpToFile(&iterator, path, 0));
     assert_int_equal(iterator, now());
     ssize_t got = read(fd, file, sizeof file - 1);
     assert_int_equal(got, size);
@@ -124,8 +124,8 @@ TEST(a_log_file_gets_the_same_lines) {
     close(fd);
     unlink(path);
     iterator = before;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLogsDumpToFile(&iterator, "/tmp", 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLogsDumpToFile(&iterator, "/nonexistent/file", 0));
+    FAILS_CU(INVALID_VALUE, cu.cuLogsDumpToFile(&iterator, "/tmp", 0));
+    FAILS_CU(INVALID_VALUE, cu.cuLogsDumpToFile(&iterator, "/nonexistent/file", 0));
     assert_int_equal(iterator, before);
 }
 
@@ -155,7 +155,7 @@ static void CUDAAPI listen(void *data, CUlogLevel level, char *message, size_t l
 TEST(callbacks_are_called_for_each_line) {
     struct heard one = {.whole = false}, two = {.whole = false};
     CUlogsCallbackHandle first = NULL, second = NULL;
-    OK(cu.cuLogsRegisterCallback(listen, &one, &first));
+    OK_CU(cu.cuLogsRegisterCallback(listen, &one, &first));
     CUlogIterator before = now();
     refuse();
     assert_int_equal(one.calls, now() - before);
@@ -163,32 +163,32 @@ TEST(callbacks_are_called_for_each_line) {
     assert_true(pthread_equal(one.thread, pthread_self()));
     assert_int_equal(one.level, CU_LOG_LEVEL_ERROR);
     assert_true(one.whole);
-    OK(cu.cuLogsRegisterCallback(listen, &two, &second));
+    OK_CU(cu.cuLogsRegisterCallback(listen, &two, &second));
     unsigned heard = one.calls;
     refuse();
     assert_int_equal(one.calls, 2 * heard);
     assert_int_equal(two.calls, heard);
-    OK(cu.cuLogsUnregisterCallback(first));
+    OK_CU(cu.cuLogsUnregisterCallback(first));
     refuse();
     assert_int_equal(one.calls, 2 * heard);
     assert_int_equal(two.calls, 2 * heard);
-    OK(cu.cuLogsUnregisterCallback(second));
+    OK_CU(cu.cuLogsUnregisterCallback(second));
     refuse();
     assert_int_equal(two.calls, 2 * heard);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLogsUnregisterCallback(NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLogsRegisterCallback(NULL, NULL, &first));
+    FAILS_CU(INVALID_VALUE, cu.cuLogsUnregisterCallback(NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuLogsRegisterCallback(NULL, NULL, &first));
 }
 
 TEST(unregistered_callback_handles_are_refused) {
     NEEDS_SOFTGPU("knows stale handles");
     struct heard one = {.whole = false};
     CUlogsCallbackHandle handle;
-    OK(cu.cuLogsRegisterCallback(listen, &one, &handle));
+    OK_CU(cu.cuLogsRegisterCallback(listen, &one, &handle));
     char *leaks = soft->leak_report();
     assert_non_null(strstr(leaks, "log callback"));
     soft->free_text(leaks);
-    OK(cu.cuLogsUnregisterCallback(handle));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLogsUnregisterCallback(handle));
+    OK_CU(cu.cuLogsUnregisterCallback(handle));
+    FAILS_CU(INVALID_VALUE, cu.cuLogsUnregisterCallback(handle));
 }
 
 static void CUDAAPI call_driver(void *data, CUlogLevel level, char *message, size_t length) {
@@ -210,7 +210,7 @@ TEST(callbacks_may_call_the_driver) {
     NEEDS_SOFTGPU("says what callbacks may do");
     struct heard one = {.inside = CUDA_ERROR_UNKNOWN};
     CUlogsCallbackHandle handle;
-    OK(cu.cuLogsRegisterCallback(call_driver, &one, &handle));
+    OK_CU(cu.cuLogsRegisterCallback(call_driver, &one, &handle));
     CUlogIterator before = now();
     cu.cuStreamCreate(NULL, 0); /* one line */
     assert_int_equal(one.calls, 1);
@@ -243,8 +243,8 @@ TEST(unregistering_waits_for_callbacks) {
     for (int round = 0; round < 200; round++) {
         struct heard *heard = calloc(1, sizeof *heard);
         CUlogsCallbackHandle handle;
-        OK(cu.cuLogsRegisterCallback(listen, heard, &handle));
-        OK(cu.cuLogsUnregisterCallback(handle));
+        OK_CU(cu.cuLogsRegisterCallback(listen, heard, &handle));
+        OK_CU(cu.cuLogsUnregisterCallback(handle));
         memset(heard, 0xff, sizeof *heard);
         unsigned calls = atomic_load(&heard->calls);
         assert_int_equal(calls, ~0u);
@@ -259,9 +259,9 @@ CHILD_TEST_WHERE(the_log_works_before_cuinit, NEEDS_SOFTGPU("logs before cuInit"
     static char text[ROOM];
     size_t size = sizeof text;
     CUlogIterator iterator = 7;
-    OK(cu.cuLogsCurrent(&iterator, 0));
+    OK_CU(cu.cuLogsCurrent(&iterator, 0));
     int count;
-    FAILS(CUDA_ERROR_NOT_INITIALIZED, cu.cuDeviceGetCount(&count));
-    OK(cu.cuLogsDumpToMemory(&iterator, text, &size, 0));
+    FAILS_CU(NOT_INITIALIZED, cu.cuDeviceGetCount(&count));
+    OK_CU(cu.cuLogsDumpToMemory(&iterator, text, &size, 0));
     return strstr(text, "CUDA_ERROR_NOT_INITIALIZED") ? 0 : 1;
 }

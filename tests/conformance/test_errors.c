@@ -3,33 +3,33 @@
 
 TEST(error_names_are_the_enumerators) {
     const char *name = NULL;
-    OK(cu.cuGetErrorName(CUDA_SUCCESS, &name));
+    OK_CU(cu.cuGetErrorName(CUDA_SUCCESS, &name));
     assert_string_equal(name, "CUDA_SUCCESS");
-    OK(cu.cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &name));
+    OK_CU(cu.cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &name));
     assert_string_equal(name, "CUDA_ERROR_OUT_OF_MEMORY");
-    OK(cu.cuGetErrorName(CUDA_ERROR_UNKNOWN, &name));
+    OK_CU(cu.cuGetErrorName(CUDA_ERROR_UNKNOWN, &name));
     assert_string_equal(name, "CUDA_ERROR_UNKNOWN");
 }
 
 TEST(error_texts_describe_the_error) {
     const char *text = NULL;
-    OK(cu.cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text));
+    OK_CU(cu.cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text));
     assert_string_equal(text, "out of memory");
-    OK(cu.cuGetErrorString(CUDA_SUCCESS, &text));
+    OK_CU(cu.cuGetErrorString(CUDA_SUCCESS, &text));
     assert_string_equal(text, "no error");
 }
 
 TEST(unknown_error_values_are_refused) {
     const char *name = "untouched";
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetErrorName((CUresult)12345, &name));
+    FAILS_CU(INVALID_VALUE, cu.cuGetErrorName((CUresult)12345, &name));
     assert_null(name);
     name = "untouched";
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetErrorString((CUresult)-1, &name));
+    FAILS_CU(INVALID_VALUE, cu.cuGetErrorString((CUresult)-1, &name));
     assert_null(name);
 }
 
 TEST(a_null_output_is_refused) {
     NEEDS_SOFTGPU("NVIDIA's driver crashes");
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetErrorName(CUDA_SUCCESS, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetErrorString(CUDA_SUCCESS, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuGetErrorName(CUDA_SUCCESS, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuGetErrorString(CUDA_SUCCESS, NULL));
 }

@@ -32,49 +32,49 @@ static struct scene make(unsigned flags) {
 TEST(elapsed_time_is_measured_between_completions) {
     struct scene scene = make(CU_EVENT_DEFAULT);
     float elapsed = -1;
-    OK(cu.cuEventRecord(scene.start, scene.stream));
-    OK(cu.cuEventSynchronize(scene.start));
+    OK_CU(cu.cuEventRecord(scene.start, scene.stream));
+    OK_CU(cu.cuEventSynchronize(scene.start));
     double begin = milliseconds();
     gate_hold(&scene.gate, scene.stream);
-    OK(cu.cuEventRecord(scene.end, scene.stream));
+    OK_CU(cu.cuEventRecord(scene.end, scene.stream));
     while (milliseconds() < begin + 5)
         ;
     gate_release(&scene.gate);
-    OK(cu.cuEventSynchronize(scene.end));
+    OK_CU(cu.cuEventSynchronize(scene.end));
     double after = milliseconds();
-    OK(cu.cuEventElapsedTime(&elapsed, scene.start, scene.end));
+    OK_CU(cu.cuEventElapsedTime(&elapsed, scene.start, scene.end));
     assert_true(elapsed >= 4.9);
     /* The first event completed at some time before `begin`; a generous bound tells a wrong unit.
      */
     assert_true(elapsed < (float)(after - begin) + 1000);
     if (gpumem_driver_has(driver, GPUMEM_FN_cuEventElapsedTime_v2)) {
         float again = -1;
-        OK(cu.cuEventElapsedTime_v2(&again, scene.start, scene.end));
+        OK_CU(cu.cuEventElapsedTime_v2(&again, scene.start, scene.end));
         assert_true(again == elapsed);
     }
-    OK(cu.cuEventElapsedTime(&elapsed, scene.end, scene.start));
+    OK_CU(cu.cuEventElapsedTime(&elapsed, scene.end, scene.start));
     assert_true(elapsed < 0);
 }
 
 TEST(elapsed_time_needs_two_completed_events) {
     struct scene scene = make(CU_EVENT_DEFAULT);
     float elapsed = -1;
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuEventElapsedTime(&elapsed, scene.start, scene.end));
-    OK(cu.cuEventRecord(scene.start, scene.stream));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuEventElapsedTime(&elapsed, scene.start, scene.end));
+    FAILS_CU(INVALID_HANDLE, cu.cuEventElapsedTime(&elapsed, scene.start, scene.end));
+    OK_CU(cu.cuEventRecord(scene.start, scene.stream));
+    FAILS_CU(INVALID_HANDLE, cu.cuEventElapsedTime(&elapsed, scene.start, scene.end));
     gate_hold(&scene.gate, scene.stream);
-    OK(cu.cuEventRecord(scene.end, scene.stream));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventElapsedTime(&elapsed, scene.start, scene.end));
+    OK_CU(cu.cuEventRecord(scene.end, scene.stream));
+    FAILS_CU(NOT_READY, cu.cuEventElapsedTime(&elapsed, scene.start, scene.end));
     assert_true(elapsed == -1);
 }
 
 TEST(events_without_timing_have_no_elapsed_time) {
     struct scene scene = make(CU_EVENT_DISABLE_TIMING);
     float elapsed = -1;
-    OK(cu.cuEventRecord(scene.start, scene.stream));
-    OK(cu.cuEventRecord(scene.end, scene.stream));
-    OK(cu.cuStreamSynchronize(scene.stream));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuEventElapsedTime(&elapsed, scene.start, scene.end));
+    OK_CU(cu.cuEventRecord(scene.start, scene.stream));
+    OK_CU(cu.cuEventRecord(scene.end, scene.stream));
+    OK_CU(cu.cuStreamSynchronize(scene.stream));
+    FAILS_CU(INVALID_HANDLE, cu.cuEventElapsedTime(&elapsed, scene.start, scene.end));
 }
 
 /* ---- Events that go while their time is asked for ------------------------------------------- */
@@ -106,13 +106,13 @@ static void prepare_moment(CUstream *stream, CUdeviceptr *memory) {
     init_driver();
     sem_init(&moment.faulted, 0, 0);
     sem_init(&moment.ended, 0, 0);
-    OK(cu.cuMemHostAlloc(&moment.source, COPY, 0));
-    OK(cu.cuMemAlloc_v2(memory, COPY));
-    OK(cu.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuEventCreate(&moment.start, CU_EVENT_DEFAULT));
-    OK(cu.cuEventCreate(&moment.end, CU_EVENT_DEFAULT));
-    OK(cu.cuEventRecord(moment.start, *stream));
-    OK(cu.cuEventSynchronize(moment.start));
+    OK_CU(cu.cuMemHostAlloc(&moment.source, COPY, 0));
+    OK_CU(cu.cuMemAlloc_v2(memory, COPY));
+    OK_CU(cu.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuEventCreate(&moment.start, CU_EVENT_DEFAULT));
+    OK_CU(cu.cuEventCreate(&moment.end, CU_EVENT_DEFAULT));
+    OK_CU(cu.cuEventRecord(moment.start, *stream));
+    OK_CU(cu.cuEventSynchronize(moment.start));
     assert_int_equal(mprotect(moment.source, COPY, PROT_NONE), 0);
     assert_int_equal(sigaction(SIGSEGV, &action, NULL), 0);
 }
@@ -127,9 +127,9 @@ CHILD(destroyed_while_asked) {
     void *failed = NULL;
     prepare_moment(&stream, &memory);
     assert_int_equal(pthread_create(&thread, NULL, destroy_both, NULL), 0);
-    OK(cu.cuMemcpyHtoDAsync_v2(memory, moment.source, COPY, stream));
-    OK(cu.cuEventRecord(moment.end, stream));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventElapsedTime(&elapsed, moment.start, moment.end));
+    OK_CU(cu.cuMemcpyHtoDAsync_v2(memory, moment.source, COPY, stream));
+    OK_CU(cu.cuEventRecord(moment.end, stream));
+    FAILS_CU(NOT_READY, cu.cuEventElapsedTime(&elapsed, moment.start, moment.end));
     CUresult got = cu.cuEventElapsedTime(&elapsed, moment.start, moment.end);
     if (got == CUDA_ERROR_NOT_READY)
         return 128 + SIGSEGV; /* a worker was quicker, and dies of the fault: it takes no signals */

@@ -61,7 +61,7 @@ TEST(destructors_run_after_the_driver) {
 }
 
 static void *wait_for_ever(void *stream) {
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
     cu.cuStreamSynchronize(stream);
     return NULL;
 }
@@ -74,7 +74,7 @@ CHILD(busy) {
     CUstream stream;
     pthread_t thread;
     gate_make(&gate);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     gate_hold(&gate, stream);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_ever, stream), 0);
     pthread_detach(thread);

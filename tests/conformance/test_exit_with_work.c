@@ -9,14 +9,14 @@
 static void queue_copies(void) {
     CUdeviceptr a;
     init_driver();
-    OK(cu.cuMemAlloc_v2(&a, SIZE));
+    OK_CU(cu.cuMemAlloc_v2(&a, SIZE));
     for (unsigned i = 0; i < 4; i++) {
         CUstream stream;
         CUdeviceptr b;
-        OK(cu.cuMemAlloc_v2(&b, SIZE));
-        OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+        OK_CU(cu.cuMemAlloc_v2(&b, SIZE));
+        OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
         for (unsigned k = 0; k < 50; k++)
-            OK(cu.cuMemcpyDtoDAsync_v2(b, a, SIZE, stream));
+            OK_CU(cu.cuMemcpyDtoDAsync_v2(b, a, SIZE, stream));
     }
 }
 
@@ -55,8 +55,8 @@ CHILD_TEST_WHERE(a_process_may_exit_during_a_host_function,
                  NEEDS_SOFTGPU("hardware may wait for host functions")) {
     CUstream stream;
     init_driver();
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuLaunchHostFunc(stream, stay, NULL));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuLaunchHostFunc(stream, stay, NULL));
     while (!atomic_load(&entered))
         pause_for(1);
     return 0;
@@ -68,7 +68,7 @@ CHILD_TEST_WHERE(a_process_may_exit_with_a_stream_blocked_forever,
     struct gate gate;
     init_driver();
     gate_make(&gate);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     gate_hold(&gate, stream);
     pause_for(2);
     return 0;

@@ -35,7 +35,7 @@ static CUDA_EXTERNAL_MEMORY_HANDLE_DESC description(int fd, size_t size) {
 static CUexternalMemory import(int fd, size_t size) {
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = description(fd, size);
     CUexternalMemory memory = NULL;
-    OK(cu.cuImportExternalMemory(&memory, &desc));
+    OK_CU(cu.cuImportExternalMemory(&memory, &desc));
     assert_non_null(memory);
     return memory;
 }
@@ -50,7 +50,7 @@ static CUresult map_result(CUexternalMemory memory, size_t offset, size_t size, 
 
 static CUdeviceptr map(CUexternalMemory memory, size_t offset, size_t size) {
     CUdeviceptr p = 0;
-    OK(map_result(memory, offset, size, &p));
+    OK_CU(map_result(memory, offset, size, &p));
     assert_true(p != 0);
     return p;
 }
@@ -63,11 +63,11 @@ static bool is_open(int fd) {
 static void check_same(unsigned char *bytes, CUdeviceptr p, size_t size) {
     unsigned char *copy = malloc(size);
     fill_pattern(bytes, size, 1);
-    OK(cu.cuMemcpyDtoH_v2(copy, p, size));
+    OK_CU(cu.cuMemcpyDtoH_v2(copy, p, size));
     assert_true(has_pattern(copy, size, 1));
     fill_pattern(copy, size, 2);
-    OK(cu.cuMemcpyHtoD_v2(p, copy, size));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemcpyHtoD_v2(p, copy, size));
+    OK_CU(cu.cuCtxSynchronize());
     assert_true(has_pattern(bytes, size, 2));
     free(copy);
 }
@@ -81,11 +81,11 @@ TEST(a_sealed_memory_file_can_be_imported) {
     CUdeviceptr p = map(memory, 0, 100000), part = map(memory, 4096, 1000);
     check_same(bytes, p, 100000);
     check_same(bytes + 4096, part, 1000);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8_v2(part, 1, 1001));
-    OK(cu.cuMemFree_v2(part));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(part));
-    OK(cu.cuMemFree_v2(p));
-    OK(cu.cuDestroyExternalMemory(memory));
+    FAILS_CU(INVALID_VALUE, cu.cuMemsetD8_v2(part, 1, 1001));
+    OK_CU(cu.cuMemFree_v2(part));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(part));
+    OK_CU(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuDestroyExternalMemory(memory));
     munmap(bytes, 100000);
 }
 
@@ -102,9 +102,9 @@ TEST(the_header_of_lavapipe_memory_is_skipped) {
         CUexternalMemory memory = import(fd, size);
         CUdeviceptr p = map(memory, 0, size);
         check_same(bytes + starts[i], p, size);
-        FAILS(CUDA_ERROR_INVALID_VALUE, map_result(memory, 1, size, &p));
-        OK(cu.cuMemFree_v2(p));
-        OK(cu.cuDestroyExternalMemory(memory));
+        FAILS_CU(INVALID_VALUE, map_result(memory, 1, size, &p));
+        OK_CU(cu.cuMemFree_v2(p));
+        OK_CU(cu.cuDestroyExternalMemory(memory));
         munmap(bytes, whole);
     }
 }
@@ -120,10 +120,10 @@ TEST(an_inconsistent_header_is_read_as_plain_bytes) {
         memcpy(bytes, headers[i], 16);
         CUexternalMemory memory = import(fd, 8192);
         CUdeviceptr p = map(memory, 0, 8192);
-        OK(cu.cuMemcpyDtoH_v2(seen, p, 16));
+        OK_CU(cu.cuMemcpyDtoH_v2(seen, p, 16));
         assert_memory_equal(seen, headers[i], 16);
-        OK(cu.cuMemFree_v2(p));
-        OK(cu.cuDestroyExternalMemory(memory));
+        OK_CU(cu.cuMemFree_v2(p));
+        OK_CU(cu.cuDestroyExternalMemory(memory));
         munmap(bytes, 8192);
     }
 }
@@ -133,8 +133,8 @@ static int exported(CUmemGenericAllocationHandle *handle) {
     int fd = -1;
     prop.location = device_location(dev);
     prop.requestedHandleTypes = FD;
-    OK(cu.cuMemCreate(handle, PAGE, &prop, 0));
-    OK(cu.cuMemExportToShareableHandle(&fd, *handle, FD, 0));
+    OK_CU(cu.cuMemCreate(handle, PAGE, &prop, 0));
+    OK_CU(cu.cuMemExportToShareableHandle(&fd, *handle, FD, 0));
     return fd;
 }
 
@@ -142,9 +142,9 @@ static CUdeviceptr map_handle(CUmemGenericAllocationHandle handle) {
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUdeviceptr p;
     desc.location = device_location(dev);
-    OK(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
-    OK(cu.cuMemMap(p, PAGE, 0, handle, 0));
-    OK(cu.cuMemSetAccess(p, PAGE, &desc, 1));
+    OK_CU(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
+    OK_CU(cu.cuMemMap(p, PAGE, 0, handle, 0));
+    OK_CU(cu.cuMemSetAccess(p, PAGE, &desc, 1));
     return p;
 }
 
@@ -154,16 +154,16 @@ TEST(an_export_of_the_driver_can_be_imported_as_external_memory) {
     int fd = exported(&handle);
     CUexternalMemory memory = import(fd, PAGE);
     CUdeviceptr mapped = map_handle(handle), p = map(memory, 0, PAGE);
-    OK(cu.cuMemsetD32_v2(mapped, 0x12345678, PAGE / 4));
+    OK_CU(cu.cuMemsetD32_v2(mapped, 0x12345678, PAGE / 4));
     assert_int_equal(word_at(p + PAGE - 4), 0x12345678);
-    OK(cu.cuMemUnmap(mapped, PAGE));
-    OK(cu.cuMemAddressFree(mapped, PAGE));
-    OK(cu.cuMemRelease(handle));
+    OK_CU(cu.cuMemUnmap(mapped, PAGE));
+    OK_CU(cu.cuMemAddressFree(mapped, PAGE));
+    OK_CU(cu.cuMemRelease(handle));
     /* Memory and buffer live on, without the handle and without the external memory. */
-    OK(cu.cuDestroyExternalMemory(memory));
-    OK(cu.cuMemsetD32_v2(p, 0x0badf00d, 1));
+    OK_CU(cu.cuDestroyExternalMemory(memory));
+    OK_CU(cu.cuMemsetD32_v2(p, 0x0badf00d, 1));
     assert_int_equal(word_at(p), 0x0badf00d);
-    OK(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuMemFree_v2(p));
 }
 
 static void refuse(CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc) {
@@ -207,14 +207,14 @@ TEST(invalid_sizes_and_flags_are_refused) {
     desc.flags = CUDA_EXTERNAL_MEMORY_DEDICATED;
     CUexternalMemory memory;
     assert_true(is_open(fd));
-    OK(cu.cuImportExternalMemory(&memory, &desc));
+    OK_CU(cu.cuImportExternalMemory(&memory, &desc));
     CUdeviceptr p = 7;
-    FAILS(CUDA_ERROR_INVALID_VALUE, map_result(memory, 0, 0, &p));
-    FAILS(CUDA_ERROR_INVALID_VALUE, map_result(memory, 0, 8193, &p));
-    FAILS(CUDA_ERROR_INVALID_VALUE, map_result(memory, 8192, 1, &p));
-    FAILS(CUDA_ERROR_INVALID_VALUE, map_result(memory, SIZE_MAX, 2, &p));
+    FAILS_CU(INVALID_VALUE, map_result(memory, 0, 0, &p));
+    FAILS_CU(INVALID_VALUE, map_result(memory, 0, 8193, &p));
+    FAILS_CU(INVALID_VALUE, map_result(memory, 8192, 1, &p));
+    FAILS_CU(INVALID_VALUE, map_result(memory, SIZE_MAX, 2, &p));
     assert_int_equal(p, 7);
-    OK(cu.cuDestroyExternalMemory(memory));
+    OK_CU(cu.cuDestroyExternalMemory(memory));
     munmap(bytes, 8192);
 }
 
@@ -225,11 +225,11 @@ TEST(an_excessive_size_is_refused_when_mapped) {
     unsigned char *bytes = memory_file(8192, SEALS, &fd);
     CUexternalMemory memory = import(fd, 10000);
     CUdeviceptr p = 0;
-    FAILS(CUDA_ERROR_INVALID_VALUE, map_result(memory, 0, 10000, &p));
+    FAILS_CU(INVALID_VALUE, map_result(memory, 0, 10000, &p));
     p = map(memory, 0, 8192);
     check_same(bytes, p, 8192);
-    OK(cu.cuMemFree_v2(p));
-    OK(cu.cuDestroyExternalMemory(memory));
+    OK_CU(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuDestroyExternalMemory(memory));
     munmap(bytes, 8192);
 }
 
@@ -239,9 +239,9 @@ TEST(a_destroyed_external_memory_handle_is_refused) {
     int fd;
     unsigned char *bytes = memory_file(4096, SEALS, &fd);
     CUexternalMemory memory = import(fd, 4096);
-    OK(cu.cuDestroyExternalMemory(memory));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuDestroyExternalMemory(memory));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, map_result(memory, 0, 4096, &p));
+    OK_CU(cu.cuDestroyExternalMemory(memory));
+    FAILS_CU(INVALID_HANDLE, cu.cuDestroyExternalMemory(memory));
+    FAILS_CU(INVALID_HANDLE, map_result(memory, 0, 4096, &p));
     munmap(bytes, 4096);
 }
 
@@ -252,13 +252,13 @@ TEST(external_memory_is_destroyed_with_its_context) {
     CUdeviceptr p;
     int fd;
     unsigned char *bytes = memory_file(4096, SEALS, &fd);
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
     CUexternalMemory memory = import(fd, 4096);
     p = map(memory, 0, 4096);
-    OK(cu.cuCtxDestroy_v2(other));
-    OK(cu.cuCtxSetCurrent(ctx));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(p));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuDestroyExternalMemory(memory));
+    OK_CU(cu.cuCtxDestroy_v2(other));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(p));
+    FAILS_CU(INVALID_HANDLE, cu.cuDestroyExternalMemory(memory));
     munmap(bytes, 4096);
 }
 
@@ -278,19 +278,19 @@ TEST(arrays_are_mapped_into_external_memory) {
     desc.arrayDesc.Width = desc.arrayDesc.Height = 64;
     desc.arrayDesc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
     desc.arrayDesc.NumChannels = 1;
-    OK(cu.cuExternalMemoryGetMappedMipmappedArray(&mipmap, memory, &desc));
-    OK(cu.cuMipmappedArrayGetLevel(&level, mipmap, 0));
-    OK(cu.cuArray3DGetDescriptor_v2(&told, level));
+    OK_CU(cu.cuExternalMemoryGetMappedMipmappedArray(&mipmap, memory, &desc));
+    OK_CU(cu.cuMipmappedArrayGetLevel(&level, mipmap, 0));
+    OK_CU(cu.cuArray3DGetDescriptor_v2(&told, level));
     assert_int_equal(told.Width, 64);
     fill_pattern(row, sizeof row, 3);
-    OK(cu.cuMemcpyHtoA_v2(level, 0, row, sizeof row));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemcpyHtoA_v2(level, 0, row, sizeof row));
+    OK_CU(cu.cuCtxSynchronize());
     assert_memory_equal(bytes + 65536, row, sizeof row);
-    OK(cu.cuMipmappedArrayDestroy(mipmap));
+    OK_CU(cu.cuMipmappedArrayDestroy(mipmap));
     desc.arrayDesc.Width = desc.arrayDesc.Height = 4096;
     assert_int_not_equal(cu.cuExternalMemoryGetMappedMipmappedArray(&mipmap, memory, &desc),
                          CUDA_SUCCESS);
-    OK(cu.cuDestroyExternalMemory(memory));
+    OK_CU(cu.cuDestroyExternalMemory(memory));
     munmap(bytes, PAGE);
 }
 
@@ -309,18 +309,18 @@ TEST(an_array_may_outlive_its_external_memory) {
     desc.arrayDesc.Width = 64;
     desc.arrayDesc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
     desc.arrayDesc.NumChannels = 1;
-    OK(cu.cuExternalMemoryGetMappedMipmappedArray(&mipmap, memory, &desc));
-    OK(cu.cuMipmappedArrayGetLevel(&level, mipmap, 0));
-    OK(cu.cuDestroyExternalMemory(memory));
-    OK(cu.cuMemAlloc_v2(&other, PAGE));
-    OK(cu.cuMemsetD8_v2(other, 9, PAGE));
+    OK_CU(cu.cuExternalMemoryGetMappedMipmappedArray(&mipmap, memory, &desc));
+    OK_CU(cu.cuMipmappedArrayGetLevel(&level, mipmap, 0));
+    OK_CU(cu.cuDestroyExternalMemory(memory));
+    OK_CU(cu.cuMemAlloc_v2(&other, PAGE));
+    OK_CU(cu.cuMemsetD8_v2(other, 9, PAGE));
     fill_pattern(row, sizeof row, 3);
-    OK(cu.cuMemcpyHtoA_v2(level, 0, row, sizeof row));
-    OK(cu.cuMemcpyDtoH_v2(copy, other, sizeof copy));
+    OK_CU(cu.cuMemcpyHtoA_v2(level, 0, row, sizeof row));
+    OK_CU(cu.cuMemcpyDtoH_v2(copy, other, sizeof copy));
     assert_int_equal(copy[0], 9);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     assert_memory_equal(bytes, row, sizeof row);
-    OK(cu.cuMemFree_v2(other));
-    OK(cu.cuMipmappedArrayDestroy(mipmap));
+    OK_CU(cu.cuMemFree_v2(other));
+    OK_CU(cu.cuMipmappedArrayDestroy(mipmap));
     munmap(bytes, PAGE);
 }

@@ -30,13 +30,13 @@ static struct both make(CUexternalSemaphoreHandleType type, uint64_t value) {
     assert_true(fd >= 0);
     both.shared = mmap(NULL, SOFTGPU_SEMAPHORE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_true((void *)both.shared != MAP_FAILED);
-    OK(import(&both.semaphore, type, fd));
+    OK_CU(import(&both.semaphore, type, fd));
     assert_int_equal(fcntl(fd, F_GETFD), -1); /* it is the driver's now */
     return both;
 }
 
 static void end(struct both both) {
-    OK(cu.cuDestroyExternalSemaphore(both.semaphore));
+    OK_CU(cu.cuDestroyExternalSemaphore(both.semaphore));
     munmap(both.shared, SOFTGPU_SEMAPHORE_SIZE);
 }
 
@@ -65,9 +65,9 @@ static CUresult wait_for(struct both both, uint64_t value, CUstream stream) {
 TEST(a_signal_sets_the_semaphore_value) {
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 5), binary = make(BINARY, 0);
-    OK(signal_to(timeline, 6, NULL));
-    OK(signal_to(binary, 0, NULL));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(signal_to(timeline, 6, NULL));
+    OK_CU(signal_to(binary, 0, NULL));
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(value_of(timeline), 6);
     assert_int_equal(value_of(binary), 1);
     end(timeline);
@@ -78,18 +78,18 @@ TEST(a_timeline_semaphore_orders_streams) {
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 5);
     CUstream producer = new_stream(), consumer = new_stream();
-    OK(wait_for(timeline, 7, consumer));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(consumer));
-    OK(signal_to(timeline, 6, producer));
-    OK(cu.cuStreamSynchronize(producer));
+    OK_CU(wait_for(timeline, 7, consumer));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(consumer));
+    OK_CU(signal_to(timeline, 6, producer));
+    OK_CU(cu.cuStreamSynchronize(producer));
     assert_int_equal(value_of(timeline), 6);
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(consumer));
-    OK(signal_to(timeline, 9, producer));
-    OK(cu.cuStreamSynchronize(consumer));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(consumer));
+    OK_CU(signal_to(timeline, 9, producer));
+    OK_CU(cu.cuStreamSynchronize(consumer));
     assert_int_equal(value_of(timeline), 9);
-    OK(wait_for(timeline, 9, consumer)); /* reached values stay reached */
-    OK(wait_for(timeline, 1, consumer));
-    OK(cu.cuStreamSynchronize(consumer));
+    OK_CU(wait_for(timeline, 9, consumer)); /* reached values stay reached */
+    OK_CU(wait_for(timeline, 1, consumer));
+    OK_CU(cu.cuStreamSynchronize(consumer));
     end(timeline);
 }
 
@@ -98,8 +98,8 @@ TEST(a_signal_comes_after_the_work_before_it) {
     struct both timeline = make(TIMELINE, 0);
     CUstream stream = new_stream();
     struct gate gate = hold(stream);
-    OK(signal_to(timeline, 1, stream));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    OK_CU(signal_to(timeline, 1, stream));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     assert_int_equal(value_of(timeline), 0);
     gate_drain(&gate, stream);
     assert_int_equal(value_of(timeline), 1);
@@ -111,16 +111,16 @@ TEST(a_binary_semaphore_releases_one_wait_per_signal) {
     NEEDS_FDS;
     struct both binary = make(BINARY, 0);
     CUstream first = new_stream(), second = new_stream();
-    OK(signal_to(binary, 0, first));
-    OK(cu.cuStreamSynchronize(first));
+    OK_CU(signal_to(binary, 0, first));
+    OK_CU(cu.cuStreamSynchronize(first));
     assert_int_equal(value_of(binary), 1);
-    OK(wait_for(binary, 0, first));
-    OK(cu.cuStreamSynchronize(first));
+    OK_CU(wait_for(binary, 0, first));
+    OK_CU(cu.cuStreamSynchronize(first));
     assert_int_equal(value_of(binary), 0);
-    OK(wait_for(binary, 0, second));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(second));
+    OK_CU(wait_for(binary, 0, second));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(second));
     set(binary, 1); /* by the other side */
-    OK(cu.cuStreamSynchronize(second));
+    OK_CU(cu.cuStreamSynchronize(second));
     assert_int_equal(value_of(binary), 0);
     end(binary);
 }
@@ -140,13 +140,13 @@ TEST(several_semaphores_are_signalled_and_awaited_in_one_call) {
         list[i] = all[i].semaphore;
         signals[i].params.fence.value = waits[i].params.fence.value = 100 + i;
     }
-    OK(cu.cuWaitExternalSemaphoresAsync(list, waits, MANY, stream));
+    OK_CU(cu.cuWaitExternalSemaphoresAsync(list, waits, MANY, stream));
     for (unsigned i = 0; i < MANY - 1; i++)
         set(all[i], i % 2 ? 1 : 100 + i);
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream)); /* the last one lacks */
-    OK(cu.cuSignalExternalSemaphoresAsync(list, signals, MANY, other));
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuStreamSynchronize(other));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream)); /* the last one lacks */
+    OK_CU(cu.cuSignalExternalSemaphoresAsync(list, signals, MANY, other));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(other));
     assert_int_equal(value_of(all[18]), 118);
     for (unsigned i = 0; i < MANY; i++)
         end(all[i]);
@@ -158,12 +158,12 @@ CHILD(answering) {
     if (argc != 2)
         return 9;
     init_driver();
-    OK(import(&semaphore, TIMELINE, atoi(argv[1])));
+    OK_CU(import(&semaphore, TIMELINE, atoi(argv[1])));
     struct both both = {.semaphore = semaphore};
-    OK(wait_for(both, 1, NULL));
-    OK(signal_to(both, 2, NULL));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuDestroyExternalSemaphore(semaphore));
+    OK_CU(wait_for(both, 1, NULL));
+    OK_CU(signal_to(both, 2, NULL));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuDestroyExternalSemaphore(semaphore));
     return 0;
 }
 
@@ -173,15 +173,15 @@ TEST(a_timeline_semaphore_orders_two_processes) {
     struct both both = {0};
     CUstream stream = new_stream();
     char text[16];
-    OK(import(&both.semaphore, TIMELINE, fd));
+    OK_CU(import(&both.semaphore, TIMELINE, fd));
     snprintf(text, sizeof text, "%d", copy);
     int child = start_child("answering", text, NULL);
     close(copy);
-    OK(signal_to(both, 1, stream));
-    OK(wait_for(both, 2, stream));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(signal_to(both, 1, stream));
+    OK_CU(wait_for(both, 2, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(wait_child(child), 0);
-    OK(cu.cuDestroyExternalSemaphore(both.semaphore));
+    OK_CU(cu.cuDestroyExternalSemaphore(both.semaphore));
 }
 
 TEST(descriptors_that_are_not_semaphores_are_refused) {
@@ -201,8 +201,8 @@ TEST(importing_with_the_wrong_semaphore_type_is_refused) {
     CUexternalSemaphore semaphore;
     int fd = soft->semaphore_create(SOFTGPU_SEMAPHORE_BINARY, 0);
     assert_int_not_equal(import(&semaphore, TIMELINE, fd), CUDA_SUCCESS);
-    OK(import(&semaphore, BINARY, fd));
-    OK(cu.cuDestroyExternalSemaphore(semaphore));
+    OK_CU(import(&semaphore, BINARY, fd));
+    OK_CU(cu.cuDestroyExternalSemaphore(semaphore));
     assert_int_equal(soft->semaphore_create((softgpu_semaphore_kind)3, 0), -1);
 }
 
@@ -210,14 +210,14 @@ TEST(a_destroyed_semaphore_is_refused) {
     NEEDS_FDS;
     struct both binary = make(BINARY, 1), live = make(BINARY, 1);
     end(binary);
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuDestroyExternalSemaphore(binary.semaphore));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, signal_to(binary, 1, NULL));
+    FAILS_CU(INVALID_HANDLE, cu.cuDestroyExternalSemaphore(binary.semaphore));
+    FAILS_CU(INVALID_HANDLE, signal_to(binary, 1, NULL));
     CUexternalSemaphore list[2] = {live.semaphore, binary.semaphore};
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS waits[2];
     memset(waits, 0, sizeof waits);
     /* All or none. */
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuWaitExternalSemaphoresAsync(list, waits, 2, NULL));
-    OK(cu.cuCtxSynchronize());
+    FAILS_CU(INVALID_HANDLE, cu.cuWaitExternalSemaphoresAsync(list, waits, 2, NULL));
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(value_of(live), 1);
     end(live);
 }
@@ -227,22 +227,22 @@ TEST(a_semaphore_may_be_destroyed_during_a_wait) {
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 0);
     CUstream stream = new_stream();
-    OK(wait_for(timeline, 1, stream));
-    OK(cu.cuDestroyExternalSemaphore(timeline.semaphore));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    OK_CU(wait_for(timeline, 1, stream));
+    OK_CU(cu.cuDestroyExternalSemaphore(timeline.semaphore));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     set(timeline, 1);
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     munmap(timeline.shared, SOFTGPU_SEMAPHORE_SIZE);
 }
 
 TEST(semaphores_are_destroyed_with_their_context) {
     NEEDS_FDS;
     CUcontext other;
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
     struct both binary = make(BINARY, 0);
-    OK(cu.cuCtxDestroy_v2(other));
-    OK(cu.cuCtxSetCurrent(ctx));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuDestroyExternalSemaphore(binary.semaphore));
+    OK_CU(cu.cuCtxDestroy_v2(other));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
+    FAILS_CU(INVALID_HANDLE, cu.cuDestroyExternalSemaphore(binary.semaphore));
     munmap(binary.shared, SOFTGPU_SEMAPHORE_SIZE);
 }
 
@@ -292,42 +292,42 @@ TEST(graph_nodes_wait_for_and_signal_semaphores) {
     CUgraph graph;
     wait_node(&wait, timeline, 1);
     signal_node(&signal, timeline, 2);
-    OK(cu.cuGraphCreate(&graph, 0));
-    OK(cu.cuGraphAddExternalSemaphoresWaitNode(&first, graph, NULL, 0, &wait.params));
-    OK(cu.cuGraphAddExternalSemaphoresSignalNode(&second, graph, &first, 1, &signal.params));
-    OK(cu.cuGraphExternalSemaphoresSignalNodeGetParams(second, &told));
+    OK_CU(cu.cuGraphCreate(&graph, 0));
+    OK_CU(cu.cuGraphAddExternalSemaphoresWaitNode(&first, graph, NULL, 0, &wait.params));
+    OK_CU(cu.cuGraphAddExternalSemaphoresSignalNode(&second, graph, &first, 1, &signal.params));
+    OK_CU(cu.cuGraphExternalSemaphoresSignalNodeGetParams(second, &told));
     assert_int_equal(told.numExtSems, 1);
     assert_int_equal(told.paramsArray[0].params.fence.value, 2);
-    OK(cu.cuGraphExternalSemaphoresWaitNodeGetParams(first, &told_wait));
+    OK_CU(cu.cuGraphExternalSemaphoresWaitNodeGetParams(first, &told_wait));
     assert_int_equal(told_wait.paramsArray[0].params.fence.value, 1);
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
-    OK(cu.cuGraphLaunch(exec, stream));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     assert_int_equal(value_of(timeline), 0);
     set(timeline, 1);
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(value_of(timeline), 2);
     /* The exec's own values are other ones now, and the graph's too. */
     signal_node(&signal, timeline, 7);
-    OK(cu.cuGraphExecExternalSemaphoresSignalNodeSetParams(exec, second, &signal.params));
+    OK_CU(cu.cuGraphExecExternalSemaphoresSignalNodeSetParams(exec, second, &signal.params));
     wait_node(&wait, timeline, 4);
-    OK(cu.cuGraphExecExternalSemaphoresWaitNodeSetParams(exec, first, &wait.params));
-    OK(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuGraphExecExternalSemaphoresWaitNodeSetParams(exec, first, &wait.params));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
     for (int i = 0; i < 100; i++) /* questions have little work done */
-        FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+        FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     set(timeline, 4);
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(value_of(timeline), 7);
     signal_node(&signal, timeline, 9);
-    OK(cu.cuGraphExternalSemaphoresSignalNodeSetParams(second, &signal.params));
-    OK(cu.cuGraphExternalSemaphoresSignalNodeGetParams(second, &told));
+    OK_CU(cu.cuGraphExternalSemaphoresSignalNodeSetParams(second, &signal.params));
+    OK_CU(cu.cuGraphExternalSemaphoresSignalNodeGetParams(second, &told));
     assert_int_equal(told.paramsArray[0].params.fence.value, 9);
     wait_node(&wait, timeline, 8);
-    OK(cu.cuGraphExternalSemaphoresWaitNodeSetParams(first, &wait.params));
-    OK(cu.cuGraphExternalSemaphoresWaitNodeGetParams(first, &told_wait));
+    OK_CU(cu.cuGraphExternalSemaphoresWaitNodeSetParams(first, &wait.params));
+    OK_CU(cu.cuGraphExternalSemaphoresWaitNodeGetParams(first, &told_wait));
     assert_int_equal(told_wait.paramsArray[0].params.fence.value, 8);
-    OK(cu.cuGraphExecDestroy(exec));
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphExecDestroy(exec));
+    OK_CU(cu.cuGraphDestroy(graph));
     end(timeline);
 }
 
@@ -339,21 +339,21 @@ TEST(signals_and_waits_are_captured_as_nodes) {
     CUgraphNodeType type;
     CUgraph graph;
     size_t count = COUNT(nodes);
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-    OK(signal_to(timeline, 3, stream));
-    OK(wait_for(timeline, 3, stream));
-    OK(cu.cuStreamEndCapture(stream, &graph));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    OK_CU(signal_to(timeline, 3, stream));
+    OK_CU(wait_for(timeline, 3, stream));
+    OK_CU(cu.cuStreamEndCapture(stream, &graph));
     assert_int_equal(value_of(timeline), 0);
-    OK(cu.cuGraphGetNodes(graph, nodes, &count));
+    OK_CU(cu.cuGraphGetNodes(graph, nodes, &count));
     assert_int_equal(count, 2);
-    OK(cu.cuGraphNodeGetType(nodes[0], &type));
+    OK_CU(cu.cuGraphNodeGetType(nodes[0], &type));
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL);
-    OK(cu.cuGraphNodeGetType(nodes[1], &type));
+    OK_CU(cu.cuGraphNodeGetType(nodes[1], &type));
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT);
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(value_of(timeline), 3);
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphDestroy(graph));
     end(timeline);
 }

@@ -41,7 +41,7 @@ static bool choose(void) {
     char name[256] = "";
     if (vkEnumeratePhysicalDevices(instance, &count, all) < 0)
         return false;
-    OK(cu.cuDeviceGetName(name, sizeof name, dev));
+    OK_CU(cu.cuDeviceGetName(name, sizeof name, dev));
     for (uint32_t i = 0; i < count; i++) {
         VkPhysicalDeviceProperties properties;
         vkGetPhysicalDeviceProperties(all[i], &properties);
@@ -108,11 +108,11 @@ static int export_memory(VkDeviceSize size, VkDeviceMemory *memory) {
 static void check_both_ways(unsigned char *mapped, CUdeviceptr p, size_t size) {
     unsigned char *bytes = malloc(size);
     fill_pattern(mapped, size, 1);
-    OK(cu.cuMemcpyDtoH_v2(bytes, p, size));
+    OK_CU(cu.cuMemcpyDtoH_v2(bytes, p, size));
     assert_true(has_pattern(bytes, size, 1));
     fill_pattern(bytes, size, 2);
-    OK(cu.cuMemcpyHtoD_v2(p, bytes, size));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemcpyHtoD_v2(p, bytes, size));
+    OK_CU(cu.cuCtxSynchronize());
     assert_true(has_pattern(mapped, size, 2));
     free(bytes);
 }
@@ -130,16 +130,16 @@ static void share(size_t size) {
     desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
     desc.handle.fd = export_memory(size, &memory);
     desc.size = size;
-    OK(cu.cuImportExternalMemory(&external, &desc));
+    OK_CU(cu.cuImportExternalMemory(&external, &desc));
     memset(&buffer, 0, sizeof buffer);
     buffer.size = size;
-    OK(cu.cuExternalMemoryGetMappedBuffer(&p, external, &buffer));
+    OK_CU(cu.cuExternalMemoryGetMappedBuffer(&p, external, &buffer));
     assert_int_equal(vkMapMemory(device, memory, 0, VK_WHOLE_SIZE, 0, &mapped), VK_SUCCESS);
     check_both_ways(mapped, p, size);
     vkFreeMemory(device, memory, NULL);
-    OK(cu.cuMemsetD8_v2(p, 1, size)); /* it lives as long as somebody has it */
-    OK(cu.cuMemFree_v2(p));
-    OK(cu.cuDestroyExternalMemory(external));
+    OK_CU(cu.cuMemsetD8_v2(p, 1, size)); /* it lives as long as somebody has it */
+    OK_CU(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuDestroyExternalMemory(external));
 }
 
 /* In a process of its own: a Vulkan driver leaves threads and memory behind. */

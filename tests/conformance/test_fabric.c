@@ -32,7 +32,7 @@ static void create_is_refused(void) {
     CUresult result = cu.cuMemCreate(&memory, PAGE, &prop, 0);
     if (result == CUDA_SUCCESS)
         exit(HAS_A_FABRIC);
-    FAILS(CUDA_ERROR_NOT_PERMITTED, result);
+    FAILS_CU(NOT_PERMITTED, result);
     assert_int_equal(memory, 5);
 }
 
@@ -40,8 +40,8 @@ static void import_is_refused(void) {
     CUmemGenericAllocationHandle memory = 5;
     CUmemFabricHandle handle;
     memset(&handle, 0x5c, sizeof handle);
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemImportFromShareableHandle(&memory, &handle, FABRIC));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemImportFromShareableHandle(&memory, NULL, FABRIC));
+    FAILS_CU(NOT_SUPPORTED, cu.cuMemImportFromShareableHandle(&memory, &handle, FABRIC));
+    FAILS_CU(INVALID_VALUE, cu.cuMemImportFromShareableHandle(&memory, NULL, FABRIC));
     assert_int_equal(memory, 5);
 }
 
@@ -49,8 +49,8 @@ static void export_is_refused(void) {
     CUmemPoolProps props = pool_props();
     CUmemFabricHandle handle;
     CUmemoryPool pool;
-    OK(cu.cuMemPoolCreate(&pool, &props));
-    FAILS(CUDA_ERROR_NOT_PERMITTED, cu.cuMemPoolExportToShareableHandle(&handle, pool, FABRIC, 0));
+    OK_CU(cu.cuMemPoolCreate(&pool, &props));
+    FAILS_CU(NOT_PERMITTED, cu.cuMemPoolExportToShareableHandle(&handle, pool, FABRIC, 0));
 }
 
 /* refused NAME: in a process that asked nothing else of the fabric, as on H200 when it was
@@ -82,9 +82,9 @@ static CUdeviceptr map(CUmemGenericAllocationHandle handle) {
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUdeviceptr p;
     desc.location = device_location(dev);
-    OK(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
-    OK(cu.cuMemMap(p, PAGE, 0, handle, 0));
-    OK(cu.cuMemSetAccess(p, PAGE, &desc, 1));
+    OK_CU(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
+    OK_CU(cu.cuMemMap(p, PAGE, 0, handle, 0));
+    OK_CU(cu.cuMemSetAccess(p, PAGE, &desc, 1));
     return p;
 }
 
@@ -107,23 +107,20 @@ CHILD(importer) {
         return 9;
     read_message(argv[1], &message);
     init_driver();
-    OK(cu.cuMemImportFromShareableHandle(&memory, &message.memory, FABRIC));
+    OK_CU(cu.cuMemImportFromShareableHandle(&memory, &message.memory, FABRIC));
     CUdeviceptr p = map(memory);
     assert_int_equal(word_at(p), 0x11112222);
-    OK(cu.cuMemsetD32_v2(p, 0x33334444, 1));
-    OK(cu.cuMemPoolImportFromShareableHandle(&pool, &message.pool, FABRIC, 0));
-    OK(cu.cuMemPoolImportPointer(&block, pool, &message.pointer));
+    OK_CU(cu.cuMemsetD32_v2(p, 0x33334444, 1));
+    OK_CU(cu.cuMemPoolImportFromShareableHandle(&pool, &message.pool, FABRIC, 0));
+    OK_CU(cu.cuMemPoolImportPointer(&block, pool, &message.pointer));
     assert_int_equal(word_at(block), 0x55556666);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     /* One kind of handle is not the other's, and what was imported is not handed on. */
     CUmemGenericAllocationHandle wrong;
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemImportFromShareableHandle(&wrong, &message.pool, FABRIC));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemExportToShareableHandle(&message.memory, memory, FABRIC, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemImportFromShareableHandle(&wrong, &message.pool, FABRIC));
+    FAILS_CU(INVALID_VALUE, cu.cuMemExportToShareableHandle(&message.memory, memory, FABRIC, 0));
     memset(&message.memory, 0x5c, sizeof message.memory);
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemImportFromShareableHandle(&wrong, &message.memory, FABRIC));
+    FAILS_CU(INVALID_VALUE, cu.cuMemImportFromShareableHandle(&wrong, &message.memory, FABRIC));
     return 0;
 }
 
@@ -135,8 +132,7 @@ CHILD(late) {
         return 9;
     read_message(argv[1], &message);
     init_driver();
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemImportFromShareableHandle(&memory, &message.memory, FABRIC));
+    FAILS_CU(INVALID_VALUE, cu.cuMemImportFromShareableHandle(&memory, &message.memory, FABRIC));
     return 0;
 }
 
@@ -149,20 +145,19 @@ CHILD(exporter) {
     CUdeviceptr block;
     char path[TEMPORARY_ROOM], text[16];
     init_driver();
-    OK(cu.cuMemCreate(&memory, PAGE, &prop, 0));
+    OK_CU(cu.cuMemCreate(&memory, PAGE, &prop, 0));
     CUdeviceptr p = map(memory);
-    OK(cu.cuMemsetD32_v2(p, 0x11112222, 1));
-    OK(cu.cuMemExportToShareableHandle(&message.memory, memory, FABRIC, 0));
+    OK_CU(cu.cuMemsetD32_v2(p, 0x11112222, 1));
+    OK_CU(cu.cuMemExportToShareableHandle(&message.memory, memory, FABRIC, 0));
     int refused = -1;
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemExportToShareableHandle(&refused, memory,
-                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    OK(cu.cuMemPoolCreate(&pool, &props));
-    OK(cu.cuMemAllocFromPoolAsync(&block, 4096, pool, NULL));
-    OK(cu.cuMemsetD32_v2(block, 0x55556666, 1));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemPoolExportToShareableHandle(&message.pool, pool, FABRIC, 0));
-    OK(cu.cuMemPoolExportPointer(&message.pointer, block));
+    FAILS_CU(INVALID_VALUE, cu.cuMemExportToShareableHandle(
+                                &refused, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    OK_CU(cu.cuMemPoolCreate(&pool, &props));
+    OK_CU(cu.cuMemAllocFromPoolAsync(&block, 4096, pool, NULL));
+    OK_CU(cu.cuMemsetD32_v2(block, 0x55556666, 1));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemPoolExportToShareableHandle(&message.pool, pool, FABRIC, 0));
+    OK_CU(cu.cuMemPoolExportPointer(&message.pointer, block));
     int fd = temporary_file(path, "softgpu-fabric");
     assert_true(fd >= 0);
     unlink(path);
@@ -170,8 +165,8 @@ CHILD(exporter) {
     snprintf(text, sizeof text, "%d", fd);
     assert_int_equal(run_child("importer", text, NULL), 0);
     assert_int_equal(word_at(p), 0x33334444);
-    OK(cu.cuMemUnmap(p, PAGE));
-    OK(cu.cuMemRelease(memory));
+    OK_CU(cu.cuMemUnmap(p, PAGE));
+    OK_CU(cu.cuMemRelease(memory));
     assert_int_equal(run_child("late", text, NULL), 0);
     return 0;
 }

@@ -12,9 +12,9 @@ static CUresult run(CUfunction f, unsigned *word, int number) {
     CUdeviceptr p;
     void *params[] = {&p, &number};
     p = new_memory(sizeof *word);
-    OK(cu.cuMemcpyHtoD_v2(p, word, sizeof *word));
+    OK_CU(cu.cuMemcpyHtoD_v2(p, word, sizeof *word));
     CUresult result = cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
-    OK(cu.cuMemcpyDtoH_v2(word, p, sizeof *word));
+    OK_CU(cu.cuMemcpyDtoH_v2(word, p, sizeof *word));
     return result;
 }
 
@@ -24,13 +24,13 @@ TEST(kernels_of_a_fatbin_run_from_ptx_or_machine_code) {
         CUmodule module;
         CUfunction f;
         unsigned word = 0;
-        OK(cu.cuModuleLoadData(&module, images[i]));
-        OK(cu.cuModuleGetFunction(&f, module, "small"));
+        OK_CU(cu.cuModuleLoadData(&module, images[i]));
+        OK_CU(cu.cuModuleGetFunction(&f, module, "small"));
         CUresult result = run(f, &word, 7);
-        OK(cu.cuModuleUnload(module));
+        OK_CU(cu.cuModuleUnload(module));
         if (no_kernels(result))
             SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
-        OK(result);
+        OK_CU(result);
         assert_int_equal(word, 49);
     }
 }
@@ -47,16 +47,16 @@ TEST(a_fatbin_with_refused_ptx_falls_back_to_machine_code) {
     assert_non_null(text);
     memcpy(text, ".venison", 8);
     CUmodule module = new_module(image);
-    OK(cu.cuModuleGetGlobal_v2(&variable, &size, module, "small_value"));
+    OK_CU(cu.cuModuleGetGlobal_v2(&variable, &size, module, "small_value"));
     assert_int_equal(size, 4);
     CUfunction f = function_of(module, "small");
-    OK(cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_BINARY_VERSION, f));
+    OK_CU(cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_BINARY_VERSION, f));
     assert_int_equal(value, 90);
     CUresult result = run(f, &word, 7);
     if (soft)
         assert_int_equal(result, CUDA_ERROR_NOT_SUPPORTED);
     else
-        OK(result);
+        OK_CU(result);
     assert_int_equal(word, soft ? 0 : 49);
 }
 
@@ -118,18 +118,18 @@ TEST(a_fatbin_linked_with_another_text_runs) {
     size_t size = make_fatbin(fatbin);
     unsigned word = 21;
     assert_true(size <= sizeof fatbin);
-    OK(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
-    OK(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, fatbin, size, "f", 0, NULL, NULL));
-    OK(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)giver, sizeof giver, "g", 0,
-                           NULL, NULL));
-    OK(cu.cuLinkComplete(link, &image, &size));
-    OK(cu.cuModuleLoadData(&module, image));
-    OK(cu.cuLinkDestroy(link));
-    OK(cu.cuModuleGetFunction(&f, module, "caller"));
+    OK_CU(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
+    OK_CU(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, fatbin, size, "f", 0, NULL, NULL));
+    OK_CU(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)giver, sizeof giver, "g",
+                              0, NULL, NULL));
+    OK_CU(cu.cuLinkComplete(link, &image, &size));
+    OK_CU(cu.cuModuleLoadData(&module, image));
+    OK_CU(cu.cuLinkDestroy(link));
+    OK_CU(cu.cuModuleGetFunction(&f, module, "caller"));
     CUresult result = run(f, &word, 0);
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
     if (no_kernels(result))
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
-    OK(result);
+    OK_CU(result);
     assert_int_equal(word, 1042);
 }

@@ -3,7 +3,7 @@
 
 static CUdeviceptr allocate(void) {
     CUdeviceptr memory = 0;
-    OK(cu.cuMemAlloc_v2(&memory, 4096));
+    OK_CU(cu.cuMemAlloc_v2(&memory, 4096));
     return memory;
 }
 
@@ -17,24 +17,24 @@ struct region {
 static void region_map_again(const struct region *region) {
     CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    OK(cu.cuMemMap(region->at, region->bytes, 0, region->handle, 0));
-    OK(cu.cuMemSetAccess(region->at, region->bytes, &access, 1));
+    OK_CU(cu.cuMemMap(region->at, region->bytes, 0, region->handle, 0));
+    OK_CU(cu.cuMemSetAccess(region->at, region->bytes, &access, 1));
 }
 
 static struct region region_map(size_t bytes) {
     struct region made = {.bytes = bytes};
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev}};
-    OK(cu.cuMemCreate(&made.handle, bytes, &prop, 0));
-    OK(cu.cuMemAddressReserve(&made.at, bytes, 0, 0, 0));
+    OK_CU(cu.cuMemCreate(&made.handle, bytes, &prop, 0));
+    OK_CU(cu.cuMemAddressReserve(&made.at, bytes, 0, 0, 0));
     region_map_again(&made);
     return made;
 }
 
 static void region_end(const struct region *region) {
-    OK(cu.cuMemUnmap(region->at, region->bytes));
-    OK(cu.cuMemRelease(region->handle));
-    OK(cu.cuMemAddressFree(region->at, region->bytes));
+    OK_CU(cu.cuMemUnmap(region->at, region->bytes));
+    OK_CU(cu.cuMemRelease(region->handle));
+    OK_CU(cu.cuMemAddressFree(region->at, region->bytes));
 }
 
 static uint64_t used(void) {
@@ -51,13 +51,13 @@ TEST(a_fault_before_refuses_the_nth_call) {
         soft->fault_arm("cuMemAlloc_v2", 2, CUDA_ERROR_OUT_OF_MEMORY, SOFTGPU_FAULT_BEFORE), 0);
     first = allocate();
     uint64_t before = used();
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAlloc_v2(&second, 4096));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemAlloc_v2(&second, 4096));
     assert_int_equal(used(), before);
     assert_int_equal(second, 7);
     third = allocate();
     assert_int_equal(soft->fault_disarm(), 1);
-    OK(cu.cuMemFree_v2(first));
-    OK(cu.cuMemFree_v2(third));
+    OK_CU(cu.cuMemFree_v2(first));
+    OK_CU(cu.cuMemFree_v2(third));
 }
 
 TEST(a_fault_after_reports_an_error_after_the_effect) {
@@ -65,10 +65,10 @@ TEST(a_fault_after_reports_an_error_after_the_effect) {
     CUdeviceptr memory = 7;
     assert_int_equal(soft->fault_arm("cuMemAlloc_v2", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER),
                      0);
-    FAILS(CUDA_ERROR_UNKNOWN, cu.cuMemAlloc_v2(&memory, 4096));
+    FAILS_CU(UNKNOWN, cu.cuMemAlloc_v2(&memory, 4096));
     assert_int_equal(soft->fault_disarm(), 1);
     assert_true(memory != 7 && memory != 0);
-    OK(cu.cuMemFree_v2(memory));
+    OK_CU(cu.cuMemFree_v2(memory));
 }
 
 /* An error of the call's own is the better news. */
@@ -76,7 +76,7 @@ TEST(a_fault_after_keeps_the_calls_own_error) {
     NEEDS_SOFTGPU("injects faults");
     assert_int_equal(soft->fault_arm("cuMemFree_v2", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER),
                      0);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(12345));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(12345));
     soft->fault_disarm();
 }
 
@@ -87,13 +87,13 @@ TEST(a_fault_from_refuses_all_later_calls) {
     const char *name = NULL;
     assert_int_equal(
         soft->fault_arm("cuMemAlloc_v2", 1, CUDA_ERROR_ILLEGAL_ADDRESS, SOFTGPU_FAULT_FROM), 0);
-    OK(cu.cuCtxGetCurrent(&current));
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemAlloc_v2(&other, 4096));
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemFree_v2(memory));
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxGetCurrent(&current));
-    OK(cu.cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &name));
+    OK_CU(cu.cuCtxGetCurrent(&current));
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuMemAlloc_v2(&other, 4096));
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuMemFree_v2(memory));
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxGetCurrent(&current));
+    OK_CU(cu.cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &name));
     assert_int_equal(soft->fault_disarm(), 3);
-    OK(cu.cuMemFree_v2(memory));
+    OK_CU(cu.cuMemFree_v2(memory));
 }
 
 /* Whoever is told that the device has stopped may take memory away from under queued work. */
@@ -101,25 +101,25 @@ static void work_ends_where_a_lasting_error_is_told(softgpu_fault_mode mode, CUr
     struct gate gate;
     CUstream stream;
     struct region m = region_map(2 << 20);
-    OK(cu.cuMemsetD8_v2(m.at, 1, m.bytes));
+    OK_CU(cu.cuMemsetD8_v2(m.at, 1, m.bytes));
     gate_make(&gate);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     gate_hold(&gate, stream);
-    OK(cu.cuMemsetD8Async(m.at, 2, m.bytes, stream));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    OK_CU(cu.cuMemsetD8Async(m.at, 2, m.bytes, stream));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     size_t limit;
     assert_int_equal(soft->fault_arm("cuCtxGetLimit", 1, (int)error, mode), 0);
-    FAILS(error, cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
+    ANSWERS_CU(error, cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
     assert_int_equal(soft->fault_disarm(), 1);
-    OK(cu.cuMemUnmap(m.at, m.bytes));
+    OK_CU(cu.cuMemUnmap(m.at, m.bytes));
     gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream)); /* no fault: the set was dropped */
+    OK_CU(cu.cuStreamSynchronize(stream)); /* no fault: the set was dropped */
     region_map_again(&m);
     assert_int_equal(byte_at(m.at), 1);
-    OK(cu.cuMemsetD8Async(m.at, 3, m.bytes, stream)); /* later work runs */
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuMemsetD8Async(m.at, 3, m.bytes, stream)); /* later work runs */
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(byte_at(m.at), 3);
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
     gate_free(&gate);
     region_end(&m);
 }
@@ -137,14 +137,14 @@ TEST(work_that_can_run_runs_before_a_sticky_injected_error) {
     size_t limit;
     CUdeviceptr memory = allocate();
     CUstream stream = new_stream();
-    OK(cu.cuMemsetD8Async(memory, 2, 4096, stream));
+    OK_CU(cu.cuMemsetD8Async(memory, 2, 4096, stream));
     assert_int_equal(soft->fault_arm("cuCtxGetLimit", 1, CUDA_ERROR_ASSERT, SOFTGPU_FAULT_AFTER),
                      0);
-    FAILS(CUDA_ERROR_ASSERT, cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
+    FAILS_CU(ASSERT, cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
     assert_int_equal(soft->fault_disarm(), 1);
-    OK(cu.cuStreamQuery(stream));
+    OK_CU(cu.cuStreamQuery(stream));
     assert_int_equal(byte_at(memory), 2);
-    OK(cu.cuMemFree_v2(memory));
+    OK_CU(cu.cuMemFree_v2(memory));
 }
 
 /* Any other error tells nothing of queued work. */
@@ -154,14 +154,14 @@ TEST(queued_work_runs_after_a_non_sticky_injected_error) {
     CUdeviceptr memory = allocate();
     CUstream stream = new_stream();
     struct gate gate = hold(stream);
-    OK(cu.cuMemsetD8Async(memory, 2, 4096, stream));
+    OK_CU(cu.cuMemsetD8Async(memory, 2, 4096, stream));
     assert_int_equal(soft->fault_arm("cuCtxGetLimit", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER),
                      0);
-    FAILS(CUDA_ERROR_UNKNOWN, cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
+    FAILS_CU(UNKNOWN, cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
     assert_int_equal(soft->fault_disarm(), 1);
     gate_drain(&gate, stream);
     assert_int_equal(byte_at(memory), 2);
-    OK(cu.cuMemFree_v2(memory));
+    OK_CU(cu.cuMemFree_v2(memory));
 }
 
 TEST(a_fault_skip_makes_the_call_do_nothing) {
@@ -169,8 +169,8 @@ TEST(a_fault_skip_makes_the_call_do_nothing) {
     CUdeviceptr memory = 7;
     uint64_t before = used();
     assert_int_equal(soft->fault_arm("cuMemAlloc_v2", 0, CUDA_SUCCESS, SOFTGPU_FAULT_SKIP), 0);
-    OK(cu.cuMemAlloc_v2(&memory, 1 << 20));
-    OK(cu.cuMemAlloc_v2(&memory, 1 << 20));
+    OK_CU(cu.cuMemAlloc_v2(&memory, 1 << 20));
+    OK_CU(cu.cuMemAlloc_v2(&memory, 1 << 20));
     assert_int_equal(soft->fault_disarm(), 2);
     assert_int_equal(memory, 7);
     assert_int_equal(used(), before);
@@ -182,11 +182,11 @@ TEST(a_star_counts_every_call) {
     CUdevice device;
     const char *name;
     assert_int_equal(soft->fault_arm("*", 3, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE), 0);
-    OK(cu.cuCtxGetCurrent(&current));
-    OK(cu.cuGetErrorName(CUDA_SUCCESS, &name)); /* no driver fails it: not counted */
-    OK(cu.cuCtxGetDevice(&device));
-    FAILS(CUDA_ERROR_UNKNOWN, cu.cuCtxGetCurrent(&current));
-    OK(cu.cuCtxGetCurrent(&current));
+    OK_CU(cu.cuCtxGetCurrent(&current));
+    OK_CU(cu.cuGetErrorName(CUDA_SUCCESS, &name)); /* no driver fails it: not counted */
+    OK_CU(cu.cuCtxGetDevice(&device));
+    FAILS_CU(UNKNOWN, cu.cuCtxGetCurrent(&current));
+    OK_CU(cu.cuCtxGetCurrent(&current));
     assert_int_equal(soft->fault_disarm(), 1);
     assert_int_equal(soft->fault_disarm(), 0);
 }
@@ -201,7 +201,7 @@ TEST(invalid_faults_are_not_armed) {
 CHILD(fault_from_environment) {
     init_driver();
     CUdeviceptr memory = allocate();
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAlloc_v2(&memory, 4096));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemAlloc_v2(&memory, 4096));
     return 0;
 }
 

@@ -40,19 +40,19 @@ TEST(a_forked_child_is_not_initialized) {
     }
     assert_int_equal(status_of(pid), 0);
     int count = 0;
-    OK(cu.cuDeviceGetCount(&count));
+    OK_CU(cu.cuDeviceGetCount(&count));
     assert_int_equal(count, device_count);
 }
 
 static atomic_bool stop;
 
 static void *keep_calling(void *argument) {
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
     while (!atomic_load(&stop)) {
         CUdeviceptr memory;
-        OK(cu.cuMemAlloc_v2(&memory, 4096));
-        OK(cu.cuMemsetD8_v2(memory, 1, 4096));
-        OK(cu.cuMemFree_v2(memory));
+        OK_CU(cu.cuMemAlloc_v2(&memory, 4096));
+        OK_CU(cu.cuMemsetD8_v2(memory, 1, 4096));
+        OK_CU(cu.cuMemFree_v2(memory));
     }
     return NULL;
 }
@@ -95,7 +95,7 @@ TEST(pinned_memory_stays_shared_with_a_forked_child) {
 /* A parent that only loaded the driver leaves its children free to use it. */
 CHILD_TEST(a_child_forked_before_cuinit_may_call_it) {
     int version = 0;
-    OK(cu.cuDriverGetVersion(&version));
+    OK_CU(cu.cuDriverGetVersion(&version));
     pid_t pid = fork();
     if (pid == 0) {
         alarm(LIMIT_SECONDS);
@@ -103,6 +103,6 @@ CHILD_TEST(a_child_forked_before_cuinit_may_call_it) {
         _exit(cu.cuInit(0) == CUDA_SUCCESS && cu.cuDeviceGetCount(&count) == CUDA_SUCCESS ? 0 : 1);
     }
     int status = status_of(pid);
-    OK(cu.cuInit(0));
+    OK_CU(cu.cuInit(0));
     return status;
 }

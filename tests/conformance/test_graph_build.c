@@ -6,7 +6,7 @@ static CUgraph graph;
 static int begin(void **state) {
     int failed = test_begin(state);
     if (!failed)
-        OK(cu.cuGraphCreate(&graph, 0));
+        OK_CU(cu.cuGraphCreate(&graph, 0));
     return failed;
 }
 
@@ -21,26 +21,26 @@ EACH_TEST(begin, end);
 
 static CUgraphNode after(const CUgraphNode *dependencies, size_t count) {
     CUgraphNode node;
-    OK(cu.cuGraphAddEmptyNode(&node, graph, dependencies, count));
+    OK_CU(cu.cuGraphAddEmptyNode(&node, graph, dependencies, count));
     return node;
 }
 
 static size_t count_nodes(CUgraph of) {
     size_t count;
-    OK(cu.cuGraphGetNodes(of, NULL, &count));
+    OK_CU(cu.cuGraphGetNodes(of, NULL, &count));
     return count;
 }
 
 static size_t count_edges(CUgraph of) {
     size_t count;
-    OK(cu.cuGraphGetEdges(of, NULL, NULL, &count));
+    OK_CU(cu.cuGraphGetEdges(of, NULL, NULL, &count));
     return count;
 }
 
 static bool has_edge(CUgraphNode from, CUgraphNode to) {
     CUgraphNode sources[64], targets[64];
     size_t count = 64;
-    OK(cu.cuGraphGetEdges(graph, sources, targets, &count));
+    OK_CU(cu.cuGraphGetEdges(graph, sources, targets, &count));
     for (size_t i = 0; i < count; i++)
         if (sources[i] == from && targets[i] == to)
             return true;
@@ -49,20 +49,20 @@ static bool has_edge(CUgraphNode from, CUgraphNode to) {
 
 TEST(a_graph_begins_empty) {
     CUgraph other = NULL;
-    OK(cu.cuGraphCreate(&other, 0));
+    OK_CU(cu.cuGraphCreate(&other, 0));
     assert_non_null(other);
     assert_ptr_not_equal(other, graph);
     assert_int_equal(count_nodes(other), 0);
     assert_int_equal(count_edges(other), 0);
     destroy_graph(other);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphCreate(&other, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphCreate(&other, 1));
 }
 
 TEST(graph_nodes_are_listed) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), nodes[4];
     size_t count = 4;
     memset(nodes, 0x5a, sizeof nodes);
-    OK(cu.cuGraphGetNodes(graph, nodes, &count));
+    OK_CU(cu.cuGraphGetNodes(graph, nodes, &count));
     assert_int_equal(count, 2);
     assert_ptr_equal(nodes[0], a);
     assert_ptr_equal(nodes[1], b);
@@ -70,25 +70,25 @@ TEST(graph_nodes_are_listed) {
     assert_null(nodes[3]);
     count = 1;
     memset(nodes, 0, sizeof nodes);
-    OK(cu.cuGraphGetNodes(graph, nodes, &count));
+    OK_CU(cu.cuGraphGetNodes(graph, nodes, &count));
     assert_int_equal(count, 1);
     assert_null(nodes[1]);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(graph, nodes, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(NULL, nodes, &count));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphGetNodes(graph, nodes, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphGetNodes(NULL, nodes, &count));
     count = 0;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(graph, nodes, &count));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphGetNodes(graph, nodes, &count));
 }
 
 TEST(root_nodes_are_those_without_dependencies) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), c = after(NULL, 0), roots[3];
     size_t count = 3;
     (void)b;
-    OK(cu.cuGraphGetRootNodes(graph, roots, &count));
+    OK_CU(cu.cuGraphGetRootNodes(graph, roots, &count));
     assert_int_equal(count, 2);
     assert_ptr_equal(roots[0], c); /* the newest root first */
     assert_ptr_equal(roots[1], a);
     assert_null(roots[2]);
-    OK(cu.cuGraphGetRootNodes(graph, NULL, &count));
+    OK_CU(cu.cuGraphGetRootNodes(graph, NULL, &count));
     assert_int_equal(count, 2);
 }
 
@@ -96,25 +96,25 @@ TEST(dependencies_and_dependents_are_listed) {
     CUgraphNode a = after(NULL, 0), b = after(NULL, 0), both[] = {a, b}, list[3];
     CUgraphNode c = after(both, 2);
     size_t count = 3;
-    OK(cu.cuGraphNodeGetDependencies(c, list, &count));
+    OK_CU(cu.cuGraphNodeGetDependencies(c, list, &count));
     assert_int_equal(count, 2);
     assert_true((list[0] == a && list[1] == b) || (list[0] == b && list[1] == a));
     assert_null(list[2]);
     count = 3;
-    OK(cu.cuGraphNodeGetDependentNodes(a, list, &count));
+    OK_CU(cu.cuGraphNodeGetDependentNodes(a, list, &count));
     assert_int_equal(count, 1);
     assert_ptr_equal(list[0], c);
     assert_null(list[1]);
-    OK(cu.cuGraphNodeGetDependencies(a, NULL, &count));
+    OK_CU(cu.cuGraphNodeGetDependencies(a, NULL, &count));
     assert_int_equal(count, 0);
-    OK(cu.cuGraphNodeGetDependentNodes(c, NULL, &count));
+    OK_CU(cu.cuGraphNodeGetDependentNodes(c, NULL, &count));
     assert_int_equal(count, 0);
 }
 
 TEST(graph_edges_are_listed) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), from[2], to[2];
     size_t count = 2;
-    OK(cu.cuGraphGetEdges(graph, from, to, &count));
+    OK_CU(cu.cuGraphGetEdges(graph, from, to, &count));
     assert_int_equal(count, 1);
     assert_ptr_equal(from[0], a);
     assert_ptr_equal(to[0], b);
@@ -127,7 +127,7 @@ TEST(functions_with_edge_data_list_the_same_edges) {
     CUgraphEdgeData data[2];
     size_t count = 2;
     memset(data, 0x5a, sizeof data);
-    OK(cu.cuGraphGetEdges_v2(graph, from, to, data, &count));
+    OK_CU(cu.cuGraphGetEdges_v2(graph, from, to, data, &count));
     assert_int_equal(count, 1);
     assert_ptr_equal(from[0], a);
     assert_ptr_equal(to[0], b);
@@ -135,35 +135,35 @@ TEST(functions_with_edge_data_list_the_same_edges) {
     assert_int_equal(data[0].type, 0);
     count = 2;
     memset(data, 0x5a, sizeof data);
-    OK(cu.cuGraphNodeGetDependencies_v2(b, from, data, &count));
+    OK_CU(cu.cuGraphNodeGetDependencies_v2(b, from, data, &count));
     assert_int_equal(count, 1);
     assert_ptr_equal(from[0], a);
     assert_int_equal(data[0].from_port, 0);
     count = 2;
     memset(data, 0x5a, sizeof data);
-    OK(cu.cuGraphNodeGetDependentNodes_v2(a, to, data, &count));
+    OK_CU(cu.cuGraphNodeGetDependentNodes_v2(a, to, data, &count));
     assert_int_equal(count, 1);
     assert_ptr_equal(to[0], b);
     assert_int_equal(data[0].type, 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetEdges_v2(graph, NULL, NULL, data, &count));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphGetEdges_v2(graph, NULL, NULL, data, &count));
 }
 
 TEST(edges_are_added_and_removed) {
     CUgraphNode a = after(NULL, 0), b = after(NULL, 0), c = after(NULL, 0);
     CUgraphNode from[] = {a, b}, to[] = {b, c};
-    OK(cu.cuGraphAddDependencies(graph, from, to, 2));
+    OK_CU(cu.cuGraphAddDependencies(graph, from, to, 2));
     assert_int_equal(count_edges(graph), 2);
     assert_true(has_edge(a, b));
     assert_true(has_edge(b, c));
-    OK(cu.cuGraphRemoveDependencies(graph, from, to, 1));
+    OK_CU(cu.cuGraphRemoveDependencies(graph, from, to, 1));
     assert_int_equal(count_edges(graph), 1);
     assert_false(has_edge(a, b));
-    OK(cu.cuGraphRemoveDependencies_v2(graph, &from[1], &to[1], NULL, 1));
+    OK_CU(cu.cuGraphRemoveDependencies_v2(graph, &from[1], &to[1], NULL, 1));
     assert_int_equal(count_edges(graph), 0);
-    OK(cu.cuGraphAddDependencies_v2(graph, from, to, NULL, 2));
+    OK_CU(cu.cuGraphAddDependencies_v2(graph, from, to, NULL, 2));
     assert_int_equal(count_edges(graph), 2);
-    OK(cu.cuGraphAddDependencies(graph, NULL, NULL, 0));
-    OK(cu.cuGraphRemoveDependencies(graph, NULL, NULL, 0));
+    OK_CU(cu.cuGraphAddDependencies(graph, NULL, NULL, 0));
+    OK_CU(cu.cuGraphRemoveDependencies(graph, NULL, NULL, 0));
     assert_int_equal(count_edges(graph), 2);
 }
 
@@ -171,12 +171,12 @@ TEST(edges_are_added_and_removed) {
 TEST(a_refused_edge_keeps_the_edges_before_it) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), c = after(NULL, 0);
     CUgraphNode from[] = {b, a, a}, to[] = {c, b, c};
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, from, to, 3));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddDependencies(graph, from, to, 3));
     assert_int_equal(count_edges(graph), 2);
     assert_true(has_edge(b, c));
     assert_false(has_edge(a, c));
     from[1] = c, to[1] = a;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphRemoveDependencies(graph, from, to, 2));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphRemoveDependencies(graph, from, to, 2));
     assert_int_equal(count_edges(graph), 1);
     assert_true(has_edge(a, b));
 }
@@ -184,24 +184,24 @@ TEST(a_refused_edge_keeps_the_edges_before_it) {
 TEST(a_graph_may_contain_a_cycle_before_instantiation) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1);
     size_t count;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &a, &a, 1));
-    OK(cu.cuGraphAddDependencies(graph, &b, &a, 1));
-    OK(cu.cuGraphGetRootNodes(graph, NULL, &count));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddDependencies(graph, &a, &a, 1));
+    OK_CU(cu.cuGraphAddDependencies(graph, &b, &a, 1));
+    OK_CU(cu.cuGraphGetRootNodes(graph, NULL, &count));
     assert_int_equal(count, 0);
-    OK(cu.cuGraphRemoveDependencies(graph, &b, &a, 1));
-    OK(cu.cuGraphGetRootNodes(graph, NULL, &count));
+    OK_CU(cu.cuGraphRemoveDependencies(graph, &b, &a, 1));
+    OK_CU(cu.cuGraphGetRootNodes(graph, NULL, &count));
     assert_int_equal(count, 1);
 }
 
 TEST(invalid_edges_are_refused) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), stranger;
     CUgraph other = new_graph();
-    OK(cu.cuGraphAddEmptyNode(&stranger, other, NULL, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &a, &b, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &stranger, &b, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &a, &stranger, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphRemoveDependencies(graph, &b, &a, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphRemoveDependencies(graph, &stranger, &b, 1));
+    OK_CU(cu.cuGraphAddEmptyNode(&stranger, other, NULL, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddDependencies(graph, &a, &b, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddDependencies(graph, &stranger, &b, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddDependencies(graph, &a, &stranger, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphRemoveDependencies(graph, &b, &a, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphRemoveDependencies(graph, &stranger, &b, 1));
     assert_int_equal(count_edges(graph), 1);
     assert_int_equal(count_edges(other), 0);
 }
@@ -209,11 +209,11 @@ TEST(invalid_edges_are_refused) {
 TEST(invalid_dependencies_of_new_nodes_are_refused) {
     CUgraphNode a = after(NULL, 0), stranger, made, list[2] = {a, a};
     CUgraph other = new_graph();
-    OK(cu.cuGraphAddEmptyNode(&stranger, other, NULL, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddEmptyNode(&made, graph, list, 2));
+    OK_CU(cu.cuGraphAddEmptyNode(&stranger, other, NULL, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddEmptyNode(&made, graph, list, 2));
     list[1] = stranger;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddEmptyNode(&made, graph, list, 2));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddEmptyNode(&made, graph, NULL, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddEmptyNode(&made, graph, list, 2));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddEmptyNode(&made, graph, NULL, 1));
     assert_int_equal(count_nodes(graph), 1);
     assert_int_equal(count_edges(graph), 0);
 }
@@ -221,10 +221,10 @@ TEST(invalid_dependencies_of_new_nodes_are_refused) {
 TEST(destroying_a_node_removes_its_edges) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), c = after(&b, 1), roots[3];
     size_t count = 3;
-    OK(cu.cuGraphDestroyNode(b));
+    OK_CU(cu.cuGraphDestroyNode(b));
     assert_int_equal(count_nodes(graph), 2);
     assert_int_equal(count_edges(graph), 0);
-    OK(cu.cuGraphGetRootNodes(graph, roots, &count));
+    OK_CU(cu.cuGraphGetRootNodes(graph, roots, &count));
     assert_int_equal(count, 2);
     assert_ptr_equal(roots[0], c);
     assert_ptr_equal(roots[1], a);
@@ -236,16 +236,16 @@ TEST(handles_of_destroyed_graphs_are_refused) {
     CUgraphNode node, made;
     CUgraphNodeType type;
     size_t count;
-    OK(cu.cuGraphCreate(&gone, 0));
-    OK(cu.cuGraphAddEmptyNode(&node, gone, NULL, 0));
+    OK_CU(cu.cuGraphCreate(&gone, 0));
+    OK_CU(cu.cuGraphAddEmptyNode(&node, gone, NULL, 0));
     destroy_graph(gone);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphDestroy(gone));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(gone, NULL, &count));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddEmptyNode(&made, gone, NULL, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphNodeGetType(node, &type));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphDestroyNode(node));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddEmptyNode(&made, graph, &node, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphNodeGetType((CUgraphNode)(void *)&count, &type));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphDestroy(gone));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphGetNodes(gone, NULL, &count));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddEmptyNode(&made, gone, NULL, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphNodeGetType(node, &type));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphDestroyNode(node));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddEmptyNode(&made, graph, &node, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphNodeGetType((CUgraphNode)(void *)&count, &type));
 }
 
 /* ---- Size ----------------------------------------------------------------------------------- */
@@ -263,11 +263,11 @@ TEST(a_chain_of_many_nodes_is_built_and_cloned) {
     }
     assert_int_equal(count_nodes(graph), MANY);
     assert_int_equal(count_edges(graph), MANY - 1);
-    OK(cu.cuGraphClone(&copy, graph));
+    OK_CU(cu.cuGraphClone(&copy, graph));
     assert_int_equal(count_edges(copy), MANY - 1);
-    OK(cu.cuGraphNodeFindInClone(&found, last, copy));
+    OK_CU(cu.cuGraphNodeFindInClone(&found, last, copy));
     size_t count;
-    OK(cu.cuGraphNodeGetDependentNodes(found, NULL, &count));
+    OK_CU(cu.cuGraphNodeGetDependentNodes(found, NULL, &count));
     assert_int_equal(count, 0);
     destroy_graph(copy);
 }
@@ -278,12 +278,12 @@ TEST(many_nodes_of_a_clone_are_found_and_destroyed) {
     CUgraph copy;
     size_t count = MANY;
     for (int i = 0; i < MANY; i++)
-        OK(cu.cuGraphAddEmptyNode(&nodes[i], graph, NULL, 0));
-    OK(cu.cuGraphClone(&copy, graph));
+        OK_CU(cu.cuGraphAddEmptyNode(&nodes[i], graph, NULL, 0));
+    OK_CU(cu.cuGraphClone(&copy, graph));
     while (count > 0) {
         CUgraphNode found;
-        OK(cu.cuGraphNodeFindInClone(&found, nodes[--count], copy));
-        OK(cu.cuGraphDestroyNode(found));
+        OK_CU(cu.cuGraphNodeFindInClone(&found, nodes[--count], copy));
+        OK_CU(cu.cuGraphDestroyNode(found));
     }
     assert_int_equal(count_nodes(copy), 0);
     destroy_graph(copy);
@@ -297,14 +297,14 @@ TEST(a_wide_fan_lists_all_its_edges) {
     size_t count;
     for (int i = 0; i < WIDE; i++) {
         from[i] = root;
-        OK(cu.cuGraphAddEmptyNode(&leaves[i], graph, NULL, 0));
+        OK_CU(cu.cuGraphAddEmptyNode(&leaves[i], graph, NULL, 0));
     }
-    OK(cu.cuGraphAddDependencies(graph, from, leaves, WIDE));
-    OK(cu.cuGraphAddEmptyNode(&join, graph, leaves, WIDE));
-    OK(cu.cuGraphNodeGetDependencies(join, NULL, &count));
+    OK_CU(cu.cuGraphAddDependencies(graph, from, leaves, WIDE));
+    OK_CU(cu.cuGraphAddEmptyNode(&join, graph, leaves, WIDE));
+    OK_CU(cu.cuGraphNodeGetDependencies(join, NULL, &count));
     assert_int_equal(count, WIDE);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &root, &leaves[WIDE / 2], 1));
-    OK(cu.cuGraphRemoveDependencies(graph, from, leaves, WIDE));
-    OK(cu.cuGraphNodeGetDependentNodes(root, NULL, &count));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddDependencies(graph, &root, &leaves[WIDE / 2], 1));
+    OK_CU(cu.cuGraphRemoveDependencies(graph, from, leaves, WIDE));
+    OK_CU(cu.cuGraphNodeGetDependentNodes(root, NULL, &count));
     assert_int_equal(count, 0);
 }

@@ -6,7 +6,7 @@ static CUgraph graph;
 static int begin(void **state) {
     int failed = test_begin(state);
     if (!failed)
-        OK(cu.cuGraphCreate(&graph, 0));
+        OK_CU(cu.cuGraphCreate(&graph, 0));
     return failed;
 }
 
@@ -21,13 +21,13 @@ EACH_TEST(begin, end);
 
 static CUgraphNode empty(CUgraph in, const CUgraphNode *dependencies, size_t count) {
     CUgraphNode node;
-    OK(cu.cuGraphAddEmptyNode(&node, in, dependencies, count));
+    OK_CU(cu.cuGraphAddEmptyNode(&node, in, dependencies, count));
     return node;
 }
 
 static size_t count_nodes(CUgraph of) {
     size_t count;
-    OK(cu.cuGraphGetNodes(of, NULL, &count));
+    OK_CU(cu.cuGraphGetNodes(of, NULL, &count));
     return count;
 }
 
@@ -38,14 +38,14 @@ TEST(a_clone_is_independent_of_its_original) {
     CUgraph copy;
     CUgraphNode a = empty(graph, NULL, 0), b = empty(graph, &a, 1), found, from[2], to[2];
     size_t count = 2;
-    OK(cu.cuGraphClone(&copy, graph));
+    OK_CU(cu.cuGraphClone(&copy, graph));
     assert_ptr_not_equal(copy, graph);
-    OK(cu.cuGraphGetEdges(copy, from, to, &count));
+    OK_CU(cu.cuGraphGetEdges(copy, from, to, &count));
     assert_int_equal(count, 1);
-    OK(cu.cuGraphNodeFindInClone(&found, a, copy));
+    OK_CU(cu.cuGraphNodeFindInClone(&found, a, copy));
     assert_ptr_equal(found, from[0]);
     assert_ptr_not_equal(found, a);
-    OK(cu.cuGraphNodeFindInClone(&found, b, copy));
+    OK_CU(cu.cuGraphNodeFindInClone(&found, b, copy));
     assert_ptr_equal(found, to[0]);
     empty(copy, NULL, 0);
     assert_int_equal(count_nodes(graph), 2);
@@ -60,14 +60,14 @@ TEST(nodes_are_found_in_their_clone_only) {
     CUgraphNode a = empty(graph, NULL, 0), b = empty(graph, NULL, 0), found, later;
     CUgraph other = new_graph();
     empty(other, NULL, 0);
-    OK(cu.cuGraphClone(&copy, graph));
+    OK_CU(cu.cuGraphClone(&copy, graph));
     later = empty(graph, NULL, 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphNodeFindInClone(&found, later, copy));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphNodeFindInClone(&found, a, other));
-    OK(cu.cuGraphNodeFindInClone(&found, a, copy));
-    OK(cu.cuGraphDestroyNode(found));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphNodeFindInClone(&found, a, copy));
-    OK(cu.cuGraphNodeFindInClone(&found, b, copy));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphNodeFindInClone(&found, later, copy));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphNodeFindInClone(&found, a, other));
+    OK_CU(cu.cuGraphNodeFindInClone(&found, a, copy));
+    OK_CU(cu.cuGraphDestroyNode(found));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphNodeFindInClone(&found, a, copy));
+    OK_CU(cu.cuGraphNodeFindInClone(&found, b, copy));
     destroy_graph(copy);
 }
 
@@ -76,12 +76,12 @@ TEST(a_clone_copies_node_parameters) {
     CUgraph copy;
     CUgraphNode node, found;
     CUDA_HOST_NODE_PARAMS host = {nothing, &data[0]}, out;
-    OK(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &host));
-    OK(cu.cuGraphClone(&copy, graph));
+    OK_CU(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &host));
+    OK_CU(cu.cuGraphClone(&copy, graph));
     host.userData = &data[1];
-    OK(cu.cuGraphHostNodeSetParams(node, &host));
-    OK(cu.cuGraphNodeFindInClone(&found, node, copy));
-    OK(cu.cuGraphHostNodeGetParams(found, &out));
+    OK_CU(cu.cuGraphHostNodeSetParams(node, &host));
+    OK_CU(cu.cuGraphNodeFindInClone(&found, node, copy));
+    OK_CU(cu.cuGraphHostNodeGetParams(found, &out));
     assert_ptr_equal(out.userData, &data[0]);
     assert_true(out.fn == nothing);
     destroy_graph(copy);
@@ -91,39 +91,39 @@ TEST(a_child_graph_is_a_copy) {
     CUgraph child, embedded, again;
     CUgraphNode node, in_child, found;
     CUgraphNodeType type;
-    OK(cu.cuGraphCreate(&child, 0));
+    OK_CU(cu.cuGraphCreate(&child, 0));
     in_child = empty(child, NULL, 0);
-    OK(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
-    OK(cu.cuGraphNodeGetType(node, &type));
+    OK_CU(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+    OK_CU(cu.cuGraphNodeGetType(node, &type));
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_GRAPH);
-    OK(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
+    OK_CU(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
     assert_ptr_not_equal(embedded, child);
-    OK(cu.cuGraphChildGraphNodeGetGraph(node, &again));
+    OK_CU(cu.cuGraphChildGraphNodeGetGraph(node, &again));
     assert_ptr_equal(again, embedded);
-    OK(cu.cuGraphNodeFindInClone(&found, in_child, embedded));
+    OK_CU(cu.cuGraphNodeFindInClone(&found, in_child, embedded));
     empty(child, NULL, 0);
     assert_int_equal(count_nodes(embedded), 1);
     destroy_graph(child);
     empty(embedded, &found, 1);
     assert_int_equal(count_nodes(embedded), 2);
     assert_int_equal(count_nodes(graph), 1);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &found, &node, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddDependencies(graph, &found, &node, 1));
 }
 
 TEST(child_graphs_are_cloned) {
     CUgraph child, copy, embedded, in_copy;
     CUgraphNode node, found;
-    OK(cu.cuGraphCreate(&child, 0));
+    OK_CU(cu.cuGraphCreate(&child, 0));
     empty(child, NULL, 0);
-    OK(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+    OK_CU(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
     destroy_graph(child);
-    OK(cu.cuGraphClone(&copy, graph));
-    OK(cu.cuGraphNodeFindInClone(&found, node, copy));
-    OK(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
-    OK(cu.cuGraphChildGraphNodeGetGraph(found, &in_copy));
+    OK_CU(cu.cuGraphClone(&copy, graph));
+    OK_CU(cu.cuGraphNodeFindInClone(&found, node, copy));
+    OK_CU(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
+    OK_CU(cu.cuGraphChildGraphNodeGetGraph(found, &in_copy));
     assert_ptr_not_equal(in_copy, embedded);
     assert_int_equal(count_nodes(in_copy), 1);
-    OK(cu.cuGraphDestroyNode(node));
+    OK_CU(cu.cuGraphDestroyNode(node));
     assert_int_equal(count_nodes(in_copy), 1);
     destroy_graph(copy);
 }
@@ -131,6 +131,6 @@ TEST(child_graphs_are_cloned) {
 TEST(missing_child_graphs_are_refused) {
     CUgraph embedded;
     CUgraphNode plain = empty(graph, NULL, 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphChildGraphNodeGetGraph(plain, &embedded));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphChildGraphNodeGetGraph(plain, &embedded));
     assert_int_equal(count_nodes(graph), 1);
 }

@@ -3,7 +3,7 @@
 
 static CUgraphConditionalHandle condition_of(CUgraph graph) {
     CUgraphConditionalHandle handle = 0;
-    OK(cu.cuGraphConditionalHandleCreate(&handle, graph, ctx, 0, CU_GRAPH_COND_ASSIGN_DEFAULT));
+    OK_CU(cu.cuGraphConditionalHandleCreate(&handle, graph, ctx, 0, CU_GRAPH_COND_ASSIGN_DEFAULT));
     return handle;
 }
 
@@ -24,38 +24,38 @@ static CUresult add_if(CUgraph graph, CUgraphConditionalHandle handle, CUgraph *
 
 static size_t node_count(CUgraph graph) {
     size_t count = 99;
-    OK(cu.cuGraphGetNodes(graph, NULL, &count));
+    OK_CU(cu.cuGraphGetNodes(graph, NULL, &count));
     return count;
 }
 
 TEST(a_condition_handle_of_another_graph_is_refused) {
     CUgraph graph = new_graph(), other = new_graph();
     CUgraphConditionalHandle theirs = condition_of(other);
-    FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, theirs, NULL));
+    FAILS_CU(INVALID_VALUE, add_if(graph, theirs, NULL));
     assert_int_equal(node_count(graph), 0);
-    OK(add_if(other, theirs, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, theirs, NULL));
-    OK(add_if(graph, condition_of(graph), NULL));
+    OK_CU(add_if(other, theirs, NULL));
+    FAILS_CU(INVALID_VALUE, add_if(graph, theirs, NULL));
+    OK_CU(add_if(graph, condition_of(graph), NULL));
 }
 
 TEST(a_condition_handle_of_a_destroyed_graph_is_refused) {
     CUgraph graph = new_graph(), other = new_graph();
     CUgraphConditionalHandle theirs = condition_of(other);
     destroy_graph(other);
-    FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, theirs, NULL));
+    FAILS_CU(INVALID_VALUE, add_if(graph, theirs, NULL));
 }
 
 TEST(conditional_bodies_may_use_condition_handles_of_their_graph) {
     CUgraph graph = new_graph(), other = new_graph();
     CUgraph body = NULL, inner = NULL, foreign = NULL;
     CUgraphConditionalHandle first = condition_of(graph), second = condition_of(graph);
-    OK(add_if(other, condition_of(other), &foreign));
-    FAILS(CUDA_ERROR_INVALID_VALUE, add_if(foreign, second, NULL));
-    OK(add_if(graph, condition_of(graph), &body));
-    OK(add_if(body, first, &inner));
-    OK(add_if(inner, second, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, first, NULL)); /* in use */
-    OK(add_if(inner, condition_of(body), NULL));
+    OK_CU(add_if(other, condition_of(other), &foreign));
+    FAILS_CU(INVALID_VALUE, add_if(foreign, second, NULL));
+    OK_CU(add_if(graph, condition_of(graph), &body));
+    OK_CU(add_if(body, first, &inner));
+    OK_CU(add_if(inner, second, NULL));
+    FAILS_CU(INVALID_VALUE, add_if(graph, first, NULL)); /* in use */
+    OK_CU(add_if(inner, condition_of(body), NULL));
 }
 
 /* So do graphs that are embedded: in the copy, not in what it was copied from. */
@@ -63,14 +63,14 @@ TEST(child_graphs_may_use_condition_handles_of_their_graph) {
     CUgraph graph = new_graph(), child = new_graph(), embedded = NULL;
     CUgraphNode node = NULL;
     CUgraphConditionalHandle outer = condition_of(graph);
-    OK(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
-    OK(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
-    OK(add_if(embedded, outer, NULL));
-    OK(add_if(embedded, condition_of(embedded), NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, add_if(embedded, condition_of(child), NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, outer, NULL)); /* in use */
-    OK(cu.cuGraphDestroyNode(node));
-    OK(add_if(graph, outer, NULL));
+    OK_CU(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+    OK_CU(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
+    OK_CU(add_if(embedded, outer, NULL));
+    OK_CU(add_if(embedded, condition_of(embedded), NULL));
+    FAILS_CU(INVALID_VALUE, add_if(embedded, condition_of(child), NULL));
+    FAILS_CU(INVALID_VALUE, add_if(graph, outer, NULL)); /* in use */
+    OK_CU(cu.cuGraphDestroyNode(node));
+    OK_CU(add_if(graph, outer, NULL));
 }
 
 /* Bodies are counted before the context is looked at, and the handle after it. */
@@ -79,11 +79,11 @@ TEST(body_count_context_and_handle_are_checked_in_this_order) {
     CUgraphNode node = NULL;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
     params.conditional.size = 1;
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
+    FAILS_CU(INVALID_CONTEXT, cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
     params.conditional.handle = condition_of(graph);
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
+    FAILS_CU(INVALID_CONTEXT, cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
     params.conditional.size = 0;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
     assert_null(node);
 }
 
@@ -93,13 +93,13 @@ TEST(a_condition_handle_can_be_reused_after_its_node_is_destroyed) {
     CUgraphNode node = NULL;
     size_t one = 1;
     CUgraphConditionalHandle first = condition_of(graph), second = condition_of(graph);
-    OK(add_if(graph, first, &body));
-    OK(add_if(body, second, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, second, NULL));
-    OK(cu.cuGraphGetNodes(graph, &node, &one));
-    OK(cu.cuGraphDestroyNode(node));
-    OK(add_if(graph, second, NULL));
-    OK(add_if(graph, first, NULL));
+    OK_CU(add_if(graph, first, &body));
+    OK_CU(add_if(body, second, NULL));
+    FAILS_CU(INVALID_VALUE, add_if(graph, second, NULL));
+    OK_CU(cu.cuGraphGetNodes(graph, &node, &one));
+    OK_CU(cu.cuGraphDestroyNode(node));
+    OK_CU(add_if(graph, second, NULL));
+    OK_CU(add_if(graph, first, NULL));
 }
 
 /* Handles of a graph are many, and each is its own. */
@@ -111,9 +111,9 @@ TEST(many_condition_handles_are_distinct) {
     for (int i = 0; i < MANY; i++)
         handles[i] = condition_of(graph);
     for (int i = MANY; i-- > 0;)
-        OK(add_if(graph, handles[i], NULL));
+        OK_CU(add_if(graph, handles[i], NULL));
     for (int i = 0; i < MANY; i++)
-        FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, handles[i], NULL));
+        FAILS_CU(INVALID_VALUE, add_if(graph, handles[i], NULL));
     assert_int_equal(node_count(graph), MANY);
     instantiate(graph);
 }

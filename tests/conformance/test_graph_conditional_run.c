@@ -7,7 +7,7 @@ static int begin(void **state) {
     int failed = test_begin(state);
     if (!failed) {
         memory = new_memory(4096);
-        OK(cu.cuMemsetD8_v2(memory, 0x11, 4096));
+        OK_CU(cu.cuMemsetD8_v2(memory, 0x11, 4096));
     }
     return failed;
 }
@@ -24,13 +24,13 @@ static CUgraphNode add_condition(CUgraph graph, CUgraphConditionalNodeType type,
     CUgraphConditionalHandle condition;
     CUgraphNode node = NULL;
     CUgraphNodeParams params;
-    OK(cu.cuGraphConditionalHandleCreate(&condition, graph, ctx, value,
-                                         CU_GRAPH_COND_ASSIGN_DEFAULT));
+    OK_CU(cu.cuGraphConditionalHandleCreate(&condition, graph, ctx, value,
+                                            CU_GRAPH_COND_ASSIGN_DEFAULT));
     memset(&params, 0, sizeof params);
     params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
     params.conditional =
         (CUDA_CONDITIONAL_NODE_PARAMS){.handle = condition, .type = type, .size = size, .ctx = ctx};
-    OK(cu.cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params));
     memcpy(bodies, params.conditional.phGraph_out, size * sizeof *bodies);
     return node;
 }
@@ -45,7 +45,7 @@ static void chooses(CUgraphConditionalNodeType type, unsigned size, unsigned val
     add_copy(graph, node, memory + 8, memory + 4, 4);
     CUgraphExec exec = instantiate(graph);
     for (int i = 0; i < 2; i++) {
-        OK(cu.cuMemsetD8_v2(memory, 0x11, 64));
+        OK_CU(cu.cuMemsetD8_v2(memory, 0x11, 64));
         run(exec);
         assert_int_equal(byte_at(memory + 4), wanted);
         assert_int_equal(byte_at(memory + 8), wanted);
@@ -92,7 +92,7 @@ TEST(an_update_changes_the_default_condition_value) {
     CUgraphExec exec = instantiate(graphs[0]);
     run(exec);
     assert_int_equal(byte_at(memory), 0x41);
-    OK(cu.cuGraphExecUpdate_v2(exec, graphs[1], &info));
+    OK_CU(cu.cuGraphExecUpdate_v2(exec, graphs[1], &info));
     run(exec);
     assert_int_equal(byte_at(memory), 0x40);
     destroy_graph(graphs[1]);
@@ -110,32 +110,32 @@ TEST(an_endless_loop_runs_until_its_context_is_destroyed) {
     CUstream looping, other;
     CUdeviceptr cell;
     CUgraph body[1], graph;
-    OK(cu.cuCtxCreate_v2(&context, 0, dev));
-    OK(cu.cuStreamCreate(&looping, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuMemAlloc_v2(&cell, 64));
+    OK_CU(cu.cuCtxCreate_v2(&context, 0, dev));
+    OK_CU(cu.cuStreamCreate(&looping, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuMemAlloc_v2(&cell, 64));
     CUcontext primary = ctx;
     ctx = context;
     graph = new_graph();
     add_condition(graph, CU_GRAPH_COND_TYPE_WHILE, 1, 1, body);
     add_copy(body[0], add_set(body[0], NULL, cell, 0x66, 4), cell + 4, cell, 4);
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphLaunch(exec, looping));
+    OK_CU(cu.cuGraphLaunch(exec, looping));
     for (int i = 0; i < 3; i++) {
-        OK(cu.cuMemsetD8Async(cell + 4, 0x11, 4, other));
-        OK(cu.cuStreamSynchronize(other));
+        OK_CU(cu.cuMemsetD8Async(cell + 4, 0x11, 4, other));
+        OK_CU(cu.cuStreamSynchronize(other));
         unsigned char byte = 0x11;
         while (byte == 0x11) {
             usleep(500);
-            OK(cu.cuMemcpyDtoHAsync_v2(&byte, cell + 4, 1, other));
-            OK(cu.cuStreamSynchronize(other));
+            OK_CU(cu.cuMemcpyDtoHAsync_v2(&byte, cell + 4, 1, other));
+            OK_CU(cu.cuStreamSynchronize(other));
         }
         assert_int_equal(byte, 0x66);
-        FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(looping));
+        FAILS_CU(NOT_READY, cu.cuStreamQuery(looping));
     }
-    OK(cu.cuCtxDestroy_v2(context));
+    OK_CU(cu.cuCtxDestroy_v2(context));
     ctx = primary;
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
 }
 
 /* Of a batch in a body each operation is done. */
@@ -150,11 +150,11 @@ TEST(a_loop_runs_every_operation_of_a_batch_node) {
     CUgraph body[1], graph;
     CUgraphNode node;
     uint32_t value = 0;
-    OK(cu.cuCtxCreate_v2(&context, 0, dev));
-    OK(cu.cuStreamCreate(&looping, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuMemAlloc_v2(&cell, 64));
-    OK(cu.cuMemsetD8_v2(cell, 0, 64));
+    OK_CU(cu.cuCtxCreate_v2(&context, 0, dev));
+    OK_CU(cu.cuStreamCreate(&looping, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuMemAlloc_v2(&cell, 64));
+    OK_CU(cu.cuMemsetD8_v2(cell, 0, 64));
     CUcontext primary = ctx;
     ctx = context;
     graph = new_graph();
@@ -167,17 +167,17 @@ TEST(a_loop_runs_every_operation_of_a_batch_node) {
         ops[i].writeValue.value = 7 + i;
     }
     CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = ctx, .count = 2, .paramArray = ops};
-    OK(cu.cuGraphAddBatchMemOpNode(&node, body[0], NULL, 0, &params));
+    OK_CU(cu.cuGraphAddBatchMemOpNode(&node, body[0], NULL, 0, &params));
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphLaunch(exec, looping));
+    OK_CU(cu.cuGraphLaunch(exec, looping));
     for (int i = 0; i < 200 && value != 8; i++) {
         usleep(500);
-        OK(cu.cuMemcpyDtoHAsync_v2(&value, cell + 4, 4, other));
-        OK(cu.cuStreamSynchronize(other));
+        OK_CU(cu.cuMemcpyDtoHAsync_v2(&value, cell + 4, 4, other));
+        OK_CU(cu.cuStreamSynchronize(other));
     }
-    OK(cu.cuCtxDestroy_v2(context));
+    OK_CU(cu.cuCtxDestroy_v2(context));
     ctx = primary;
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
     end_graph(graph, exec);
     assert_int_equal(value, 8); /* now that nothing loops any more */
 }
@@ -189,6 +189,6 @@ CHILD_TEST_WHERE(an_endless_loop_does_not_prevent_process_exit,
     memory = new_memory(64);
     add_condition(graph, CU_GRAPH_COND_TYPE_WHILE, 1, 1, body);
     add_set(body[0], NULL, memory, 0x66, 4);
-    OK(cu.cuGraphLaunch(instantiate(graph), NULL));
+    OK_CU(cu.cuGraphLaunch(instantiate(graph), NULL));
     return 0;
 }

@@ -41,23 +41,23 @@ TEST(the_dot_file_shows_nodes_and_edges) {
     CUgraphNode a, b;
     CUDA_HOST_NODE_PARAMS host = {work, NULL};
     CUgraph graph = new_graph();
-    OK(cu.cuGraphAddEmptyNode(&a, graph, NULL, 0));
-    OK(cu.cuGraphAddHostNode(&b, graph, &a, 1, &host));
-    OK(cu.cuGraphDebugDotPrint(graph, path, 0));
+    OK_CU(cu.cuGraphAddEmptyNode(&a, graph, NULL, 0));
+    OK_CU(cu.cuGraphAddHostNode(&b, graph, &a, 1, &host));
+    OK_CU(cu.cuGraphDebugDotPrint(graph, path, 0));
     char *text = contents();
     assert_true(strncmp(text, "digraph", 7) == 0);
     assert_int_equal(arrows(text), 1);
     assert_non_null(strstr(text, "EMPTY"));
     assert_non_null(strstr(text, "HOST"));
     size_t plain = strlen(text);
-    OK(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE));
+    OK_CU(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE));
     assert_true(strlen(contents()) > plain);
 }
 
 TEST(invalid_arguments_are_refused) {
     CUgraph graph = new_graph();
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM,
-          cu.cuGraphDebugDotPrint(graph, "/tmp/gpumem-no-such-folder/a.dot", 0));
+    FAILS_CU(OPERATING_SYSTEM,
+             cu.cuGraphDebugDotPrint(graph, "/tmp/gpumem-no-such-folder/a.dot", 0));
 }
 
 /* Each flag adds what it names. */
@@ -68,19 +68,19 @@ TEST(flags_add_parameters_to_the_dot_file) {
     CUdeviceptr memory = new_memory(4096);
     CUDA_MEMSET_NODE_PARAMS set = {.dst = memory, .elementSize = 1, .width = 17, .height = 1};
     CUgraph graph = new_graph();
-    OK(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, ctx));
-    OK(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS));
+    OK_CU(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, ctx));
+    OK_CU(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS));
     snprintf(wanted, sizeof wanted, "0x%llx", (unsigned long long)memory);
     assert_non_null(strstr(contents(), wanted));
     snprintf(wanted, sizeof wanted, "0x%llx", (unsigned long long)(uintptr_t)node);
     assert_null(strstr(contents(), wanted));
-    OK(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES));
+    OK_CU(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES));
     assert_non_null(strstr(contents(), wanted));
-    OK(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_RUNTIME_TYPES));
+    OK_CU(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_RUNTIME_TYPES));
     assert_non_null(strstr(contents(), "cudaGraphNodeTypeMemset"));
     CUgraph child = new_graph();
-    OK(cu.cuGraphAddEmptyNode(&inner, child, NULL, 0));
-    OK(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
-    OK(cu.cuGraphDebugDotPrint(graph, path, 0));
+    OK_CU(cu.cuGraphAddEmptyNode(&inner, child, NULL, 0));
+    OK_CU(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+    OK_CU(cu.cuGraphDebugDotPrint(graph, path, 0));
     assert_non_null(strstr(contents(), "cluster_2"));
 }

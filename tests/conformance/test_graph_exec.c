@@ -7,8 +7,8 @@ static int begin(void **state) {
     int failed = test_begin(state);
     if (!failed) {
         memory = new_memory(4096);
-        OK(cu.cuMemsetD8_v2(memory, 0x11, 4096));
-        OK(cu.cuCtxSynchronize()); /* streams of the tests do not wait for the legacy one */
+        OK_CU(cu.cuMemsetD8_v2(memory, 0x11, 4096));
+        OK_CU(cu.cuCtxSynchronize()); /* streams of the tests do not wait for the legacy one */
     }
     return failed;
 }
@@ -17,12 +17,12 @@ EACH_TEST(begin, test_end);
 
 static void works_once(CUgraphExec exec) {
     assert_non_null(exec);
-    OK(cu.cuMemsetD8_v2(memory, 0x11, 4096));
+    OK_CU(cu.cuMemsetD8_v2(memory, 0x11, 4096));
     run(exec);
     assert_int_equal(byte_at(memory), 0x22);
     destroy_exec(exec);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecDestroy(exec));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphLaunch(exec, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecDestroy(exec));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphLaunch(exec, NULL));
 }
 
 TEST(every_version_of_instantiate_works) {
@@ -31,19 +31,19 @@ TEST(every_version_of_instantiate_works) {
     CUgraphExec exec = NULL;
     char log[16] = "?";
     add_set(graph, NULL, memory, 0x22, 64);
-    OK(cu.cuGraphInstantiate(&exec, graph, &error, log, sizeof log));
+    OK_CU(cu.cuGraphInstantiate(&exec, graph, &error, log, sizeof log));
     assert_null(error);
     assert_string_equal(log, "");
     works_once(exec);
     exec = NULL;
-    OK(cu.cuGraphInstantiate_v2(&exec, graph, NULL, NULL, 0));
+    OK_CU(cu.cuGraphInstantiate_v2(&exec, graph, NULL, NULL, 0));
     works_once(exec);
     exec = NULL;
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
     works_once(exec);
     exec = NULL;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.result_out = CUDA_GRAPH_INSTANTIATE_ERROR};
-    OK(cu.cuGraphInstantiateWithParams(&exec, graph, &params));
+    OK_CU(cu.cuGraphInstantiateWithParams(&exec, graph, &params));
     assert_int_equal(params.result_out, CUDA_GRAPH_INSTANTIATE_SUCCESS);
     works_once(exec);
 }
@@ -53,15 +53,15 @@ TEST(instantiation_flags_are_kept_except_upload) {
     cuuint64_t flags = 99;
     add_set(graph, NULL, memory, 0x22, 64);
     CUgraphExec exec = instantiate_with(graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
-    OK(cu.cuGraphExecGetFlags(exec, &flags));
+    OK_CU(cu.cuGraphExecGetFlags(exec, &flags));
     assert_int_equal(flags, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
     destroy_exec(exec);
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
                                                      CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH};
-    OK(cu.cuGraphInstantiateWithParams(&exec, graph, &params));
-    OK(cu.cuGraphExecGetFlags(exec, &flags));
+    OK_CU(cu.cuGraphInstantiateWithParams(&exec, graph, &params));
+    OK_CU(cu.cuGraphExecGetFlags(exec, &flags));
     assert_int_equal(flags, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH);
-    OK(cu.cuStreamSynchronize(NULL));
+    OK_CU(cu.cuStreamSynchronize(NULL));
     destroy_exec(exec);
 }
 
@@ -69,17 +69,17 @@ TEST(impossible_instantiation_flags_are_refused) {
     CUgraph graph = new_graph();
     CUgraphExec exec = NULL;
     add_set(graph, NULL, memory, 0x22, 64);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, graph, 16));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuGraphInstantiateWithFlags(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuGraphInstantiateWithFlags(&exec, graph,
-                                         CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
-                                             CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, NULL, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, graph, 16));
+    FAILS_CU(INVALID_VALUE,
+             cu.cuGraphInstantiateWithFlags(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD));
+    FAILS_CU(INVALID_VALUE,
+             cu.cuGraphInstantiateWithFlags(&exec, graph,
+                                            CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
+                                                CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, NULL, 0));
     assert_null(exec);
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS};
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithParams(NULL, graph, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphInstantiateWithParams(NULL, graph, &params));
     assert_int_equal(params.result_out, CUDA_GRAPH_INSTANTIATE_ERROR);
 }
 
@@ -87,7 +87,7 @@ static void fails_with(CUgraph graph, cuuint64_t flags, CUgraphInstantiateResult
                        CUgraphNode node) {
     CUgraphExec exec = NULL;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags, .hErrNode_out = node};
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithParams(&exec, graph, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphInstantiateWithParams(&exec, graph, &params));
     assert_null(exec);
     assert_int_equal(params.result_out, result);
     assert_ptr_equal(params.hErrNode_out, node);
@@ -114,17 +114,17 @@ TEST(instantiating_a_cycle_is_refused) {
     CUgraphExec exec = NULL;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = 0};
     CUgraphNode a = add_empty(graph, NULL), b = add_empty(graph, a);
-    OK(cu.cuGraphAddDependencies(graph, &b, &a, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithParams(&exec, graph, &params));
+    OK_CU(cu.cuGraphAddDependencies(graph, &b, &a, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphInstantiateWithParams(&exec, graph, &params));
     assert_int_equal(params.result_out, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE);
     assert_true(params.hErrNode_out == a || params.hErrNode_out == b);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
 }
 
 TEST(an_unused_condition_handle_is_refused) {
     CUgraph graph = new_graph();
     CUgraphConditionalHandle condition;
-    OK(cu.cuGraphConditionalHandleCreate(&condition, graph, ctx, 1, 0));
+    OK_CU(cu.cuGraphConditionalHandleCreate(&condition, graph, ctx, 1, 0));
     fails_with(graph, 0, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, NULL);
 }
 
@@ -133,10 +133,10 @@ TEST(instantiating_a_graph_with_freed_memory_is_refused) {
     CUgraphExec exec = NULL;
     CUdeviceptr gone;
     /* Large enough to be an allocation of its own. */
-    OK(cu.cuMemAlloc_v2(&gone, (size_t)32 << 20));
+    OK_CU(cu.cuMemAlloc_v2(&gone, (size_t)32 << 20));
     add_set(graph, NULL, gone, 1, 64);
-    OK(cu.cuMemFree_v2(gone));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK_CU(cu.cuMemFree_v2(gone));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
 }
 
 TEST(an_executable_graph_outlives_its_graph) {
@@ -150,16 +150,16 @@ TEST(an_executable_graph_outlives_its_graph) {
 TEST(an_exec_destroyed_in_flight_finishes) {
     CUstream stream;
     CUgraph graph = new_graph();
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     add_copy(graph, add_set(graph, NULL, memory, 0x22, 64), memory + 64, memory, 64);
     CUgraphExec exec = instantiate(graph);
     struct gate gate = hold(stream);
-    OK(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
     end_graph(graph, exec);
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     gate_drain(&gate, stream);
     assert_int_equal(byte_at(memory + 64), 0x22);
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 TEST(executable_graphs_are_listed_in_state_and_leaks) {

@@ -14,8 +14,8 @@ static int begin(void **state) {
     if (!failed) {
         graph = new_graph();
         module = new_module(text);
-        OK(cu.cuModuleGetFunction(&nothing, module, "nothing"));
-        OK(cu.cuModuleGetFunction(&two, module, "two"));
+        OK_CU(cu.cuModuleGetFunction(&nothing, module, "nothing"));
+        OK_CU(cu.cuModuleGetFunction(&two, module, "two"));
     }
     return failed;
 }
@@ -29,7 +29,7 @@ static CUDA_KERNEL_NODE_PARAMS params_of(CUfunction function) {
 static CUgraphNode kernel(void) {
     CUgraphNode node;
     CUDA_KERNEL_NODE_PARAMS params = params_of(nothing);
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
     return node;
 }
 
@@ -37,11 +37,11 @@ TEST(kernel_node_parameters_are_returned) {
     CUgraphNode node;
     CUgraphNodeType type;
     CUDA_KERNEL_NODE_PARAMS params = params_of(nothing), out;
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
-    OK(cu.cuGraphNodeGetType(node, &type));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphNodeGetType(node, &type));
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_KERNEL);
     memset(&out, 0x5a, sizeof out);
-    OK(cu.cuGraphKernelNodeGetParams_v2(node, &out));
+    OK_CU(cu.cuGraphKernelNodeGetParams_v2(node, &out));
     assert_ptr_equal(out.func, nothing);
     assert_int_equal(out.gridDimX, 4);
     assert_int_equal(out.blockDimX, 32);
@@ -50,16 +50,16 @@ TEST(kernel_node_parameters_are_returned) {
     assert_null(out.kern);
     assert_null(out.kernelParams);
     params.blockDimX = 64;
-    OK(cu.cuGraphKernelNodeSetParams_v2(node, &params));
-    OK(cu.cuGraphKernelNodeGetParams_v2(node, &out));
+    OK_CU(cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    OK_CU(cu.cuGraphKernelNodeGetParams_v2(node, &out));
     assert_int_equal(out.blockDimX, 64);
     params.blockDimX = 0;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphKernelNodeSetParams_v2(node, &params));
     params.blockDimX = 1025;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphKernelNodeSetParams_v2(node, &params));
     params = params_of(NULL);
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuGraphKernelNodeSetParams_v2(node, &params));
-    OK(cu.cuGraphKernelNodeGetParams_v2(node, &out));
+    FAILS_CU(INVALID_HANDLE, cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    OK_CU(cu.cuGraphKernelNodeGetParams_v2(node, &out));
     assert_int_equal(out.blockDimX, 64);
 }
 
@@ -71,22 +71,22 @@ TEST(kernel_arguments_are_copied_into_the_node) {
     void *arguments[] = {&a, &b};
     CUDA_KERNEL_NODE_PARAMS params = params_of(two), out;
     params.kernelParams = arguments;
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
     a = 1, b = 2;
-    OK(cu.cuGraphKernelNodeGetParams_v2(node, &out));
+    OK_CU(cu.cuGraphKernelNodeGetParams_v2(node, &out));
     assert_int_equal(*(uint32_t *)out.kernelParams[0], 0x11223344);
     assert_int_equal(*(uint64_t *)out.kernelParams[1], 0x5566778899aabbcc);
-    OK(cu.cuGraphClone(&copy, graph));
-    OK(cu.cuGraphKernelNodeSetParams_v2(node, &params));
-    OK(cu.cuGraphKernelNodeGetParams_v2(node, &out));
+    OK_CU(cu.cuGraphClone(&copy, graph));
+    OK_CU(cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    OK_CU(cu.cuGraphKernelNodeGetParams_v2(node, &out));
     assert_int_equal(*(uint32_t *)out.kernelParams[0], 1);
-    OK(cu.cuGraphNodeFindInClone(&found, node, copy));
-    OK(cu.cuGraphKernelNodeGetParams_v2(found, &out));
+    OK_CU(cu.cuGraphNodeFindInClone(&found, node, copy));
+    OK_CU(cu.cuGraphKernelNodeGetParams_v2(found, &out));
     assert_int_equal(*(uint32_t *)out.kernelParams[0], 0x11223344);
     assert_int_equal(*(uint64_t *)out.kernelParams[1], 0x5566778899aabbcc);
     destroy_graph(copy);
     params.kernelParams = NULL;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
 }
 
 TEST(kernel_arguments_may_be_packed_in_one_buffer) {
@@ -100,12 +100,12 @@ TEST(kernel_arguments_may_be_packed_in_one_buffer) {
     CUgraphNode node;
     CUDA_KERNEL_NODE_PARAMS params = params_of(two), out;
     params.extra = extra;
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
-    OK(cu.cuGraphKernelNodeGetParams_v2(node, &out));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphKernelNodeGetParams_v2(node, &out));
     assert_null(out.kernelParams);
     assert_non_null(out.extra);
     size = sizeof packed + 1;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
 }
 
 TEST(the_first_version_of_kernel_node_parameters_works) {
@@ -118,45 +118,45 @@ TEST(the_first_version_of_kernel_node_parameters_works) {
                                          .blockDimY = 1,
                                          .blockDimZ = 1},
                                out;
-    OK(cu.cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
     memset(&out, 0x5a, sizeof out);
-    OK(cu.cuGraphKernelNodeGetParams(node, &out));
+    OK_CU(cu.cuGraphKernelNodeGetParams(node, &out));
     assert_ptr_equal(out.func, nothing);
     assert_int_equal(out.blockDimX, 8);
     params.blockDimX = 16;
-    OK(cu.cuGraphKernelNodeSetParams(node, &params));
-    OK(cu.cuGraphKernelNodeGetParams(node, &out));
+    OK_CU(cu.cuGraphKernelNodeSetParams(node, &params));
+    OK_CU(cu.cuGraphKernelNodeGetParams(node, &out));
     assert_int_equal(out.blockDimX, 16);
 }
 
 TEST(kernel_node_attributes_are_kept_and_copied) {
     CUgraphNode node = kernel(), other = kernel(), plain;
     CUkernelNodeAttrValue value, out;
-    OK(cu.cuGraphAddEmptyNode(&plain, graph, NULL, 0));
-    OK(cu.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &out));
+    OK_CU(cu.cuGraphAddEmptyNode(&plain, graph, NULL, 0));
+    OK_CU(cu.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &out));
     assert_int_equal(out.priority, 0);
     memset(&value, 0, sizeof value);
     value.priority = -3;
-    OK(cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
-    OK(cu.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &out));
+    OK_CU(cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+    OK_CU(cu.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &out));
     assert_int_equal(out.priority, -3);
     value.priority = -100;
-    OK(cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
-    OK(cu.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &out));
+    OK_CU(cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+    OK_CU(cu.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &out));
     assert_int_equal(out.priority, -5);
-    OK(cu.cuGraphKernelNodeGetAttribute(other, CU_LAUNCH_ATTRIBUTE_PRIORITY, &out));
+    OK_CU(cu.cuGraphKernelNodeGetAttribute(other, CU_LAUNCH_ATTRIBUTE_PRIORITY, &out));
     assert_int_equal(out.priority, 0);
-    OK(cu.cuGraphKernelNodeCopyAttributes(other, node));
-    OK(cu.cuGraphKernelNodeGetAttribute(other, CU_LAUNCH_ATTRIBUTE_PRIORITY, &out));
+    OK_CU(cu.cuGraphKernelNodeCopyAttributes(other, node));
+    OK_CU(cu.cuGraphKernelNodeGetAttribute(other, CU_LAUNCH_ATTRIBUTE_PRIORITY, &out));
     assert_int_equal(out.priority, -5);
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuGraphKernelNodeSetAttribute(plain, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &out));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphKernelNodeCopyAttributes(plain, node));
+    FAILS_CU(INVALID_VALUE,
+             cu.cuGraphKernelNodeSetAttribute(plain, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphKernelNodeGetAttribute(
+                                node, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &out));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphKernelNodeCopyAttributes(plain, node));
     value.clusterDim.x = 3, value.clusterDim.y = value.clusterDim.z = 1;
-    FAILS(CUDA_ERROR_INVALID_CLUSTER_SIZE,
-          cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value));
+    FAILS_CU(INVALID_CLUSTER_SIZE,
+             cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value));
 }
 
 TEST(device_updatable_nodes_cannot_be_copied) {
@@ -165,17 +165,16 @@ TEST(device_updatable_nodes_cannot_be_copied) {
     CUkernelNodeAttrValue value, out;
     memset(&value, 0, sizeof value);
     value.deviceUpdatableKernelNode.deviceUpdatable = 1;
-    OK(cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
-                                        &value));
-    OK(cu.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
-                                        &out));
-    assert_non_null(out.deviceUpdatableKernelNode.devNode);
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphClone(&copy, graph));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphDestroyNode(node));
-    value.deviceUpdatableKernelNode.deviceUpdatable = 0;
-    FAILS(CUDA_ERROR_NOT_SUPPORTED,
-          cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
+    OK_CU(cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
                                            &value));
+    OK_CU(cu.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
+                                           &out));
+    assert_non_null(out.deviceUpdatableKernelNode.devNode);
+    FAILS_CU(NOT_SUPPORTED, cu.cuGraphClone(&copy, graph));
+    FAILS_CU(NOT_SUPPORTED, cu.cuGraphDestroyNode(node));
+    value.deviceUpdatableKernelNode.deviceUpdatable = 0;
+    FAILS_CU(NOT_SUPPORTED, cu.cuGraphKernelNodeSetAttribute(
+                                node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value));
 }
 
 /* Who waits for a programmatic event depends on the kernel by its programmatic port. */
@@ -198,23 +197,22 @@ TEST(captured_programmatic_events_become_edge_data) {
     config.numAttrs = 1;
     attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
     attribute.value.programmaticEvent.event = event;
-    OK(cu.cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
-    OK(cu.cuLaunchKernelEx(&config, nothing, NULL, NULL));
-    OK(cu.cuStreamWaitEvent(t, event, 0));
-    OK(cu.cuStreamGetCaptureInfo_v3(t, &status, NULL, &of, &nodes, &data, &count));
+    OK_CU(cu.cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK_CU(cu.cuLaunchKernelEx(&config, nothing, NULL, NULL));
+    OK_CU(cu.cuStreamWaitEvent(t, event, 0));
+    OK_CU(cu.cuStreamGetCaptureInfo_v3(t, &status, NULL, &of, &nodes, &data, &count));
     assert_int_equal(count, 1);
     assert_int_equal(data[0].from_port, CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC);
     assert_int_equal(data[0].type, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
-    FAILS(CUDA_ERROR_LOSSY_QUERY,
-          cu.cuStreamGetCaptureInfo_v2(t, &status, NULL, &of, &nodes, &count));
+    FAILS_CU(LOSSY_QUERY, cu.cuStreamGetCaptureInfo_v2(t, &status, NULL, &of, &nodes, &count));
     config.hStream = t;
     config.numAttrs = 0;
-    OK(cu.cuLaunchKernelEx(&config, nothing, NULL, NULL));
-    OK(cu.cuEventRecord(join, t));
-    OK(cu.cuStreamWaitEvent(s, join, 0));
-    OK(cu.cuStreamEndCapture(s, &captured));
+    OK_CU(cu.cuLaunchKernelEx(&config, nothing, NULL, NULL));
+    OK_CU(cu.cuEventRecord(join, t));
+    OK_CU(cu.cuStreamWaitEvent(s, join, 0));
+    OK_CU(cu.cuStreamEndCapture(s, &captured));
     count = 0;
-    OK(cu.cuGraphGetEdges_v2(captured, NULL, NULL, NULL, &count));
+    OK_CU(cu.cuGraphGetEdges_v2(captured, NULL, NULL, NULL, &count));
     assert_int_equal(count, 1);
     destroy_graph(captured);
 }
@@ -225,33 +223,32 @@ TEST(edges_keep_their_edge_data) {
     CUgraphEdgeData data[2];
     CUgraphNodeParams params;
     size_t count = 2;
-    OK(cu.cuGraphAddEmptyNode(&plain, graph, NULL, 0));
-    OK(cu.cuGraphAddDependencies_v2(graph, &a, &b, &programmatic, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &a, &b, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuGraphAddDependencies_v2(graph, &a, &plain, &programmatic, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies_v2(graph, &b, &a, &wrong, 1));
-    OK(cu.cuGraphGetEdges_v2(graph, from, to, data, &count));
+    OK_CU(cu.cuGraphAddEmptyNode(&plain, graph, NULL, 0));
+    OK_CU(cu.cuGraphAddDependencies_v2(graph, &a, &b, &programmatic, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddDependencies(graph, &a, &b, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddDependencies_v2(graph, &a, &plain, &programmatic, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddDependencies_v2(graph, &b, &a, &wrong, 1));
+    OK_CU(cu.cuGraphGetEdges_v2(graph, from, to, data, &count));
     assert_int_equal(count, 1);
     assert_int_equal(data[0].from_port, 1);
     assert_int_equal(data[0].type, 1);
-    FAILS(CUDA_ERROR_LOSSY_QUERY, cu.cuGraphGetEdges(graph, from, to, &count));
-    FAILS(CUDA_ERROR_LOSSY_QUERY, cu.cuGraphNodeGetDependencies(b, from, &count));
-    FAILS(CUDA_ERROR_LOSSY_QUERY, cu.cuGraphNodeGetDependentNodes(a, from, &count));
+    FAILS_CU(LOSSY_QUERY, cu.cuGraphGetEdges(graph, from, to, &count));
+    FAILS_CU(LOSSY_QUERY, cu.cuGraphNodeGetDependencies(b, from, &count));
+    FAILS_CU(LOSSY_QUERY, cu.cuGraphNodeGetDependentNodes(a, from, &count));
     count = 2;
-    OK(cu.cuGraphNodeGetDependencies_v2(b, from, data, &count));
+    OK_CU(cu.cuGraphNodeGetDependencies_v2(b, from, data, &count));
     assert_int_equal(data[0].from_port, 1);
     memset(&params, 0, sizeof params);
     params.type = CU_GRAPH_NODE_TYPE_KERNEL;
     params.kernel.func = nothing;
     params.kernel.gridDimX = params.kernel.gridDimY = params.kernel.gridDimZ = 1;
     params.kernel.blockDimX = params.kernel.blockDimY = params.kernel.blockDimZ = 1;
-    OK(cu.cuGraphAddNode_v2(&node, graph, &a, &programmatic, 1, &params));
+    OK_CU(cu.cuGraphAddNode_v2(&node, graph, &a, &programmatic, 1, &params));
     count = 2;
-    OK(cu.cuGraphNodeGetDependencies_v2(node, from, data, &count));
+    OK_CU(cu.cuGraphNodeGetDependencies_v2(node, from, data, &count));
     assert_int_equal(count, 1);
     assert_int_equal(data[0].type, 1);
-    OK(cu.cuGraphRemoveDependencies_v2(graph, &a, &b, &programmatic, 1));
-    OK(cu.cuGraphNodeGetDependencies(b, NULL, &count));
+    OK_CU(cu.cuGraphRemoveDependencies_v2(graph, &a, &b, &programmatic, 1));
+    OK_CU(cu.cuGraphNodeGetDependencies(b, NULL, &count));
     assert_int_equal(count, 0);
 }

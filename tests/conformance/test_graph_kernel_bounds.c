@@ -46,8 +46,8 @@ static CUDA_KERNEL_NODE_PARAMS params_of(CUfunction function, unsigned blocks, u
 
 static unsigned sum_of(CUgraphExec exec) {
     words.host[0] = 0;
-    OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     return words.host[0];
 }
 
@@ -60,27 +60,27 @@ TEST(shared_memory_above_48_kib_needs_the_attribute) {
         (unsigned)device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     void *arguments[] = {&words.device, &bytes};
     CUDA_KERNEL_NODE_PARAMS params = params_of(f, 1, usual, arguments);
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
     CUgraphExec exec = instantiate(graph);
     assert_int_equal(sum_of(exec), 111);
     /* Not yet: the nodes stay as they are. */
     bytes = usual + 4;
     params = params_of(f, 1, bytes, arguments);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddKernelNode_v2(&refused, graph, NULL, 0, &params));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphKernelNodeSetParams_v2(node, &params));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddKernelNode_v2(&refused, graph, NULL, 0, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
     assert_int_equal(sum_of(exec), 111);
-    OK(cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)most));
-    OK(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    OK_CU(cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)most));
+    OK_CU(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
     assert_int_equal(sum_of(exec), 111);
     bytes = most;
     params = params_of(f, 1, bytes, arguments);
-    OK(cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    OK_CU(cu.cuGraphKernelNodeSetParams_v2(node, &params));
     CUgraphExecUpdateResultInfo info;
-    OK(cu.cuGraphExecUpdate_v2(exec, graph, &info));
+    OK_CU(cu.cuGraphExecUpdate_v2(exec, graph, &info));
     assert_int_equal(sum_of(exec), 111);
     params = params_of(f, 1, most + 1, arguments);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
 }
 
 /* Whether a graph of this node runs, by whichever call refuses it. */
@@ -107,24 +107,24 @@ TEST(a_grid_must_be_divisible_into_clusters) {
     CUkernelNodeAttrValue value;
     void *arguments[] = {&words.device};
     CUDA_KERNEL_NODE_PARAMS params = params_of(kernel("count"), 4, 0, arguments);
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
     memset(&value, 0, sizeof value);
     value.clusterDim.x = 2, value.clusterDim.y = value.clusterDim.z = 1;
-    OK(cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value));
-    OK(run_node(node, &params));
+    OK_CU(cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value));
+    OK_CU(run_node(node, &params));
     assert_int_equal(words.host[0], 4);
     params = params_of(kernel("count"), 3, 0, arguments);
     assert_int_not_equal(run_node(node, &params), CUDA_SUCCESS);
     assert_int_equal(words.host[0], 0);
     /* Zeros: no cluster. */
-    OK(cu.cuGraphDestroyNode(node));
+    OK_CU(cu.cuGraphDestroyNode(node));
     memset(&value, 0, sizeof value);
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
-    OK(cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value));
-    OK(run_node(node, &params));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value));
+    OK_CU(run_node(node, &params));
     assert_int_equal(words.host[0], 3);
     params = params_of(kernel("pairs"), 6, 0, arguments);
-    OK(run_node(node, &params));
+    OK_CU(run_node(node, &params));
     assert_int_equal(words.host[0], 6);
     params = params_of(kernel("pairs"), 5, 0, arguments);
     words.host[0] = 0;
@@ -166,12 +166,12 @@ TEST(a_block_must_fit_the_shape_its_function_requires) {
     CUgraphNode node;
     void *arguments[] = {&words.device};
     CUDA_KERNEL_NODE_PARAMS params = params_of(kernel("count"), 4, 0, arguments);
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
     has_shapes(node, "required", required, COUNT(required));
     has_shapes(node, "bounded", bounded, COUNT(bounded));
     /* An executable graph keeps what it had. */
     params = with_block("required", 8, 4, 2, arguments);
-    OK(cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    OK_CU(cu.cuGraphKernelNodeSetParams_v2(node, &params));
     CUgraphExec exec = instantiate(graph);
     params = with_block("required", 2, 4, 8, arguments);
     assert_int_not_equal(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params), CUDA_SUCCESS);

@@ -34,7 +34,7 @@ static CUgraphNode append(const CUgraphNode *after, size_t count, unsigned digit
     CUdeviceptr p = words.device;
     void *arguments[] = {&p, &digit};
     CUDA_KERNEL_NODE_PARAMS params = kernel_node(kernel("append"), 1, 1, arguments);
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, after, count, &params));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, after, count, &params));
     return node;
 }
 
@@ -47,8 +47,8 @@ static CUDA_KERNEL_NODE_PARAMS measure(unsigned blocks, unsigned threads, unsign
 
 static unsigned after_launch(CUgraphExec exec) {
     words.host[0] = 0;
-    OK(cu.cuGraphLaunch(exec, NULL));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuGraphLaunch(exec, NULL));
+    OK_CU(cu.cuCtxSynchronize());
     return words.host[0];
 }
 
@@ -67,9 +67,9 @@ TEST(kernels_of_a_graph_run_in_edge_order) {
     words.host[0] = 0;
     for (int i = 0; i < 2; i++) {
         streams[i] = new_stream();
-        OK(cu.cuGraphLaunch(exec, streams[i]));
+        OK_CU(cu.cuGraphLaunch(exec, streams[i]));
     }
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(words.host[0], 12341234);
 }
 
@@ -87,11 +87,11 @@ TEST(kernel_arguments_are_read_when_the_node_is_added) {
                      CU_LAUNCH_PARAM_END};
     CUfunction f = kernel("append");
     CUstream stream = new_stream();
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    OK(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
-    OK(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK_CU(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+    OK_CU(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra));
     digit = packed.digit = 1;
-    OK(cu.cuStreamEndCapture(stream, &captured));
+    OK_CU(cu.cuStreamEndCapture(stream, &captured));
     CUgraphExec exec = instantiate(captured);
     destroy_graph(captured);
     assert_int_equal(after_launch(exec), 78);
@@ -103,23 +103,23 @@ TEST(one_kernel_node_of_an_exec_can_be_changed) {
     void *first[] = {&p}, *second[] = {&q};
     CUDA_KERNEL_NODE_PARAMS params = measure(2, 32, 0, first);
     CUgraphNode node;
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
     CUgraphExec exec = instantiate(graph);
     assert_int_equal(after_launch(exec), 64);
     params = measure(3, 8, 16, second);
-    OK(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    OK_CU(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
     assert_int_equal(after_launch(exec), 0);
     assert_int_equal(words.host[1], 24 * 16001);
     /* What was launched before keeps its shape and arguments. */
     CUdeviceptr gate = words.device + 8;
     CUstream stream = new_stream();
     words.host[0] = words.host[1] = 0;
-    OK(cu.cuStreamWaitValue32_v2(stream, gate, 1, CU_STREAM_WAIT_VALUE_EQ));
-    OK(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuStreamWaitValue32_v2(stream, gate, 1, CU_STREAM_WAIT_VALUE_EQ));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
     params = measure(1, 1, 0, first);
-    OK(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    OK_CU(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
     words.host[2] = 1;
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(words.host[0], 0);
     assert_int_equal(words.host[1], 24 * 16001);
 }
@@ -136,13 +136,13 @@ TEST(a_whole_exec_with_kernels_can_be_updated) {
     graph = new_graph();
     first = append(NULL, 0, 5);
     append(&first, 1, 6);
-    OK(cu.cuGraphExecUpdate_v2(exec, graph, &info));
+    OK_CU(cu.cuGraphExecUpdate_v2(exec, graph, &info));
     assert_int_equal(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
     assert_int_equal(after_launch(exec), 56);
     /* One more node is another topology: what was, remains. */
-    OK(cu.cuGraphClone(&other, graph));
+    OK_CU(cu.cuGraphClone(&other, graph));
     append(&first, 1, 9);
-    FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cu.cuGraphExecUpdate_v2(exec, graph, &info));
+    FAILS_CU(GRAPH_EXEC_UPDATE_FAILURE, cu.cuGraphExecUpdate_v2(exec, graph, &info));
     assert_int_equal(after_launch(exec), 56);
     destroy_graph(other);
 }
@@ -155,11 +155,11 @@ TEST(disabled_kernel_nodes_do_not_run) {
     nodes[1] = append(&nodes[0], 1, 2);
     append(&nodes[1], 1, 3);
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphNodeSetEnabled(exec, nodes[1], 0));
-    OK(cu.cuGraphNodeGetEnabled(exec, nodes[1], &enabled));
+    OK_CU(cu.cuGraphNodeSetEnabled(exec, nodes[1], 0));
+    OK_CU(cu.cuGraphNodeGetEnabled(exec, nodes[1], &enabled));
     assert_int_equal(enabled, 0);
     assert_int_equal(after_launch(exec), 13);
-    OK(cu.cuGraphNodeSetEnabled(exec, nodes[1], 1));
+    OK_CU(cu.cuGraphNodeSetEnabled(exec, nodes[1], 1));
     assert_int_equal(after_launch(exec), 123);
 }
 
@@ -176,10 +176,10 @@ TEST(kernels_run_beside_nodes_of_other_types) {
     CUdeviceptr copy = new_memory(4);
     CUDA_MEMSET_NODE_PARAMS set = {
         .dst = words.device, .value = 4, .elementSize = 4, .width = 1, .height = 1};
-    OK(cu.cuGraphAddMemsetNode(&nodes[0], graph, NULL, 0, &set, ctx));
+    OK_CU(cu.cuGraphAddMemsetNode(&nodes[0], graph, NULL, 0, &set, ctx));
     nodes[1] = append(&nodes[0], 1, 2);
     CUDA_HOST_NODE_PARAMS host = {.fn = count_up, .userData = &calls};
-    OK(cu.cuGraphAddHostNode(&nodes[2], graph, &nodes[1], 1, &host));
+    OK_CU(cu.cuGraphAddHostNode(&nodes[2], graph, &nodes[1], 1, &host));
     CUstreamBatchMemOpParams ops[2] = {{.writeValue = {.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32,
                                                        .address = words.device + 4,
                                                        .value = 77}},
@@ -188,7 +188,7 @@ TEST(kernels_run_beside_nodes_of_other_types) {
                                                       .value = 77,
                                                       .flags = CU_STREAM_WAIT_VALUE_EQ}}};
     CUDA_BATCH_MEM_OP_NODE_PARAMS batch = {.ctx = ctx, .count = 2, .paramArray = ops};
-    OK(cu.cuGraphAddBatchMemOpNode(&nodes[3], graph, &nodes[2], 1, &batch));
+    OK_CU(cu.cuGraphAddBatchMemOpNode(&nodes[3], graph, &nodes[2], 1, &batch));
     nodes[4] = append(&nodes[3], 1, 9);
     CUDA_MEMCPY3D out = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
                          .srcDevice = words.device,
@@ -198,7 +198,7 @@ TEST(kernels_run_beside_nodes_of_other_types) {
                          .Height = 1,
                          .Depth = 1};
     CUgraphNode last;
-    OK(cu.cuGraphAddMemcpyNode(&last, graph, &nodes[4], 1, &out, ctx));
+    OK_CU(cu.cuGraphAddMemcpyNode(&last, graph, &nodes[4], 1, &out, ctx));
     CUgraphExec exec = instantiate(graph);
     assert_int_equal(after_launch(exec), 429);
     assert_int_equal(calls, 1);
@@ -213,7 +213,7 @@ static CUgraphExec waiting_graph(CUdeviceptr p) {
     params.func = kernel("wait_for");
     destroy_graph(graph);
     graph = new_graph();
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
     return instantiate(graph);
 }
 
@@ -226,15 +226,15 @@ TEST(two_graphs_may_wait_for_each_other) {
         streams[i] = new_stream();
         execs[i] = waiting_graph(words.device + 4 * (CUdeviceptr)i);
     }
-    OK(cu.cuGraphLaunch(execs[1], streams[1]));
-    OK(cu.cuGraphLaunch(execs[0], streams[0]));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(streams[0]));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(streams[1]));
+    OK_CU(cu.cuGraphLaunch(execs[1], streams[1]));
+    OK_CU(cu.cuGraphLaunch(execs[0], streams[0]));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(streams[0]));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(streams[1]));
     words.host[0] = 5;
-    OK(cu.cuStreamSynchronize(streams[1]));
+    OK_CU(cu.cuStreamSynchronize(streams[1]));
     assert_int_equal(words.host[1], 6);
     assert_int_equal(words.host[2], 7);
-    OK(cu.cuStreamSynchronize(streams[0]));
+    OK_CU(cu.cuStreamSynchronize(streams[0]));
     for (int i = 0; i < 2; i++)
         destroy_exec(execs[i]);
 }
@@ -247,15 +247,15 @@ TEST(kernels_in_child_graphs_and_conditional_bodies_run) {
     CUgraphNode first = append(NULL, 0, 1);
     append(&first, 1, 2);
     graph = new_graph();
-    OK(cu.cuGraphAddChildGraphNode(&child, graph, NULL, 0, inner));
+    OK_CU(cu.cuGraphAddChildGraphNode(&child, graph, NULL, 0, inner));
     destroy_graph(inner);
-    OK(cu.cuGraphConditionalHandleCreate(&handle, graph, ctx, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+    OK_CU(cu.cuGraphConditionalHandleCreate(&handle, graph, ctx, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
     params.conditional.handle = handle;
     params.conditional.type = CU_GRAPH_COND_TYPE_IF;
     params.conditional.size = 1;
     params.conditional.ctx = ctx;
-    OK(cu.cuGraphAddNode_v2(&condition, graph, &child, NULL, 1, &params));
+    OK_CU(cu.cuGraphAddNode_v2(&condition, graph, &child, NULL, 1, &params));
     body = params.conditional.phGraph_out[0];
     CUgraph outer = graph;
     graph = body;
@@ -274,9 +274,9 @@ TEST(launching_a_graph_after_unloading_its_module_is_refused) {
     append(NULL, 0, 1);
     CUgraphExec exec = instantiate(graph);
     forget(kernels_module);
-    OK(cu.cuModuleUnload(kernels_module));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuGraphLaunch(exec, NULL));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuModuleUnload(kernels_module));
+    FAILS_CU(INVALID_HANDLE, cu.cuGraphLaunch(exec, NULL));
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(words.host[0], 0);
     destroy_exec(exec);
 }
@@ -291,39 +291,40 @@ TEST(kernels_in_a_loop_run_in_every_iteration) {
     CUgraphNode condition;
     CUmodule outer_module = kernels_module;
     CUgraph outer = graph, loop;
-    OK(cu.cuCtxCreate_v2(&context, 0, dev));
-    OK(cu.cuModuleLoadData(&kernels_module, text));
-    OK(cu.cuStreamCreate(&looping, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuGraphCreate(&loop, 0));
-    OK(cu.cuGraphConditionalHandleCreate(&handle, loop, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+    OK_CU(cu.cuCtxCreate_v2(&context, 0, dev));
+    OK_CU(cu.cuModuleLoadData(&kernels_module, text));
+    OK_CU(cu.cuStreamCreate(&looping, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuGraphCreate(&loop, 0));
+    OK_CU(
+        cu.cuGraphConditionalHandleCreate(&handle, loop, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
     params.conditional.handle = handle;
     params.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
     params.conditional.size = 1;
     params.conditional.ctx = context;
-    OK(cu.cuGraphAddNode_v2(&condition, loop, NULL, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddNode_v2(&condition, loop, NULL, NULL, 0, &params));
     CUdeviceptr p = words.device, q = words.device + 16;
     void *first[] = {&p}, *second[] = {&q};
     CUgraphNode node;
     CUDA_KERNEL_NODE_PARAMS kernels[2] = {measure(1, 1, 0, first), measure(1, 1, 0, second)};
     kernels[1].func = kernel("wait_for");
     CUgraph body = params.conditional.phGraph_out[0];
-    OK(cu.cuGraphAddKernelNode_v2(&node, body, NULL, 0, &kernels[0]));
-    OK(cu.cuGraphAddKernelNode_v2(&node, body, &node, 1, &kernels[1]));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, body, NULL, 0, &kernels[0]));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, body, &node, 1, &kernels[1]));
     CUgraphExec exec = instantiate(loop);
-    OK(cu.cuGraphLaunch(exec, looping));
+    OK_CU(cu.cuGraphLaunch(exec, looping));
     while (__atomic_load_n(&words.host[0], __ATOMIC_ACQUIRE) != 1)
         ;
     /* The second kernel waits: no further round begins. */
-    OK(cu.cuLaunchKernel(kernel("probe"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
-    OK(cu.cuStreamSynchronize(NULL));
+    OK_CU(cu.cuLaunchKernel(kernel("probe"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    OK_CU(cu.cuStreamSynchronize(NULL));
     assert_int_equal(words.host[0], 1);
     __atomic_store_n(&words.host[4], 1, __ATOMIC_RELEASE);
     while (__atomic_load_n(&words.host[0], __ATOMIC_ACQUIRE) < 4)
         ;
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(looping));
-    OK(cu.cuCtxDestroy_v2(context));
-    OK(cu.cuCtxSetCurrent(primary));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(looping));
+    OK_CU(cu.cuCtxDestroy_v2(context));
+    OK_CU(cu.cuCtxSetCurrent(primary));
     destroy_exec(exec);
     destroy_graph(loop);
     kernels_module = outer_module;

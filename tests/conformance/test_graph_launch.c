@@ -9,7 +9,7 @@ static int begin(void **state) {
     int failed = test_begin(state);
     if (!failed) {
         memory = new_memory(4096);
-        OK(cu.cuMemsetD8_v2(memory, 0x11, 4096));
+        OK_CU(cu.cuMemsetD8_v2(memory, 0x11, 4096));
         stream = new_stream();
         other = new_stream();
         gate = new_gate();
@@ -34,11 +34,11 @@ TEST(nodes_run_in_dependency_order) {
     CUgraphNode c = add_empty(graph, add_empty(graph, a));
     CUgraphNode both[] = {b, c}, d = NULL;
     CUDA_HOST_NODE_PARAMS params = {.fn = append, .userData = &letters[3]};
-    OK(cu.cuGraphAddHostNode(&d, graph, both, 2, &params));
+    OK_CU(cu.cuGraphAddHostNode(&d, graph, both, 2, &params));
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_string_equal(order, "abdabd");
 }
 
@@ -48,8 +48,8 @@ TEST(edges_decide_the_order_not_creation) {
     CUgraphNode last = add_copy(graph, NULL, memory + 192, memory + 128, 64);
     CUgraphNode middle = add_copy(graph, NULL, memory + 128, memory + 64, 64);
     CUgraphNode first = add_set(graph, NULL, memory + 64, 0x33, 64);
-    OK(cu.cuGraphAddDependencies(graph, &first, &middle, 1));
-    OK(cu.cuGraphAddDependencies(graph, &middle, &last, 1));
+    OK_CU(cu.cuGraphAddDependencies(graph, &first, &middle, 1));
+    OK_CU(cu.cuGraphAddDependencies(graph, &middle, &last, 1));
     CUgraphExec exec = instantiate(graph);
     run(exec);
     assert_int_equal(byte_at(memory + 192), 0x33);
@@ -65,11 +65,11 @@ TEST(many_branches_join) {
         ends[i] = add_copy(graph, set, memory + 8 * i + 4, memory + 8 * i, 4);
     }
     CUDA_MEMCPY3D params = copy_params(memory + 2048, memory, 8 * BRANCHES);
-    OK(cu.cuGraphAddMemcpyNode(&join, graph, ends, BRANCHES, &params, ctx));
+    OK_CU(cu.cuGraphAddMemcpyNode(&join, graph, ends, BRANCHES, &params, ctx));
     CUgraphExec exec = instantiate(graph);
     run(exec);
     unsigned char bytes[8 * BRANCHES];
-    OK(cu.cuMemcpyDtoH_v2(bytes, memory + 2048, sizeof bytes));
+    OK_CU(cu.cuMemcpyDtoH_v2(bytes, memory + 2048, sizeof bytes));
     for (unsigned i = 0; i < BRANCHES; i++)
         assert_int_equal(bytes[8 * i + 7], i);
 }
@@ -79,10 +79,10 @@ TEST(a_graph_launch_keeps_stream_order) {
     add_copy(graph, NULL, memory + 64, memory, 64);
     CUgraphExec exec = instantiate(graph);
     gate_hold(&gate, stream);
-    OK(cu.cuMemsetD8Async(memory, 0x44, 64, stream));
-    OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuMemsetD8Async(memory, 0x55, 64, stream));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    OK_CU(cu.cuMemsetD8Async(memory, 0x44, 64, stream));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuMemsetD8Async(memory, 0x55, 64, stream));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     gate_drain(&gate, stream);
     assert_int_equal(byte_at(memory + 64), 0x44);
     assert_int_equal(byte_at(memory), 0x55);
@@ -94,28 +94,28 @@ TEST(launches_of_one_exec_do_not_overlap) {
     add_set(graph, NULL, memory, 0x22, 64);
     CUgraphExec exec = instantiate(graph), second = instantiate(graph);
     gate_hold(&gate, stream);
-    OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuGraphLaunch(second, other));
-    OK(cu.cuStreamSynchronize(other));
-    OK(cu.cuGraphLaunch(exec, other));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(other));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuGraphLaunch(second, other));
+    OK_CU(cu.cuStreamSynchronize(other));
+    OK_CU(cu.cuGraphLaunch(exec, other));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(other));
     gate_drain(&gate, other);
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
 }
 
 TEST(an_upload_waits_for_earlier_launches) {
     CUgraph graph = new_graph();
     add_set(graph, NULL, memory, 0x22, 64);
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphUpload(exec, stream));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuGraphUpload(exec, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(byte_at(memory), 0x11);
     gate_hold(&gate, stream);
-    OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuGraphUpload(exec, other));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(other));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuGraphUpload(exec, other));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(other));
     gate_drain(&gate, other);
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
 }
 
 /* An upload in the NULL stream is work of that stream, or of the thread's for the twin. */
@@ -124,13 +124,13 @@ TEST(instantiation_with_upload_uses_the_given_stream) {
     CUgraphExec exec = NULL;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
     add_set(graph, NULL, memory, 0x22, 64);
-    OK(cu.cuGraphInstantiateWithParams(&exec, graph, &params));
-    OK(cu.cuStreamSynchronize(NULL));
+    OK_CU(cu.cuGraphInstantiateWithParams(&exec, graph, &params));
+    OK_CU(cu.cuStreamSynchronize(NULL));
     assert_int_equal(params.result_out, CUDA_GRAPH_INSTANTIATE_SUCCESS);
     run(exec);
     assert_int_equal(byte_at(memory), 0x22);
-    OK(cu.cuGraphUpload(exec, NULL));
-    OK(cu.cuStreamSynchronize(NULL));
+    OK_CU(cu.cuGraphUpload(exec, NULL));
+    OK_CU(cu.cuStreamSynchronize(NULL));
     destroy_exec(exec);
 }
 
@@ -139,37 +139,37 @@ TEST(event_record_nodes_record_events) {
     float ms = -1;
     CUgraph graph = new_graph();
     CUevent before = new_timed_event(), after = new_timed_event();
-    OK(cu.cuGraphAddEventRecordNode(&node, graph, NULL, 0, before));
+    OK_CU(cu.cuGraphAddEventRecordNode(&node, graph, NULL, 0, before));
     node = add_set(graph, node, memory, 0x22, 4096);
-    OK(cu.cuGraphAddEventRecordNode(&node, graph, &node, 1, after));
+    OK_CU(cu.cuGraphAddEventRecordNode(&node, graph, &node, 1, after));
     CUgraphExec exec = instantiate(graph);
     gate_hold(&gate, stream);
-    OK(cu.cuGraphLaunch(exec, stream));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(before));
-    OK(cu.cuStreamWaitEvent(other, after, 0));
-    OK(cu.cuMemcpyDtoDAsync_v2(memory + 64, memory, 1, other));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(other));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    FAILS_CU(NOT_READY, cu.cuEventQuery(before));
+    OK_CU(cu.cuStreamWaitEvent(other, after, 0));
+    OK_CU(cu.cuMemcpyDtoDAsync_v2(memory + 64, memory, 1, other));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(other));
     gate_release(&gate);
-    OK(cu.cuEventSynchronize(after));
+    OK_CU(cu.cuEventSynchronize(after));
     assert_int_equal(byte_at(memory), 0x22);
-    OK(cu.cuEventElapsedTime(&ms, before, after));
+    OK_CU(cu.cuEventElapsedTime(&ms, before, after));
     assert_true(ms >= 0);
-    OK(cu.cuStreamSynchronize(other));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(other));
+    OK_CU(cu.cuStreamSynchronize(stream));
 }
 
 TEST(event_wait_nodes_wait_for_events) {
     CUgraphNode node;
     CUgraph graph = new_graph();
     CUevent event = new_event();
-    OK(cu.cuGraphAddEventWaitNode(&node, graph, NULL, 0, event));
+    OK_CU(cu.cuGraphAddEventWaitNode(&node, graph, NULL, 0, event));
     add_copy(graph, node, memory + 64, memory, 64);
     CUgraphExec exec = instantiate(graph);
     gate_hold(&gate, other);
-    OK(cu.cuMemsetD8Async(memory, 0x66, 64, other));
-    OK(cu.cuEventRecord(event, other));
-    OK(cu.cuGraphLaunch(exec, stream));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    OK_CU(cu.cuMemsetD8Async(memory, 0x66, 64, other));
+    OK_CU(cu.cuEventRecord(event, other));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     gate_drain(&gate, stream);
     assert_int_equal(byte_at(memory + 64), 0x66);
 }
@@ -180,12 +180,12 @@ TEST(a_graph_may_wait_for_an_event_it_records) {
     CUgraph graph = new_graph();
     CUevent event = new_event();
     CUgraphNode set = add_set(graph, NULL, memory, 0x77, 64);
-    OK(cu.cuGraphAddEventRecordNode(&record, graph, &set, 1, event));
-    OK(cu.cuGraphAddEventWaitNode(&wait, graph, &record, 1, event));
+    OK_CU(cu.cuGraphAddEventRecordNode(&record, graph, &set, 1, event));
+    OK_CU(cu.cuGraphAddEventWaitNode(&wait, graph, &record, 1, event));
     add_copy(graph, wait, memory + 64, memory, 64);
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(byte_at(memory + 64), 0x77);
 }
 
@@ -194,7 +194,7 @@ TEST(memory_operation_nodes_wait_and_write) {
     CUgraphNode node;
     CUgraph graph = new_graph();
     memset(ops, 0, sizeof ops);
-    OK(cu.cuMemsetD8_v2(memory, 0, 64));
+    OK_CU(cu.cuMemsetD8_v2(memory, 0, 64));
     ops[0].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
     ops[0].waitValue.address = memory;
     ops[0].waitValue.value = 3;
@@ -202,13 +202,13 @@ TEST(memory_operation_nodes_wait_and_write) {
     ops[1].writeValue.address = memory + 8;
     ops[1].writeValue.value = 0x5a;
     CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = ctx, .count = 2, .paramArray = ops};
-    OK(cu.cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params));
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphLaunch(exec, stream));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     assert_int_equal(byte_at(memory + 8), 0);
-    OK(cu.cuMemsetD32_v2(memory, 3, 1));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuMemsetD32_v2(memory, 3, 1));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(byte_at(memory + 8), 0x5a);
 }
 
@@ -232,10 +232,10 @@ TEST(a_graph_in_the_legacy_stream_is_ordered_with_blocking_streams) {
     add_copy(graph, NULL, memory + 64, memory, 64);
     CUgraphExec exec = instantiate(graph);
     gate_hold(&gate, blocking);
-    OK(cu.cuMemsetD8Async(memory, 0x44, 64, blocking));
-    OK(cu.cuGraphLaunch(exec, NULL));
-    OK(cu.cuMemsetD8Async(memory, 0x55, 64, blocking));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(NULL));
+    OK_CU(cu.cuMemsetD8Async(memory, 0x44, 64, blocking));
+    OK_CU(cu.cuGraphLaunch(exec, NULL));
+    OK_CU(cu.cuMemsetD8Async(memory, 0x55, 64, blocking));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(NULL));
     gate_drain(&gate, blocking);
     assert_int_equal(byte_at(memory + 64), 0x44);
 }
@@ -247,16 +247,16 @@ TEST(every_schedule_gives_the_same_result) {
     CUgraphNode right = add_set(graph, NULL, memory + 64, 2, 64);
     CUgraphNode both[] = {left, right}, join;
     CUDA_MEMCPY3D params = copy_params(memory + 128, memory, 128);
-    OK(cu.cuGraphAddMemcpyNode(&join, graph, both, 2, &params, ctx));
+    OK_CU(cu.cuGraphAddMemcpyNode(&join, graph, both, 2, &params, ctx));
     add_set(graph, join, memory, 3, 128);
     CUgraphExec exec = instantiate(graph);
     for (unsigned seed = 0; seed < 20; seed++) {
         soft->schedule_set(seed == 0 ? SOFTGPU_SCHEDULE_LATE : SOFTGPU_SCHEDULE_RANDOM, seed);
-        OK(cu.cuMemsetD8_v2(memory, 0x11, 256));
-        OK(cu.cuCtxSynchronize());
-        OK(cu.cuGraphLaunch(exec, stream));
-        OK(cu.cuGraphLaunch(exec, other));
-        OK(cu.cuStreamSynchronize(other));
+        OK_CU(cu.cuMemsetD8_v2(memory, 0x11, 256));
+        OK_CU(cu.cuCtxSynchronize());
+        OK_CU(cu.cuGraphLaunch(exec, stream));
+        OK_CU(cu.cuGraphLaunch(exec, other));
+        OK_CU(cu.cuStreamSynchronize(other));
         assert_int_equal(byte_at(memory + 128), 1);
         assert_int_equal(byte_at(memory + 192), 2);
         assert_int_equal(byte_at(memory + 64), 3);
@@ -273,8 +273,8 @@ TEST(an_executable_graph_keeps_user_objects) {
     CUuserObject object;
     CUgraph graph = new_graph();
     __atomic_store_n(&freed, 0, __ATOMIC_RELEASE);
-    OK(cu.cuUserObjectCreate(&object, &freed, user_freed, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
-    OK(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    OK_CU(cu.cuUserObjectCreate(&object, &freed, user_freed, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    OK_CU(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
     CUgraphExec exec = instantiate(graph);
     destroy_graph(graph);
     run(exec);
@@ -288,13 +288,13 @@ CHILD_TEST(launching_a_graph_with_lost_memory_is_a_fault) {
     init_driver();
     CUdeviceptr gone;
     CUgraph graph = new_graph();
-    OK(cu.cuMemAlloc_v2(&gone, (size_t)64 << 20));
+    OK_CU(cu.cuMemAlloc_v2(&gone, (size_t)64 << 20));
     add_copy(graph, NULL, gone, gone + 4096, 4096);
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuMemFree_v2(gone));
-    OK(cu.cuGraphLaunch(exec, NULL));
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(NULL));
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuGraphLaunch(exec, NULL));
+    OK_CU(cu.cuMemFree_v2(gone));
+    OK_CU(cu.cuGraphLaunch(exec, NULL));
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuStreamSynchronize(NULL));
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuGraphLaunch(exec, NULL));
     destroy_exec(exec);
     return 0;
 }

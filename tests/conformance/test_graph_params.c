@@ -7,8 +7,8 @@ static CUdeviceptr memory;
 static int begin(void **state) {
     int failed = test_begin(state);
     if (!failed) {
-        OK(cu.cuGraphCreate(&graph, 0));
-        OK(cu.cuMemAlloc_v2(&memory, 4096));
+        OK_CU(cu.cuGraphCreate(&graph, 0));
+        OK_CU(cu.cuMemAlloc_v2(&memory, 4096));
     }
     return failed;
 }
@@ -16,7 +16,7 @@ static int begin(void **state) {
 static int end(void **state) {
     if (graph) {
         destroy_graph(graph);
-        OK(cu.cuMemFree_v2(memory));
+        OK_CU(cu.cuMemFree_v2(memory));
     }
     graph = NULL;
     return test_end(state);
@@ -26,13 +26,13 @@ EACH_TEST(begin, end);
 
 static void assert_type(CUgraphNode node, CUgraphNodeType wanted) {
     CUgraphNodeType type;
-    OK(cu.cuGraphNodeGetType(node, &type));
+    OK_CU(cu.cuGraphNodeGetType(node, &type));
     assert_int_equal(type, wanted);
 }
 
 static CUgraphNode empty(void) {
     CUgraphNode node;
-    OK(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0));
+    OK_CU(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0));
     assert_type(node, CU_GRAPH_NODE_TYPE_EMPTY);
     return node;
 }
@@ -53,10 +53,10 @@ static CUDA_MEMCPY3D copy_of(size_t width) {
 TEST(memcpy_node_parameters_are_kept_and_changed) {
     CUgraphNode node, none = empty();
     CUDA_MEMCPY3D copy = copy_of(64), out;
-    OK(cu.cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, ctx));
+    OK_CU(cu.cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, ctx));
     assert_type(node, CU_GRAPH_NODE_TYPE_MEMCPY);
     memset(&out, 0x5a, sizeof out);
-    OK(cu.cuGraphMemcpyNodeGetParams(node, &out));
+    OK_CU(cu.cuGraphMemcpyNodeGetParams(node, &out));
     assert_int_equal(out.srcMemoryType, CU_MEMORYTYPE_DEVICE);
     assert_int_equal(out.srcDevice, memory);
     assert_int_equal(out.dstDevice, memory + 2048);
@@ -64,14 +64,14 @@ TEST(memcpy_node_parameters_are_kept_and_changed) {
     assert_int_equal(out.Height, 1);
     assert_int_equal(out.Depth, 1);
     copy = copy_of(128);
-    OK(cu.cuGraphMemcpyNodeSetParams(node, &copy));
-    OK(cu.cuGraphMemcpyNodeGetParams(node, &out));
+    OK_CU(cu.cuGraphMemcpyNodeSetParams(node, &copy));
+    OK_CU(cu.cuGraphMemcpyNodeGetParams(node, &out));
     assert_int_equal(out.WidthInBytes, 128);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphMemcpyNodeGetParams(none, &out));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphMemcpyNodeSetParams(none, &copy));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphMemcpyNodeGetParams(none, &out));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphMemcpyNodeSetParams(none, &copy));
     copy.srcDevice = 0;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphMemcpyNodeSetParams(node, &copy));
-    OK(cu.cuGraphMemcpyNodeGetParams(node, &out));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphMemcpyNodeSetParams(node, &copy));
+    OK_CU(cu.cuGraphMemcpyNodeGetParams(node, &out));
     assert_int_equal(out.srcDevice, memory);
 }
 
@@ -85,26 +85,26 @@ static CUDA_MEMSET_NODE_PARAMS set_of(unsigned value, unsigned element, size_t w
 TEST(memset_node_parameters_are_kept_and_changed) {
     CUgraphNode node, made, none = empty();
     CUDA_MEMSET_NODE_PARAMS set = set_of(7, 1, 16), out;
-    OK(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, ctx));
+    OK_CU(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, ctx));
     assert_type(node, CU_GRAPH_NODE_TYPE_MEMSET);
     memset(&out, 0x5a, sizeof out);
-    OK(cu.cuGraphMemsetNodeGetParams(node, &out));
+    OK_CU(cu.cuGraphMemsetNodeGetParams(node, &out));
     assert_int_equal(out.dst, memory);
     assert_int_equal(out.value, 7);
     assert_int_equal(out.elementSize, 1);
     assert_int_equal(out.width, 16);
     assert_int_equal(out.height, 1);
     set = set_of(0x12345678, 4, 8);
-    OK(cu.cuGraphMemsetNodeSetParams(node, &set));
-    OK(cu.cuGraphMemsetNodeGetParams(node, &out));
+    OK_CU(cu.cuGraphMemsetNodeSetParams(node, &set));
+    OK_CU(cu.cuGraphMemsetNodeGetParams(node, &out));
     assert_int_equal(out.value, 0x12345678);
     assert_int_equal(out.elementSize, 4);
     assert_int_equal(out.width, 8);
     set.elementSize = 3;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphMemsetNodeSetParams(node, &set));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddMemsetNode(&made, graph, NULL, 0, &set, ctx));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphMemsetNodeGetParams(none, &out));
-    OK(cu.cuGraphMemsetNodeGetParams(node, &out));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphMemsetNodeSetParams(node, &set));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddMemsetNode(&made, graph, NULL, 0, &set, ctx));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphMemsetNodeGetParams(none, &out));
+    OK_CU(cu.cuGraphMemsetNodeGetParams(node, &out));
     assert_int_equal(out.elementSize, 4);
 }
 
@@ -119,42 +119,42 @@ TEST(host_node_parameters_are_kept_and_changed) {
     int data[2];
     CUgraphNode node, none = empty();
     CUDA_HOST_NODE_PARAMS host = {first, &data[0]}, out;
-    OK(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &host));
+    OK_CU(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &host));
     assert_type(node, CU_GRAPH_NODE_TYPE_HOST);
     memset(&out, 0x5a, sizeof out);
-    OK(cu.cuGraphHostNodeGetParams(node, &out));
+    OK_CU(cu.cuGraphHostNodeGetParams(node, &out));
     assert_true(out.fn == first);
     assert_ptr_equal(out.userData, &data[0]);
     host = (CUDA_HOST_NODE_PARAMS){second, &data[1]};
-    OK(cu.cuGraphHostNodeSetParams(node, &host));
-    OK(cu.cuGraphHostNodeGetParams(node, &out));
+    OK_CU(cu.cuGraphHostNodeSetParams(node, &host));
+    OK_CU(cu.cuGraphHostNodeGetParams(node, &out));
     assert_true(out.fn == second);
     assert_ptr_equal(out.userData, &data[1]);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphHostNodeGetParams(none, &out));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphHostNodeGetParams(none, &out));
 }
 
 TEST(event_node_parameters_are_kept_and_changed) {
     CUevent out;
     CUgraphNode record, wait;
     CUevent a = new_timed_event(), b = new_timed_event();
-    OK(cu.cuGraphAddEventRecordNode(&record, graph, NULL, 0, a));
-    OK(cu.cuGraphAddEventWaitNode(&wait, graph, NULL, 0, b));
+    OK_CU(cu.cuGraphAddEventRecordNode(&record, graph, NULL, 0, a));
+    OK_CU(cu.cuGraphAddEventWaitNode(&wait, graph, NULL, 0, b));
     assert_type(record, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
     assert_type(wait, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
-    OK(cu.cuGraphEventRecordNodeGetEvent(record, &out));
+    OK_CU(cu.cuGraphEventRecordNodeGetEvent(record, &out));
     assert_ptr_equal(out, a);
-    OK(cu.cuGraphEventWaitNodeGetEvent(wait, &out));
+    OK_CU(cu.cuGraphEventWaitNodeGetEvent(wait, &out));
     assert_ptr_equal(out, b);
-    OK(cu.cuGraphEventRecordNodeSetEvent(record, b));
-    OK(cu.cuGraphEventWaitNodeSetEvent(wait, a));
-    OK(cu.cuGraphEventRecordNodeGetEvent(record, &out));
+    OK_CU(cu.cuGraphEventRecordNodeSetEvent(record, b));
+    OK_CU(cu.cuGraphEventWaitNodeSetEvent(wait, a));
+    OK_CU(cu.cuGraphEventRecordNodeGetEvent(record, &out));
     assert_ptr_equal(out, b);
-    OK(cu.cuGraphEventWaitNodeGetEvent(wait, &out));
+    OK_CU(cu.cuGraphEventWaitNodeGetEvent(wait, &out));
     assert_ptr_equal(out, a);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphEventWaitNodeGetEvent(record, &out));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphEventRecordNodeGetEvent(wait, &out));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphEventWaitNodeGetEvent(record, &out));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphEventRecordNodeGetEvent(wait, &out));
     destroy_graph(graph);
-    OK(cu.cuMemFree_v2(memory));
+    OK_CU(cu.cuMemFree_v2(memory));
     graph = NULL;
 }
 
@@ -168,18 +168,18 @@ TEST(batch_memory_operation_node_parameters_are_kept_and_changed) {
         ops[i].writeValue.value = 5;
     }
     CUDA_BATCH_MEM_OP_NODE_PARAMS batch = {ctx, 2, ops, 0}, out;
-    OK(cu.cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &batch));
+    OK_CU(cu.cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &batch));
     assert_type(node, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
     ops[0].writeValue.value = 6;
     memset(&out, 0x5a, sizeof out);
-    OK(cu.cuGraphBatchMemOpNodeGetParams(node, &out));
+    OK_CU(cu.cuGraphBatchMemOpNodeGetParams(node, &out));
     assert_int_equal(out.count, 2);
     assert_ptr_equal(out.ctx, ctx);
     assert_int_equal(out.paramArray[0].writeValue.value, 5);
     assert_int_equal(out.paramArray[1].writeValue.address, memory + 4);
     batch.count = 1;
-    OK(cu.cuGraphBatchMemOpNodeSetParams(node, &batch));
-    OK(cu.cuGraphBatchMemOpNodeGetParams(node, &out));
+    OK_CU(cu.cuGraphBatchMemOpNodeSetParams(node, &batch));
+    OK_CU(cu.cuGraphBatchMemOpNodeGetParams(node, &out));
     assert_int_equal(out.count, 1);
     assert_int_equal(out.paramArray[0].writeValue.value, 6);
 }
@@ -196,28 +196,28 @@ TEST(semaphore_node_parameters_are_kept_and_changed) {
     waits[0].params.fence.value = 8;
     CUDA_EXT_SEM_SIGNAL_NODE_PARAMS s = {list, signals, 0}, s_out;
     CUDA_EXT_SEM_WAIT_NODE_PARAMS w = {list, waits, 0}, w_out;
-    OK(cu.cuGraphAddExternalSemaphoresSignalNode(&signal, graph, NULL, 0, &s));
-    OK(cu.cuGraphAddExternalSemaphoresWaitNode(&wait, graph, NULL, 0, &w));
+    OK_CU(cu.cuGraphAddExternalSemaphoresSignalNode(&signal, graph, NULL, 0, &s));
+    OK_CU(cu.cuGraphAddExternalSemaphoresWaitNode(&wait, graph, NULL, 0, &w));
     assert_type(signal, CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL);
     assert_type(wait, CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT);
     memset(&s_out, 0x5a, sizeof s_out);
     memset(&w_out, 0x5a, sizeof w_out);
-    OK(cu.cuGraphExternalSemaphoresSignalNodeGetParams(signal, &s_out));
-    OK(cu.cuGraphExternalSemaphoresWaitNodeGetParams(wait, &w_out));
+    OK_CU(cu.cuGraphExternalSemaphoresSignalNodeGetParams(signal, &s_out));
+    OK_CU(cu.cuGraphExternalSemaphoresWaitNodeGetParams(wait, &w_out));
     assert_int_equal(s_out.numExtSems, 0);
     assert_int_equal(w_out.numExtSems, 0);
     s.numExtSems = w.numExtSems = 1;
-    OK(cu.cuGraphExternalSemaphoresSignalNodeSetParams(signal, &s));
-    OK(cu.cuGraphExternalSemaphoresWaitNodeSetParams(wait, &w));
+    OK_CU(cu.cuGraphExternalSemaphoresSignalNodeSetParams(signal, &s));
+    OK_CU(cu.cuGraphExternalSemaphoresWaitNodeSetParams(wait, &w));
     signals[0].params.fence.value = waits[0].params.fence.value = 0;
-    OK(cu.cuGraphExternalSemaphoresSignalNodeGetParams(signal, &s_out));
-    OK(cu.cuGraphExternalSemaphoresWaitNodeGetParams(wait, &w_out));
+    OK_CU(cu.cuGraphExternalSemaphoresSignalNodeGetParams(signal, &s_out));
+    OK_CU(cu.cuGraphExternalSemaphoresWaitNodeGetParams(wait, &w_out));
     assert_int_equal(s_out.numExtSems, 1);
     assert_int_equal(w_out.numExtSems, 1);
     assert_int_equal(s_out.paramsArray[0].params.fence.value, 7);
     assert_int_equal(w_out.paramsArray[0].params.fence.value, 8);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExternalSemaphoresSignalNodeSetParams(none, &s));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExternalSemaphoresWaitNodeGetParams(none, &w_out));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExternalSemaphoresSignalNodeSetParams(none, &s));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExternalSemaphoresWaitNodeGetParams(none, &w_out));
 }
 
 /* ---- cuGraphAddNode and cuGraphNodeSetParams ------------------------------------------------- */
@@ -228,23 +228,23 @@ TEST(one_function_adds_nodes_of_any_type) {
     size_t count = 2;
     memset(&params, 0, sizeof params);
     params.type = CU_GRAPH_NODE_TYPE_EMPTY;
-    OK(cu.cuGraphAddNode(&a, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddNode(&a, graph, NULL, 0, &params));
     assert_type(a, CU_GRAPH_NODE_TYPE_EMPTY);
     params.type = CU_GRAPH_NODE_TYPE_HOST;
     params.host.fn = first;
-    OK(cu.cuGraphAddNode_v2(&b, graph, &a, NULL, 1, &params));
+    OK_CU(cu.cuGraphAddNode_v2(&b, graph, &a, NULL, 1, &params));
     assert_type(b, CU_GRAPH_NODE_TYPE_HOST);
-    OK(cu.cuGraphNodeGetDependencies(b, list, &count));
+    OK_CU(cu.cuGraphNodeGetDependencies(b, list, &count));
     assert_int_equal(count, 1);
     assert_ptr_equal(list[0], a);
     params.host.fn = second;
-    OK(cu.cuGraphNodeSetParams(b, &params));
+    OK_CU(cu.cuGraphNodeSetParams(b, &params));
     CUDA_HOST_NODE_PARAMS out;
-    OK(cu.cuGraphHostNodeGetParams(b, &out));
+    OK_CU(cu.cuGraphHostNodeGetParams(b, &out));
     assert_true(out.fn == second);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphNodeSetParams(a, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphNodeSetParams(a, &params));
     params.type = (CUgraphNodeType)99;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddNode(&b, graph, NULL, 0, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddNode(&b, graph, NULL, 0, &params));
 }
 
 TEST(one_function_sets_parameters_of_any_node_type) {
@@ -258,10 +258,10 @@ TEST(one_function_sets_parameters_of_any_node_type) {
     params.memset.width = 4;
     params.memset.height = 1;
     params.memset.ctx = ctx;
-    OK(cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
     params.memset.width = 8;
-    OK(cu.cuGraphNodeSetParams(node, &params));
-    OK(cu.cuGraphMemsetNodeGetParams(node, &out));
+    OK_CU(cu.cuGraphNodeSetParams(node, &params));
+    OK_CU(cu.cuGraphMemsetNodeGetParams(node, &out));
     assert_int_equal(out.width, 8);
     assert_int_equal(out.elementSize, 2);
 }

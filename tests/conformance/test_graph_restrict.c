@@ -7,7 +7,7 @@ static int begin(void **state) {
     int failed = test_begin(state);
     if (!failed) {
         graph = new_graph();
-        OK(cu.cuGraphCreate(&other, 0));
+        OK_CU(cu.cuGraphCreate(&other, 0));
     }
     return failed;
 }
@@ -22,13 +22,13 @@ EACH_TEST(begin, end);
 
 static CUgraphNode empty(CUgraph in) {
     CUgraphNode node;
-    OK(cu.cuGraphAddEmptyNode(&node, in, NULL, 0));
+    OK_CU(cu.cuGraphAddEmptyNode(&node, in, NULL, 0));
     return node;
 }
 
 static size_t count_nodes(CUgraph of) {
     size_t count;
-    OK(cu.cuGraphGetNodes(of, NULL, &count));
+    OK_CU(cu.cuGraphGetNodes(of, NULL, &count));
     return count;
 }
 
@@ -41,7 +41,7 @@ static CUgraphNode allocate(CUdeviceptr *address) {
     params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     params.poolProps.location = device_location(dev);
     params.bytesize = 4096;
-    OK(cu.cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params));
     *address = params.dptr;
     return node;
 }
@@ -53,33 +53,32 @@ TEST(allocation_nodes_have_an_address_when_added) {
     CUDA_MEM_ALLOC_NODE_PARAMS out;
     assert_true(address != 0);
     memset(&out, 0x5a, sizeof out);
-    OK(cu.cuGraphMemAllocNodeGetParams(node, &out));
+    OK_CU(cu.cuGraphMemAllocNodeGetParams(node, &out));
     assert_int_equal(out.dptr, address);
     assert_int_equal(out.bytesize, 4096);
     assert_int_equal(out.accessDescCount, 0);
-    OK(cu.cuGraphNodeGetType(node, &type));
+    OK_CU(cu.cuGraphNodeGetType(node, &type));
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
-    OK(cu.cuGraphAddMemFreeNode(&free_node, graph, &node, 1, address));
-    OK(cu.cuGraphMemFreeNodeGetParams(free_node, &freed));
+    OK_CU(cu.cuGraphAddMemFreeNode(&free_node, graph, &node, 1, address));
+    OK_CU(cu.cuGraphMemFreeNodeGetParams(free_node, &freed));
     assert_int_equal(freed, address);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphMemFreeNodeGetParams(node, &freed));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphMemAllocNodeGetParams(free_node, &out));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphMemFreeNodeGetParams(node, &freed));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphMemAllocNodeGetParams(free_node, &out));
 }
 
 TEST(a_graph_allocation_can_be_freed_only_once) {
     CUdeviceptr address;
     CUgraphNode node = allocate(&address), made;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddMemFreeNode(&made, graph, &node, 1, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuGraphAddMemFreeNode(&made, graph, &node, 1, address + 256));
-    OK(cu.cuGraphAddMemFreeNode(&made, other, NULL, 0, address));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddMemFreeNode(&made, other, NULL, 0, address));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddMemFreeNode(&made, graph, &node, 1, address));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddMemFreeNode(&made, graph, &node, 1, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddMemFreeNode(&made, graph, &node, 1, address + 256));
+    OK_CU(cu.cuGraphAddMemFreeNode(&made, other, NULL, 0, address));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddMemFreeNode(&made, other, NULL, 0, address));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddMemFreeNode(&made, graph, &node, 1, address));
     CUdeviceptr second;
     node = allocate(&second);
-    OK(cu.cuGraphAddMemFreeNode(&made, graph, &node, 1, second));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddMemFreeNode(&made, graph, &node, 1, second));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddMemFreeNode(&made, other, NULL, 0, second));
+    OK_CU(cu.cuGraphAddMemFreeNode(&made, graph, &node, 1, second));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddMemFreeNode(&made, graph, &node, 1, second));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddMemFreeNode(&made, other, NULL, 0, second));
 }
 
 TEST(graphs_with_allocations_cannot_be_cloned_or_embedded) {
@@ -87,26 +86,26 @@ TEST(graphs_with_allocations_cannot_be_cloned_or_embedded) {
     CUgraph copy, embedded;
     CUgraphNode a = empty(graph), b, made;
     CUDA_MEM_ALLOC_NODE_PARAMS params;
-    OK(cu.cuGraphAddEmptyNode(&b, graph, &a, 1));
+    OK_CU(cu.cuGraphAddEmptyNode(&b, graph, &a, 1));
     CUgraphNode node = allocate(&address);
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphClone(&copy, graph));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphAddChildGraphNode(&made, other, NULL, 0, graph));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphDestroyNode(node));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphDestroyNode(b));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphRemoveDependencies(graph, &a, &b, 1));
-    OK(cu.cuGraphAddDependencies(graph, &node, &a, 1));
+    FAILS_CU(NOT_SUPPORTED, cu.cuGraphClone(&copy, graph));
+    FAILS_CU(NOT_SUPPORTED, cu.cuGraphAddChildGraphNode(&made, other, NULL, 0, graph));
+    FAILS_CU(NOT_SUPPORTED, cu.cuGraphDestroyNode(node));
+    FAILS_CU(NOT_SUPPORTED, cu.cuGraphDestroyNode(b));
+    FAILS_CU(NOT_SUPPORTED, cu.cuGraphRemoveDependencies(graph, &a, &b, 1));
+    OK_CU(cu.cuGraphAddDependencies(graph, &node, &a, 1));
     assert_int_equal(count_nodes(graph), 3);
-    OK(cu.cuGraphAddChildGraphNode(&made, graph, NULL, 0, other));
-    OK(cu.cuGraphChildGraphNodeGetGraph(made, &embedded));
-    OK(cu.cuGraphMemAllocNodeGetParams(node, &params));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphAddMemAllocNode(&made, embedded, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddChildGraphNode(&made, graph, NULL, 0, other));
+    OK_CU(cu.cuGraphChildGraphNodeGetGraph(made, &embedded));
+    OK_CU(cu.cuGraphMemAllocNodeGetParams(node, &params));
+    FAILS_CU(NOT_SUPPORTED, cu.cuGraphAddMemAllocNode(&made, embedded, NULL, 0, &params));
 }
 
 /* ---- Conditional nodes ---------------------------------------------------------------------- */
 
 static CUgraphConditionalHandle condition(void) {
     CUgraphConditionalHandle handle = 0;
-    OK(cu.cuGraphConditionalHandleCreate(&handle, graph, ctx, 0, 0));
+    OK_CU(cu.cuGraphConditionalHandleCreate(&handle, graph, ctx, 0, 0));
     assert_true(handle != 0);
     return handle;
 }
@@ -127,8 +126,8 @@ TEST(conditional_nodes_own_their_body_graphs) {
     CUgraphNode node, made;
     CUgraphNodeType type;
     CUgraphNodeParams params = conditional(condition(), 2);
-    OK(cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
-    OK(cu.cuGraphNodeGetType(node, &type));
+    OK_CU(cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphNodeGetType(node, &type));
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_CONDITIONAL);
     CUgraph *bodies = params.conditional.phGraph_out;
     assert_non_null(bodies[0]);
@@ -137,10 +136,10 @@ TEST(conditional_nodes_own_their_body_graphs) {
     empty(bodies[0]);
     assert_int_equal(count_nodes(bodies[0]), 1);
     assert_int_equal(count_nodes(bodies[1]), 0);
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphClone(&copy, graph));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphAddChildGraphNode(&made, other, NULL, 0, graph));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphNodeSetParams(node, &params));
-    OK(cu.cuGraphDestroyNode(node));
+    FAILS_CU(NOT_SUPPORTED, cu.cuGraphClone(&copy, graph));
+    FAILS_CU(NOT_SUPPORTED, cu.cuGraphAddChildGraphNode(&made, other, NULL, 0, graph));
+    FAILS_CU(NOT_SUPPORTED, cu.cuGraphNodeSetParams(node, &params));
+    OK_CU(cu.cuGraphDestroyNode(node));
     assert_int_equal(count_nodes(graph), 0);
 }
 
@@ -148,23 +147,23 @@ TEST(a_condition_handle_serves_one_node) {
     CUgraphConditionalHandle handle = condition();
     CUgraphNode node, made;
     CUgraphNodeParams params = conditional(handle, 1), again = conditional(handle, 1);
-    OK(cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddNode(&made, graph, NULL, 0, &again));
-    OK(cu.cuGraphDestroyNode(node));
-    OK(cu.cuGraphAddNode(&node, graph, NULL, 0, &again));
+    OK_CU(cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddNode(&made, graph, NULL, 0, &again));
+    OK_CU(cu.cuGraphDestroyNode(node));
+    OK_CU(cu.cuGraphAddNode(&node, graph, NULL, 0, &again));
 }
 
 TEST(invalid_conditional_nodes_are_refused) {
     CUgraphNode made;
     CUgraphNodeParams params = conditional(condition(), 3);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddNode(&made, graph, NULL, 0, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddNode(&made, graph, NULL, 0, &params));
     params = conditional(condition(), 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddNode(&made, graph, NULL, 0, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddNode(&made, graph, NULL, 0, &params));
     params = conditional(0, 1);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddNode(&made, graph, NULL, 0, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddNode(&made, graph, NULL, 0, &params));
     params = conditional(condition(), 1);
     params.conditional.ctx = NULL;
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuGraphAddNode(&made, graph, NULL, 0, &params));
+    FAILS_CU(INVALID_CONTEXT, cu.cuGraphAddNode(&made, graph, NULL, 0, &params));
     assert_int_equal(count_nodes(graph), 0);
 }
 
@@ -180,16 +179,16 @@ TEST(a_moved_graph_becomes_the_child) {
     params.type = CU_GRAPH_NODE_TYPE_GRAPH;
     params.graph.graph = graph;
     params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddNode(&made, graph, NULL, 0, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphAddNode(&made, graph, NULL, 0, &params));
     params.graph.graph = other;
-    OK(cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
-    OK(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
+    OK_CU(cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
     assert_ptr_equal(embedded, other);
     empty(other);
     assert_int_equal(count_nodes(embedded), 2);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphDestroy(other));
-    OK(cu.cuGraphDestroyNode(node));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphDestroy(other));
+    OK_CU(cu.cuGraphDestroyNode(node));
     size_t count;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(other, NULL, &count));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphGetNodes(other, NULL, &count));
     other = NULL;
 }

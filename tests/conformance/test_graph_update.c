@@ -9,8 +9,8 @@ static int begin(void **state) {
     int failed = test_begin(state);
     if (!failed) {
         memory = new_memory(8192);
-        OK(cu.cuMemsetD8_v2(memory, 0x11, 8192));
-        OK(cu.cuCtxSynchronize()); /* streams of the tests do not wait for the legacy one */
+        OK_CU(cu.cuMemsetD8_v2(memory, 0x11, 8192));
+        OK_CU(cu.cuCtxSynchronize()); /* streams of the tests do not wait for the legacy one */
     }
     return failed;
 }
@@ -22,15 +22,15 @@ TEST(a_memset_node_of_an_exec_can_be_changed) {
     CUgraphNode node = add_set(graph, NULL, memory, 0x22, 64);
     CUgraphExec exec = instantiate(graph);
     CUDA_MEMSET_NODE_PARAMS params = set_params(memory + 1024, 0x33, 2048);
-    OK(cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
+    OK_CU(cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
     run(exec);
     assert_int_equal(byte_at(memory), 0x11);
     assert_int_equal(byte_at(memory + 3071), 0x33);
     params.height = 2;
     params.pitch = 4096;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
     params = set_params(0, 0x33, 16);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
 }
 
 TEST(a_2d_memset_node_can_change_target_and_value_but_not_shape) {
@@ -39,15 +39,15 @@ TEST(a_2d_memset_node_can_change_target_and_value_but_not_shape) {
     CUDA_MEMSET_NODE_PARAMS params = set_params(memory, 0x22, 8);
     params.height = 2;
     params.pitch = 64;
-    OK(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &params, ctx));
+    OK_CU(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &params, ctx));
     CUgraphExec exec = instantiate(graph);
     params.value = 0x33;
     params.dst = memory + 1024;
-    OK(cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
+    OK_CU(cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
     run(exec);
     assert_int_equal(byte_at(memory + 1024 + 64 + 7), 0x33);
     params.width = 4;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
 }
 
 TEST(a_memcpy_node_of_an_exec_can_be_changed) {
@@ -56,17 +56,17 @@ TEST(a_memcpy_node_of_an_exec_can_be_changed) {
     CUgraphNode empty = add_empty(graph, NULL);
     CUgraphExec exec = instantiate(graph);
     unsigned char host[64];
-    OK(cu.cuMemsetD8_v2(memory + 4096, 0x44, 1024));
+    OK_CU(cu.cuMemsetD8_v2(memory + 4096, 0x44, 1024));
     CUDA_MEMCPY3D params = copy_params(memory + 1024, memory + 4096, 1024);
-    OK(cu.cuGraphExecMemcpyNodeSetParams(exec, node, &params, ctx));
+    OK_CU(cu.cuGraphExecMemcpyNodeSetParams(exec, node, &params, ctx));
     run(exec);
     assert_int_equal(byte_at(memory + 64), 0x11);
     assert_int_equal(byte_at(memory + 2047), 0x44);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecMemcpyNodeSetParams(exec, empty, &params, ctx));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecMemcpyNodeSetParams(exec, empty, &params, ctx));
     params = copy_params(0, memory, 64);
     params.dstMemoryType = CU_MEMORYTYPE_HOST;
     params.dstHost = host;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecMemcpyNodeSetParams(exec, node, &params, ctx));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecMemcpyNodeSetParams(exec, node, &params, ctx));
 }
 
 static void count_up(void *number) {
@@ -82,17 +82,17 @@ TEST(a_host_node_of_an_exec_can_be_changed) {
     CUgraphExec exec = instantiate(graph);
     CUDA_HOST_NODE_PARAMS params = {.fn = count_up, .userData = &second};
     struct gate gate = hold(stream);
-    OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuGraphExecHostNodeSetParams(exec, node, &params));
-    OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuGraphExecHostNodeSetParams(exec, node, &params));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
     gate_drain(&gate, stream);
     assert_int_equal(first, 1);
     assert_int_equal(second, 2);
-    OK(cu.cuGraphHostNodeGetParams(node, &params));
+    OK_CU(cu.cuGraphHostNodeGetParams(node, &params));
     assert_ptr_equal(params.userData, &first); /* the graph's node is as it was */
     params.fn = NULL;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecHostNodeSetParams(exec, node, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecHostNodeSetParams(exec, node, &params));
 }
 
 TEST(event_nodes_of_an_exec_can_be_changed) {
@@ -102,21 +102,21 @@ TEST(event_nodes_of_an_exec_can_be_changed) {
     CUstream stream = new_stream(), other = new_stream();
     for (int i = 0; i < 4; i++)
         events[i] = new_event();
-    OK(cu.cuGraphAddEventWaitNode(&wait, graph, NULL, 0, events[0]));
-    OK(cu.cuGraphAddEventRecordNode(&record, graph, &wait, 1, events[1]));
+    OK_CU(cu.cuGraphAddEventWaitNode(&wait, graph, NULL, 0, events[0]));
+    OK_CU(cu.cuGraphAddEventRecordNode(&record, graph, &wait, 1, events[1]));
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphExecEventWaitNodeSetEvent(exec, wait, events[2]));
-    OK(cu.cuGraphExecEventRecordNodeSetEvent(exec, record, events[3]));
+    OK_CU(cu.cuGraphExecEventWaitNodeSetEvent(exec, wait, events[2]));
+    OK_CU(cu.cuGraphExecEventRecordNodeSetEvent(exec, record, events[3]));
     struct gate gate = hold(other);
-    OK(cu.cuEventRecord(events[2], other));
-    OK(cu.cuGraphLaunch(exec, stream));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(events[3]));
-    OK(cu.cuEventQuery(events[1]));
+    OK_CU(cu.cuEventRecord(events[2], other));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
+    FAILS_CU(NOT_READY, cu.cuEventQuery(events[3]));
+    OK_CU(cu.cuEventQuery(events[1]));
     gate_release(&gate);
-    OK(cu.cuEventSynchronize(events[3]));
-    OK(cu.cuStreamSynchronize(stream));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecEventRecordNodeSetEvent(exec, wait, events[0]));
+    OK_CU(cu.cuEventSynchronize(events[3]));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecEventRecordNodeSetEvent(exec, wait, events[0]));
 }
 
 TEST(a_child_graph_node_can_be_changed_but_not_its_topology) {
@@ -128,20 +128,18 @@ TEST(a_child_graph_node_can_be_changed_but_not_its_topology) {
     CUgraphExec exec = instantiate(graph);
     CUgraph embedded;
     size_t one = 1;
-    OK(cu.cuGraphExecChildGraphNodeSetParams(exec, node, same));
+    OK_CU(cu.cuGraphExecChildGraphNodeSetParams(exec, node, same));
     run(exec);
     assert_int_equal(byte_at(memory), 0x33);
-    FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
-          cu.cuGraphExecChildGraphNodeSetParams(exec, node, longer));
-    OK(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
-    OK(cu.cuGraphGetNodes(embedded, &inside, &one));
-    OK(cu.cuGraphGetNodes(child, &original, &one));
+    FAILS_CU(GRAPH_EXEC_UPDATE_FAILURE, cu.cuGraphExecChildGraphNodeSetParams(exec, node, longer));
+    OK_CU(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
+    OK_CU(cu.cuGraphGetNodes(embedded, &inside, &one));
+    OK_CU(cu.cuGraphGetNodes(child, &original, &one));
     CUDA_MEMSET_NODE_PARAMS params = set_params(memory, 0x55, 64);
-    OK(cu.cuGraphExecMemsetNodeSetParams(exec, inside, &params, ctx));
+    OK_CU(cu.cuGraphExecMemsetNodeSetParams(exec, inside, &params, ctx));
     run(exec);
     assert_int_equal(byte_at(memory), 0x55);
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuGraphExecMemsetNodeSetParams(exec, original, &params, ctx));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecMemsetNodeSetParams(exec, original, &params, ctx));
 }
 
 TEST(a_batch_node_can_be_changed_but_not_its_operation_types) {
@@ -155,17 +153,17 @@ TEST(a_batch_node_can_be_changed_but_not_its_operation_types) {
         ops[i].writeValue.value = 1;
     }
     CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = ctx, .count = 1, .paramArray = ops};
-    OK(cu.cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params));
     CUgraphExec exec = instantiate(graph);
     ops[0].writeValue.value = 7;
-    OK(cu.cuGraphExecBatchMemOpNodeSetParams(exec, node, &params));
+    OK_CU(cu.cuGraphExecBatchMemOpNodeSetParams(exec, node, &params));
     run(exec);
     assert_int_equal(byte_at(memory), 7);
     params.count = 2;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecBatchMemOpNodeSetParams(exec, node, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecBatchMemOpNodeSetParams(exec, node, &params));
     params.count = 1;
     ops[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecBatchMemOpNodeSetParams(exec, node, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecBatchMemOpNodeSetParams(exec, node, &params));
 }
 
 TEST(one_function_changes_exec_nodes_of_any_type) {
@@ -178,10 +176,10 @@ TEST(one_function_changes_exec_nodes_of_any_type) {
     params.type = CU_GRAPH_NODE_TYPE_MEMSET;
     params.memset = (CUDA_MEMSET_NODE_PARAMS_v2){
         .dst = memory, .value = 0x33, .elementSize = 1, .width = 64, .height = 1, .ctx = ctx};
-    OK(cu.cuGraphExecNodeSetParams(exec, set, &params));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecNodeSetParams(exec, copy, &params));
+    OK_CU(cu.cuGraphExecNodeSetParams(exec, set, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecNodeSetParams(exec, copy, &params));
     params.reserved2 = 1;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecNodeSetParams(exec, set, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecNodeSetParams(exec, set, &params));
     run(exec);
     assert_int_equal(byte_at(memory + 64), 0x33);
 }
@@ -193,18 +191,18 @@ TEST(exec_nodes_can_be_disabled_and_enabled) {
     CUgraphNode empty = add_empty(graph, copy);
     CUgraphExec exec = instantiate(graph);
     unsigned on = 9;
-    OK(cu.cuGraphNodeGetEnabled(exec, set, &on));
+    OK_CU(cu.cuGraphNodeGetEnabled(exec, set, &on));
     assert_int_equal(on, 1);
-    OK(cu.cuGraphNodeSetEnabled(exec, set, 0));
-    OK(cu.cuGraphNodeGetEnabled(exec, set, &on));
+    OK_CU(cu.cuGraphNodeSetEnabled(exec, set, 0));
+    OK_CU(cu.cuGraphNodeGetEnabled(exec, set, &on));
     assert_int_equal(on, 0);
     run(exec);
     assert_int_equal(byte_at(memory + 64), 0x11);
-    OK(cu.cuGraphNodeSetEnabled(exec, set, 1));
+    OK_CU(cu.cuGraphNodeSetEnabled(exec, set, 1));
     run(exec);
     assert_int_equal(byte_at(memory + 64), 0x22);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphNodeSetEnabled(exec, empty, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphNodeGetEnabled(exec, empty, &on));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphNodeSetEnabled(exec, empty, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphNodeGetEnabled(exec, empty, &on));
 }
 
 /* ---- Kernels and semaphores ----------------------------------------------------------------- */
@@ -235,29 +233,29 @@ TEST(a_kernel_node_of_an_exec_can_be_changed) {
     CUfunction one = function_of(module, "one");
     CUgraph graph = new_graph();
     CUDA_KERNEL_NODE_PARAMS params = kernel_params(nothing, 1, NULL);
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
     add_set(graph, node, memory, 0x22, 64);
     CUgraphExec exec = instantiate(graph);
     params = kernel_params(one, 2, values);
-    OK(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    OK_CU(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
     shows("executable graph 1 kernel 1: grid 2 1 1 block 32 1 1 shared 0");
     params = kernel_params(one, 3, values);
     const void *first = &params; /* the first layout is the beginning of the second */
-    OK(cu.cuGraphExecKernelNodeSetParams(exec, node, first));
+    OK_CU(cu.cuGraphExecKernelNodeSetParams(exec, node, first));
     shows("executable graph 1 kernel 1: grid 3 1 1 block 32 1 1 shared 0");
     params = kernel_params(one, 0, values);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecKernelNodeSetParams(exec, node, first));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecKernelNodeSetParams(exec, node, first));
     params = kernel_params(one, 1, NULL);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
     /* Where nothing runs kernels, nothing else of the graph is run. */
     CUresult launched = cu.cuGraphLaunch(exec, NULL);
     bool refused = no_kernels(launched);
     if (!refused)
-        OK(launched);
-    OK(cu.cuCtxSynchronize());
+        OK_CU(launched);
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(byte_at(memory), refused ? 0x11 : 0x22);
-    OK(cu.cuGraphNodeSetEnabled(exec, node, 0));
+    OK_CU(cu.cuGraphNodeSetEnabled(exec, node, 0));
     run(exec);
     assert_int_equal(byte_at(memory), 0x22);
 }
@@ -270,25 +268,25 @@ TEST(a_kernel_node_cannot_change_its_context) {
     CUgraphNode nodes[2];
     CUgraph graphs[2];
     CUgraphExecUpdateResultInfo info;
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
     for (int i = 0; i < 2; i++) {
-        OK(cu.cuCtxSetCurrent(i == 0 ? ctx : other));
-        OK(cu.cuModuleLoadData(&modules[i], text));
-        OK(cu.cuModuleGetFunction(&functions[i], modules[i], "nothing"));
+        OK_CU(cu.cuCtxSetCurrent(i == 0 ? ctx : other));
+        OK_CU(cu.cuModuleLoadData(&modules[i], text));
+        OK_CU(cu.cuModuleGetFunction(&functions[i], modules[i], "nothing"));
         CUDA_KERNEL_NODE_PARAMS params = kernel_params(functions[i], 1, NULL);
         graphs[i] = new_graph();
-        OK(cu.cuGraphAddKernelNode_v2(&nodes[i], graphs[i], NULL, 0, &params));
+        OK_CU(cu.cuGraphAddKernelNode_v2(&nodes[i], graphs[i], NULL, 0, &params));
     }
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
     CUgraphExec exec = instantiate(graphs[0]);
-    FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cu.cuGraphExecUpdate_v2(exec, graphs[1], &info));
+    FAILS_CU(GRAPH_EXEC_UPDATE_FAILURE, cu.cuGraphExecUpdate_v2(exec, graphs[1], &info));
     assert_int_equal(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE);
     assert_ptr_equal(info.errorNode, nodes[1]);
     destroy_graph(graphs[1]);
     end_graph(graphs[0], exec);
-    OK(cu.cuModuleUnload(modules[0]));
-    OK(cu.cuCtxSetCurrent(other));
-    OK(cu.cuCtxDestroy_v2(other)); /* the primary context is below it */
+    OK_CU(cu.cuModuleUnload(modules[0]));
+    OK_CU(cu.cuCtxSetCurrent(other));
+    OK_CU(cu.cuCtxDestroy_v2(other)); /* the primary context is below it */
 }
 
 static CUexternalSemaphore timeline(softgpu_semaphore **shared) {
@@ -299,7 +297,7 @@ static CUexternalSemaphore timeline(softgpu_semaphore **shared) {
     void *at = mmap(NULL, sizeof **shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_true(at != MAP_FAILED);
     *shared = at;
-    OK(cu.cuImportExternalSemaphore(&semaphore, &desc));
+    OK_CU(cu.cuImportExternalSemaphore(&semaphore, &desc));
     return semaphore;
 }
 
@@ -315,31 +313,31 @@ TEST(semaphore_nodes_of_an_exec_can_be_changed) {
     CUgraphNode signals, waits;
     CUstream stream;
     CUgraph graph = new_graph();
-    OK(cu.cuGraphAddExternalSemaphoresSignalNode(&signals, graph, NULL, 0, &signal));
-    OK(cu.cuGraphAddExternalSemaphoresWaitNode(&waits, graph, &signals, 1, &wait));
+    OK_CU(cu.cuGraphAddExternalSemaphoresSignalNode(&signals, graph, NULL, 0, &signal));
+    OK_CU(cu.cuGraphAddExternalSemaphoresWaitNode(&waits, graph, &signals, 1, &wait));
     add_set(graph, waits, memory, 0x22, 64);
     CUgraphExec exec = instantiate(graph);
     to.params.fence.value = 4;
     until.params.fence.value = 6;
-    OK(cu.cuGraphExecExternalSemaphoresSignalNodeSetParams(exec, signals, &signal));
-    OK(cu.cuGraphExecExternalSemaphoresWaitNodeSetParams(exec, waits, &wait));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuGraphExecExternalSemaphoresSignalNodeSetParams(exec, signals, NULL));
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuGraphExecExternalSemaphoresSignalNodeSetParams(exec, signals, &signal));
+    OK_CU(cu.cuGraphExecExternalSemaphoresWaitNodeSetParams(exec, waits, &wait));
+    FAILS_CU(INVALID_VALUE,
+             cu.cuGraphExecExternalSemaphoresSignalNodeSetParams(exec, signals, NULL));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
     for (int i = 0; i < 2000 && !__atomic_load_n(&shared[0]->value, __ATOMIC_ACQUIRE); i++)
         usleep(100);
     __atomic_store_n(&shared[1]->value, 5, __ATOMIC_RELEASE);
     for (int i = 0; i < 5; i++) /* who asks again has the work done that can be */
-        FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+        FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     __atomic_store_n(&shared[1]->value, 6, __ATOMIC_RELEASE);
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
     assert_int_equal(byte_at(memory), 0x22);
     assert_int_equal(__atomic_load_n(&shared[0]->value, __ATOMIC_ACQUIRE), 4);
     end_graph(graph, exec);
     for (int i = 0; i < 2; i++) {
-        OK(cu.cuDestroyExternalSemaphore(list[i]));
+        OK_CU(cu.cuDestroyExternalSemaphore(list[i]));
         munmap(shared[i], sizeof *shared[i]);
     }
 }
@@ -359,12 +357,12 @@ TEST(a_graph_of_the_same_shape_updates_an_exec) {
     CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
     CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_ERROR;
     CUgraphNode node = NULL;
-    OK(cu.cuGraphExecUpdate_v2(exec, other, &info));
+    OK_CU(cu.cuGraphExecUpdate_v2(exec, other, &info));
     assert_int_equal(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
     run(exec);
     assert_int_equal(byte_at(memory + 64), 0x11);
     assert_int_equal(byte_at(memory + 1024 + 64), 0x33);
-    OK(cu.cuGraphExecUpdate(exec, third, &node, &result));
+    OK_CU(cu.cuGraphExecUpdate(exec, third, &node, &result));
     assert_int_equal(result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
     run(exec);
     assert_int_equal(byte_at(memory + 2048 + 64), 0x44);
@@ -383,12 +381,12 @@ CHILD_TEST_WHERE(an_update_after_a_fault_returns_the_fault,
     CUgraphNode node = (CUgraphNode)&at;
     CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_ERROR;
     init_driver();
-    OK(cu.cuMemAlloc_v2(&at, 4096));
+    OK_CU(cu.cuMemAlloc_v2(&at, 4096));
     CUgraph graph = pair(at, 0x22), other = pair(at + 1024, 0x33);
     CUgraphExec exec = instantiate(graph);
     assert_int_equal(soft->context_poison(CUDA_ERROR_ECC_UNCORRECTABLE), 0);
     dirty_the_stack();
-    FAILS(CUDA_ERROR_ECC_UNCORRECTABLE, cu.cuGraphExecUpdate(exec, other, &node, &result));
+    FAILS_CU(ECC_UNCORRECTABLE, cu.cuGraphExecUpdate(exec, other, &node, &result));
     assert_int_equal(result, CU_GRAPH_EXEC_UPDATE_SUCCESS); /* nothing was compared */
     assert_null(node);
     return 0;
@@ -399,11 +397,10 @@ static void refuses(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResult res
     CUgraphExecUpdateResultInfo info;
     CUgraphExecUpdateResult old_result;
     CUgraphNode old_node;
-    FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cu.cuGraphExecUpdate_v2(exec, graph, &info));
+    FAILS_CU(GRAPH_EXEC_UPDATE_FAILURE, cu.cuGraphExecUpdate_v2(exec, graph, &info));
     assert_int_equal(info.result, result);
     assert_ptr_equal(info.errorNode, node);
-    FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
-          cu.cuGraphExecUpdate(exec, graph, &old_node, &old_result));
+    FAILS_CU(GRAPH_EXEC_UPDATE_FAILURE, cu.cuGraphExecUpdate(exec, graph, &old_node, &old_result));
     /* As seen on an H200: the first version says something else where no node is to blame. */
     assert_int_equal(old_result, node ? result : CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED);
     if (node)
@@ -429,7 +426,7 @@ TEST(an_update_with_another_topology_changes_nothing) {
     CUDA_MEMSET_NODE_PARAMS params = set_params(memory, 0x33, 8);
     params.height = 2;
     params.pitch = 16;
-    OK(cu.cuGraphAddMemsetNode(&node, other, NULL, 0, &params, ctx));
+    OK_CU(cu.cuGraphAddMemsetNode(&node, other, NULL, 0, &params, ctx));
     add_copy(other, node, memory + 64, memory, 64);
     refuses(exec, other, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, node);
     run(exec);
@@ -448,11 +445,11 @@ TEST(an_update_pairs_branches_by_their_edges) {
         both[i] = first;
         both[1 - i] = second;
         CUDA_MEMCPY3D params = copy_params(at + 128, at, 128);
-        OK(cu.cuGraphAddMemcpyNode(&join, graphs[i], both, 2, &params, ctx));
+        OK_CU(cu.cuGraphAddMemcpyNode(&join, graphs[i], both, 2, &params, ctx));
     }
     CUgraphExec exec = instantiate(graphs[0]);
     CUgraphExecUpdateResultInfo info;
-    OK(cu.cuGraphExecUpdate_v2(exec, graphs[1], &info));
+    OK_CU(cu.cuGraphExecUpdate_v2(exec, graphs[1], &info));
     run(exec);
     assert_int_equal(byte_at(memory + 1024 + 128), 0x22);
     assert_int_equal(byte_at(memory + 1024 + 192), 0x32);

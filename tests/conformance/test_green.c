@@ -7,7 +7,7 @@
 static CUdevResource whole(void) {
     CUdevResource all;
     memset(&all, 0xff, sizeof all);
-    OK(cu.cuDeviceGetDevResource(dev, &all, CU_DEV_RESOURCE_TYPE_SM));
+    OK_CU(cu.cuDeviceGetDevResource(dev, &all, CU_DEV_RESOURCE_TYPE_SM));
     return all;
 }
 
@@ -16,9 +16,9 @@ static CUdevResourceDesc least(CUdevResource *part) {
     CUdevResource all = whole();
     CUdevResourceDesc desc = NULL;
     unsigned groups = 1;
-    OK(cu.cuDevSmResourceSplitByCount(part, &groups, &all, NULL, 0, 0));
+    OK_CU(cu.cuDevSmResourceSplitByCount(part, &groups, &all, NULL, 0, 0));
     assert_int_equal(groups, 1);
-    OK(cu.cuDevResourceGenerateDesc(&desc, part, 1));
+    OK_CU(cu.cuDevResourceGenerateDesc(&desc, part, 1));
     assert_non_null(desc);
     return desc;
 }
@@ -26,14 +26,14 @@ static CUdevResourceDesc least(CUdevResource *part) {
 static CUgreenCtx make_green(void) {
     CUdevResource part;
     CUgreenCtx green = NULL;
-    OK(cu.cuGreenCtxCreate(&green, least(&part), dev, CU_GREEN_CTX_DEFAULT_STREAM));
+    OK_CU(cu.cuGreenCtxCreate(&green, least(&part), dev, CU_GREEN_CTX_DEFAULT_STREAM));
     assert_non_null(green);
     return green;
 }
 
 static CUcontext context_of(CUgreenCtx green) {
     CUcontext context = NULL;
-    OK(cu.cuCtxFromGreenCtx(&context, green));
+    OK_CU(cu.cuCtxFromGreenCtx(&context, green));
     assert_non_null(context);
     return context;
 }
@@ -45,15 +45,13 @@ TEST(a_device_has_all_its_multiprocessors) {
     assert_int_equal(all.type, CU_DEV_RESOURCE_TYPE_SM);
     assert_int_equal(all.sm.smCount, device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
     memset(&of_context, 0xff, sizeof of_context);
-    OK(cu.cuCtxGetDevResource(ctx, &of_context, CU_DEV_RESOURCE_TYPE_SM));
+    OK_CU(cu.cuCtxGetDevResource(ctx, &of_context, CU_DEV_RESOURCE_TYPE_SM));
     assert_int_equal(of_context.type, CU_DEV_RESOURCE_TYPE_SM);
     assert_int_equal(of_context.sm.smCount, all.sm.smCount);
-    FAILS(CUDA_ERROR_INVALID_CONTEXT,
-          cu.cuCtxGetDevResource(NULL, &of_context, CU_DEV_RESOURCE_TYPE_SM));
-    FAILS(CUDA_ERROR_INVALID_RESOURCE_TYPE,
-          cu.cuCtxGetDevResource(ctx, &of_context, CU_DEV_RESOURCE_TYPE_INVALID));
-    FAILS(CUDA_ERROR_INVALID_RESOURCE_TYPE,
-          cu.cuDeviceGetDevResource(dev, &all, (CUdevResourceType)7));
+    FAILS_CU(INVALID_CONTEXT, cu.cuCtxGetDevResource(NULL, &of_context, CU_DEV_RESOURCE_TYPE_SM));
+    FAILS_CU(INVALID_RESOURCE_TYPE,
+             cu.cuCtxGetDevResource(ctx, &of_context, CU_DEV_RESOURCE_TYPE_INVALID));
+    FAILS_CU(INVALID_RESOURCE_TYPE, cu.cuDeviceGetDevResource(dev, &all, (CUdevResourceType)7));
 }
 
 /* What a split gives adds up, and a simulated one says how much there will be. */
@@ -62,11 +60,11 @@ TEST(splits_of_multiprocessors_add_up) {
     for (unsigned flags = 0; flags < 3; flags++) {
         for (unsigned wanted = 1; wanted <= all.sm.smCount; wanted += 5) {
             unsigned most = 0, groups = COUNT(part), sum = 0;
-            OK(cu.cuDevSmResourceSplitByCount(NULL, &most, &all, NULL, flags, wanted));
+            OK_CU(cu.cuDevSmResourceSplitByCount(NULL, &most, &all, NULL, flags, wanted));
             assert_in_range(most, 1, all.sm.smCount);
             memset(part, 0xff, sizeof part);
             memset(&rest, 0xff, sizeof rest);
-            OK(cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, flags, wanted));
+            OK_CU(cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, flags, wanted));
             assert_int_equal(groups, most);
             for (unsigned i = 0; i < groups; i++) {
                 assert_int_equal(part[i].type, CU_DEV_RESOURCE_TYPE_SM);
@@ -85,23 +83,22 @@ TEST(splits_of_multiprocessors_add_up) {
 TEST(invalid_splits_are_refused) {
     CUdevResource all = whole(), part[2], rest, bad;
     unsigned groups = 0;
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, 0, 8));
+    FAILS_CU(INVALID_VALUE, cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, 0, 8));
     groups = 2;
-    FAILS(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
-          cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, 0, all.sm.smCount + 1));
+    FAILS_CU(INVALID_RESOURCE_CONFIGURATION,
+             cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, 0, all.sm.smCount + 1));
     memset(&bad, 0, sizeof bad);
-    FAILS(CUDA_ERROR_INVALID_RESOURCE_TYPE,
-          cu.cuDevSmResourceSplitByCount(part, &groups, &bad, &rest, 0, 8));
+    FAILS_CU(INVALID_RESOURCE_TYPE,
+             cu.cuDevSmResourceSplitByCount(part, &groups, &bad, &rest, 0, 8));
     bad.type = CU_DEV_RESOURCE_TYPE_SM;
     bad.sm.smCount = 16;
-    FAILS(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
-          cu.cuDevSmResourceSplitByCount(part, &groups, &bad, &rest, 0, 8));
+    FAILS_CU(INVALID_RESOURCE_CONFIGURATION,
+             cu.cuDevSmResourceSplitByCount(part, &groups, &bad, &rest, 0, 8));
     /* What a split gave cannot be split again. */
-    OK(cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, 0, 16));
+    OK_CU(cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, 0, 16));
     bad = part[0];
-    FAILS(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
-          cu.cuDevSmResourceSplitByCount(part, &groups, &bad, &rest, 0, 8));
+    FAILS_CU(INVALID_RESOURCE_CONFIGURATION,
+             cu.cuDevSmResourceSplitByCount(part, &groups, &bad, &rest, 0, 8));
 }
 
 TEST(resource_descriptions_accept_results_of_splits) {
@@ -109,19 +106,19 @@ TEST(resource_descriptions_accept_results_of_splits) {
     CUdevResourceDesc desc = NULL;
     CUgreenCtx green = NULL;
     unsigned groups = 2;
-    OK(cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, 0, 0));
+    OK_CU(cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, 0, 0));
     assert_int_equal(groups, 2);
     if (rest.type != CU_DEV_RESOURCE_TYPE_SM)
         SKIP("two groups are all of the multiprocessors: there is no rest");
-    OK(cu.cuDevResourceGenerateDesc(&desc, part, 2));
-    OK(cu.cuGreenCtxCreate(&green, desc, dev, CU_GREEN_CTX_DEFAULT_STREAM));
-    OK(cu.cuGreenCtxGetDevResource(green, &bad, CU_DEV_RESOURCE_TYPE_SM));
+    OK_CU(cu.cuDevResourceGenerateDesc(&desc, part, 2));
+    OK_CU(cu.cuGreenCtxCreate(&green, desc, dev, CU_GREEN_CTX_DEFAULT_STREAM));
+    OK_CU(cu.cuGreenCtxGetDevResource(green, &bad, CU_DEV_RESOURCE_TYPE_SM));
     assert_int_equal(bad.sm.smCount, part[0].sm.smCount + part[1].sm.smCount);
-    OK(cu.cuGreenCtxDestroy(green));
-    OK(cu.cuDevResourceGenerateDesc(&desc, &rest, 1));
-    OK(cu.cuDevResourceGenerateDesc(&desc, &all, 1));
+    OK_CU(cu.cuGreenCtxDestroy(green));
+    OK_CU(cu.cuDevResourceGenerateDesc(&desc, &rest, 1));
+    OK_CU(cu.cuDevResourceGenerateDesc(&desc, &all, 1));
     memset(&bad, 0, sizeof bad);
-    FAILS(CUDA_ERROR_INVALID_RESOURCE_TYPE, cu.cuDevResourceGenerateDesc(&desc, &bad, 1));
+    FAILS_CU(INVALID_RESOURCE_TYPE, cu.cuDevResourceGenerateDesc(&desc, &bad, 1));
 }
 
 /* Where hardware follows a pointer that leads nowhere. */
@@ -131,22 +128,20 @@ TEST(forged_resources_are_refused) {
     CUdevResourceDesc desc = least(&part);
     CUgreenCtx green = NULL;
     CUcontext context;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDevResourceGenerateDesc(&desc, &part, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuDevResourceGenerateDesc(&desc, &part, 0));
     changed.sm.smCount--;
-    FAILS(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
-          cu.cuDevResourceGenerateDesc(&desc, &changed, 1));
+    FAILS_CU(INVALID_RESOURCE_CONFIGURATION, cu.cuDevResourceGenerateDesc(&desc, &changed, 1));
     changed = all;
     changed._internal_padding[20] ^= 1;
-    FAILS(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
-          cu.cuDevResourceGenerateDesc(&desc, &changed, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuGreenCtxCreate(&green, (CUdevResourceDesc)&part, dev, CU_GREEN_CTX_DEFAULT_STREAM));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxFromGreenCtx(&context, (CUgreenCtx)ctx));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuGreenCtxDestroy((CUgreenCtx)ctx));
+    FAILS_CU(INVALID_RESOURCE_CONFIGURATION, cu.cuDevResourceGenerateDesc(&desc, &changed, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuGreenCtxCreate(&green, (CUdevResourceDesc)&part, dev,
+                                                CU_GREEN_CTX_DEFAULT_STREAM));
+    FAILS_CU(INVALID_CONTEXT, cu.cuCtxFromGreenCtx(&context, (CUgreenCtx)ctx));
+    FAILS_CU(INVALID_CONTEXT, cu.cuGreenCtxDestroy((CUgreenCtx)ctx));
     green = make_green();
-    OK(cu.cuGreenCtxDestroy(green));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuGreenCtxDestroy(green));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxFromGreenCtx(&context, green));
+    OK_CU(cu.cuGreenCtxDestroy(green));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuGreenCtxDestroy(green));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuCtxFromGreenCtx(&context, green));
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -160,31 +155,30 @@ TEST(a_green_context_reports_its_part_of_the_device) {
     CUexecAffinityParam affinity;
     CUdevice device = -1;
     for (int i = 0; i < 2; i++) {
-        OK(cu.cuGreenCtxCreate(&green[i], desc, dev, CU_GREEN_CTX_DEFAULT_STREAM));
-        OK(cu.cuGreenCtxGetId(green[i], &id[i]));
+        OK_CU(cu.cuGreenCtxCreate(&green[i], desc, dev, CU_GREEN_CTX_DEFAULT_STREAM));
+        OK_CU(cu.cuGreenCtxGetId(green[i], &id[i]));
     }
     assert_true(id[0] != id[1]);
-    OK(cu.cuGreenCtxGetDevResource(green[0], &got, CU_DEV_RESOURCE_TYPE_SM));
+    OK_CU(cu.cuGreenCtxGetDevResource(green[0], &got, CU_DEV_RESOURCE_TYPE_SM));
     assert_int_equal(got.sm.smCount, part.sm.smCount);
     CUcontext context = context_of(green[0]);
     assert_ptr_not_equal(context, ctx);
-    OK(cu.cuCtxSetCurrent(context));
-    OK(cu.cuCtxGetCurrent(&current));
+    OK_CU(cu.cuCtxSetCurrent(context));
+    OK_CU(cu.cuCtxGetCurrent(&current));
     assert_ptr_equal(current, context);
-    OK(cu.cuCtxGetDevice(&device));
+    OK_CU(cu.cuCtxGetDevice(&device));
     assert_int_equal(device, dev);
-    OK(cu.cuCtxGetId(context, &context_id));
+    OK_CU(cu.cuCtxGetId(context, &context_id));
     assert_true(context_id == id[0]);
     memset(&got, 0, sizeof got);
-    OK(cu.cuCtxGetDevResource(context, &got, CU_DEV_RESOURCE_TYPE_SM));
+    OK_CU(cu.cuCtxGetDevResource(context, &got, CU_DEV_RESOURCE_TYPE_SM));
     assert_int_equal(got.sm.smCount, part.sm.smCount);
-    FAILS(CUDA_ERROR_INVALID_CONTEXT,
-          cu.cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDestroy_v2(context));
-    OK(cu.cuGreenCtxDestroy(green[0]));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize());
-    OK(cu.cuCtxSetCurrent(ctx));
-    OK(cu.cuGreenCtxDestroy(green[1]));
+    FAILS_CU(INVALID_CONTEXT, cu.cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT));
+    FAILS_CU(INVALID_CONTEXT, cu.cuCtxDestroy_v2(context));
+    OK_CU(cu.cuGreenCtxDestroy(green[0]));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuGreenCtxDestroy(green[1]));
 }
 
 TEST(invalid_green_contexts_are_refused) {
@@ -193,30 +187,29 @@ TEST(invalid_green_contexts_are_refused) {
     CUgreenCtx green = NULL;
     for (unsigned flags = 0; flags <= 4; flags++)
         if (flags != CU_GREEN_CTX_DEFAULT_STREAM)
-            FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGreenCtxCreate(&green, desc, dev, flags));
-    FAILS(CUDA_ERROR_INVALID_DEVICE,
-          cu.cuGreenCtxCreate(&green, desc, 99, CU_GREEN_CTX_DEFAULT_STREAM));
+            FAILS_CU(INVALID_VALUE, cu.cuGreenCtxCreate(&green, desc, dev, flags));
+    FAILS_CU(INVALID_DEVICE, cu.cuGreenCtxCreate(&green, desc, 99, CU_GREEN_CTX_DEFAULT_STREAM));
     assert_null(green);
     green = make_green();
-    OK(cu.cuGreenCtxDestroy(green));
+    OK_CU(cu.cuGreenCtxDestroy(green));
 }
 
 static int active(void) {
     unsigned flags;
     int state = -1;
-    OK(cu.cuDevicePrimaryCtxGetState(0, &flags, &state));
+    OK_CU(cu.cuDevicePrimaryCtxGetState(0, &flags, &state));
     return state;
 }
 
 /* The first green context makes the primary one, the last one ends it. */
 CHILD_TEST(a_green_context_keeps_the_primary_context_alive) {
-    OK(cu.cuInit(0));
+    OK_CU(cu.cuInit(0));
     assert_int_equal(active(), 0);
     CUgreenCtx one = make_green(), two = make_green();
     assert_int_equal(active(), 1);
-    OK(cu.cuGreenCtxDestroy(one));
+    OK_CU(cu.cuGreenCtxDestroy(one));
     assert_int_equal(active(), 1);
-    OK(cu.cuGreenCtxDestroy(two));
+    OK_CU(cu.cuGreenCtxDestroy(two));
     assert_int_equal(active(), 0);
     return 0;
 }
@@ -224,18 +217,18 @@ CHILD_TEST(a_green_context_keeps_the_primary_context_alive) {
 /* softgpu's answer to what hardware leaves undefined: the part ends, its retain stays. */
 CHILD_TEST_WHERE(resetting_the_primary_context_destroys_its_green_contexts,
                  NEEDS_SOFTGPU("not defined")) {
-    OK(cu.cuInit(0));
+    OK_CU(cu.cuInit(0));
     CUgreenCtx green = make_green();
     CUcontext context = context_of(green);
     CUstream stream;
-    OK(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
-    OK(cu.cuDevicePrimaryCtxReset_v2(0));
-    OK(cu.cuCtxSetCurrent(context));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize());
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED,
-          cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
-    OK(cu.cuGreenCtxDestroy(green));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuDevicePrimaryCtxRelease_v2(0));
+    OK_CU(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    OK_CU(cu.cuDevicePrimaryCtxReset_v2(0));
+    OK_CU(cu.cuCtxSetCurrent(context));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize());
+    FAILS_CU(CONTEXT_IS_DESTROYED,
+             cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    OK_CU(cu.cuGreenCtxDestroy(green));
+    FAILS_CU(INVALID_CONTEXT, cu.cuDevicePrimaryCtxRelease_v2(0));
     return 0;
 }
 
@@ -269,13 +262,13 @@ CHILD_TEST_WHERE(a_reset_waits_for_work_of_green_contexts, NEEDS_SOFTGPU("resets
     pthread_t destroying, resetting;
     unsigned long long id;
     init_driver();
-    OK(cu.cuMemAlloc_v2(&p, 1 << 20));
+    OK_CU(cu.cuMemAlloc_v2(&p, 1 << 20));
     ends.green = make_green();
-    OK(cu.cuGreenCtxStreamCreate(&stream, ends.green, CU_STREAM_NON_BLOCKING, 0));
-    OK(cu.cuCtxCreate_v2(&own, 0, dev)); /* keeps the gate */
+    OK_CU(cu.cuGreenCtxStreamCreate(&stream, ends.green, CU_STREAM_NON_BLOCKING, 0));
+    OK_CU(cu.cuCtxCreate_v2(&own, 0, dev)); /* keeps the gate */
     gate_make(&gate);
     gate_hold(&gate, stream);
-    OK(cu.cuMemsetD8Async(p, 1, 1 << 20, stream));
+    OK_CU(cu.cuMemsetD8Async(p, 1, 1 << 20, stream));
     pthread_create(&destroying, NULL, destroy_green, &ends);
     while (cu.cuGreenCtxGetId(ends.green, &id) == CUDA_SUCCESS)
         sched_yield();
@@ -285,10 +278,10 @@ CHILD_TEST_WHERE(a_reset_waits_for_work_of_green_contexts, NEEDS_SOFTGPU("resets
     gate_release(&gate);
     pthread_join(destroying, NULL);
     pthread_join(resetting, NULL);
-    OK(ends.destroyed);
-    OK(ends.reset);
-    OK(cu.cuDevicePrimaryCtxRetain(&again, dev));
-    OK(cu.cuDevicePrimaryCtxRelease_v2(dev));
+    OK_CU(ends.destroyed);
+    OK_CU(ends.reset);
+    OK_CU(cu.cuDevicePrimaryCtxRetain(&again, dev));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(dev));
     return 0;
 }
 
@@ -298,26 +291,26 @@ TEST(memory_of_a_green_context_belongs_to_the_primary_context) {
     CUcontext owner = NULL;
     CUevent event;
     unsigned char bytes[64];
-    OK(cu.cuCtxSetCurrent(context_of(green)));
-    OK(cu.cuMemAlloc_v2(&p, sizeof bytes));
-    OK(cu.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, p));
+    OK_CU(cu.cuCtxSetCurrent(context_of(green)));
+    OK_CU(cu.cuMemAlloc_v2(&p, sizeof bytes));
+    OK_CU(cu.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, p));
     assert_ptr_equal(owner, ctx);
-    OK(cu.cuMemsetD8_v2(p, 0x5a, sizeof bytes));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    OK(cu.cuCtxSetCurrent(ctx));
-    OK(cu.cuGreenCtxDestroy(green));
+    OK_CU(cu.cuMemsetD8_v2(p, 0x5a, sizeof bytes));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuGreenCtxDestroy(green));
     /* It outlives the green context. */
     memset(bytes, 0, sizeof bytes);
-    OK(cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
+    OK_CU(cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
     for (unsigned i = 0; i < sizeof bytes; i++)
         assert_int_equal(bytes[i], 0x5a);
-    OK(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuMemFree_v2(p));
     if (soft) { /* where an event made in a green context belongs has not been asked of hardware */
-        OK(cu.cuEventRecord(event, CU_STREAM_LEGACY));
-        OK(cu.cuEventSynchronize(event));
+        OK_CU(cu.cuEventRecord(event, CU_STREAM_LEGACY));
+        OK_CU(cu.cuEventSynchronize(event));
     }
-    OK(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuEventDestroy_v2(event));
 }
 
 /* ---- Streams and events ---------------------------------------------------------------------- */
@@ -328,39 +321,38 @@ TEST(streams_of_a_green_context_report_it) {
     CUstream stream = NULL, plain = NULL;
     unsigned flags = 0;
     int priority = 1;
-    OK(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, -100));
-    OK(cu.cuStreamGetPriority(stream, &priority));
+    OK_CU(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, -100));
+    OK_CU(cu.cuStreamGetPriority(stream, &priority));
     assert_int_equal(priority, -5);
-    OK(cu.cuStreamGetFlags(stream, &flags));
+    OK_CU(cu.cuStreamGetFlags(stream, &flags));
     assert_int_equal(flags, CU_STREAM_NON_BLOCKING);
-    OK(cu.cuStreamGetGreenCtx(stream, &got));
+    OK_CU(cu.cuStreamGetGreenCtx(stream, &got));
     assert_ptr_equal(got, green);
-    OK(cu.cuStreamGetCtx(stream, &of));
+    OK_CU(cu.cuStreamGetCtx(stream, &of));
     assert_ptr_equal(of, context);
     got = NULL;
-    OK(cu.cuStreamGetCtx_v2(stream, &of, &got));
+    OK_CU(cu.cuStreamGetCtx_v2(stream, &of, &got));
     assert_ptr_equal(of, ctx);
     assert_ptr_equal(got, green);
-    OK(cu.cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamGetGreenCtx(plain, &got));
+    OK_CU(cu.cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamGetGreenCtx(plain, &got));
     assert_null(got);
-    OK(cu.cuStreamDestroy_v2(plain));
-    OK(cu.cuCtxSetCurrent(context));
-    OK(cu.cuStreamGetGreenCtx(CU_STREAM_LEGACY, &got));
+    OK_CU(cu.cuStreamDestroy_v2(plain));
+    OK_CU(cu.cuCtxSetCurrent(context));
+    OK_CU(cu.cuStreamGetGreenCtx(CU_STREAM_LEGACY, &got));
     assert_ptr_equal(got, green);
-    OK(cu.cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING));
     got = NULL;
-    OK(cu.cuStreamGetGreenCtx(plain, &got));
+    OK_CU(cu.cuStreamGetGreenCtx(plain, &got));
     assert_ptr_equal(got, green);
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
     plain = NULL;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGreenCtxStreamCreate(&plain, green, 0, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuGreenCtxStreamCreate(&plain, green, 0, 0));
     assert_non_null(plain); /* and leads nowhere: the output is written before the look at flags */
     plain = NULL;
-    FAILS(CUDA_ERROR_INVALID_CONTEXT,
-          cu.cuGreenCtxStreamCreate(&plain, NULL, CU_STREAM_NON_BLOCKING, 0));
+    FAILS_CU(INVALID_CONTEXT, cu.cuGreenCtxStreamCreate(&plain, NULL, CU_STREAM_NON_BLOCKING, 0));
     assert_non_null(plain);
-    OK(cu.cuGreenCtxDestroy(green));
+    OK_CU(cu.cuGreenCtxDestroy(green));
 }
 
 TEST(streams_of_a_green_context_end_with_it) {
@@ -369,19 +361,19 @@ TEST(streams_of_a_green_context_end_with_it) {
     CUstream stream;
     unsigned char bytes[256];
     CUdeviceptr p = new_memory(sizeof bytes);
-    OK(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
-    OK(cu.cuMemsetD8Async(p, 7, sizeof bytes, stream));
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
+    OK_CU(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    OK_CU(cu.cuMemsetD8Async(p, 7, sizeof bytes, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
     assert_int_equal(bytes[255], 7);
     /* Destroying waits for what is queued, as for any context. */
-    OK(cu.cuMemsetD8Async(p, 9, sizeof bytes, stream));
-    OK(cu.cuCtxSetCurrent(context));
-    OK(cu.cuGreenCtxDestroy(green));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuStreamSynchronize(stream));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuCtxSetCurrent(ctx));
-    OK(cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
+    OK_CU(cu.cuMemsetD8Async(p, 9, sizeof bytes, stream));
+    OK_CU(cu.cuCtxSetCurrent(context));
+    OK_CU(cu.cuGreenCtxDestroy(green));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuStreamSynchronize(stream));
+    FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
     assert_int_equal(bytes[0], 9);
 }
 
@@ -390,22 +382,22 @@ TEST(an_event_can_stand_for_all_work_of_a_green_context) {
     CUstream stream;
     CUdeviceptr p = new_memory(256);
     CUevent event = new_event(), of_plain = new_event();
-    OK(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    OK_CU(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
     struct gate gate = hold(stream);
-    OK(cu.cuGreenCtxRecordEvent(green, event));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(event));
+    OK_CU(cu.cuGreenCtxRecordEvent(green, event));
+    FAILS_CU(NOT_READY, cu.cuEventQuery(event));
     gate_release(&gate);
-    OK(cu.cuEventSynchronize(event));
+    OK_CU(cu.cuEventSynchronize(event));
 
     CUstream plain = new_stream();
     gate_hold(&gate, plain);
-    OK(cu.cuEventRecord(of_plain, plain));
-    OK(cu.cuGreenCtxWaitEvent(green, of_plain));
-    OK(cu.cuMemsetD8Async(p, 0, 256, stream));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    OK_CU(cu.cuEventRecord(of_plain, plain));
+    OK_CU(cu.cuGreenCtxWaitEvent(green, of_plain));
+    OK_CU(cu.cuMemsetD8Async(p, 0, 256, stream));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     gate_drain(&gate, stream);
 
-    OK(cu.cuGreenCtxDestroy(green));
+    OK_CU(cu.cuGreenCtxDestroy(green));
 }
 
 /* As documented: the primary context as a whole includes its parts. */
@@ -414,16 +406,16 @@ TEST(the_primary_context_waits_for_its_green_contexts) {
     CUstream stream;
     CUdeviceptr p = new_memory(256);
     CUevent event = new_event();
-    OK(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    OK_CU(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
     struct gate gate = hold(stream);
-    OK(cu.cuCtxRecordEvent(ctx, event));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(event));
+    OK_CU(cu.cuCtxRecordEvent(ctx, event));
+    FAILS_CU(NOT_READY, cu.cuEventQuery(event));
     gate_release(&gate);
-    OK(cu.cuMemsetD8Async(p, 1, 256, stream));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuEventQuery(event));
-    OK(cu.cuStreamQuery(stream));
-    OK(cu.cuGreenCtxDestroy(green));
+    OK_CU(cu.cuMemsetD8Async(p, 1, 256, stream));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuEventQuery(event));
+    OK_CU(cu.cuStreamQuery(stream));
+    OK_CU(cu.cuGreenCtxDestroy(green));
 }
 
 TEST(green_contexts_are_listed_in_state_and_leaks) {
@@ -434,5 +426,5 @@ TEST(green_contexts_are_listed_in_state_and_leaks) {
     assert_non_null(strstr(leaks, "green on device 0, not destroyed"));
     soft->free_text(state_text);
     soft->free_text(leaks);
-    OK(cu.cuGreenCtxDestroy(green));
+    OK_CU(cu.cuGreenCtxDestroy(green));
 }

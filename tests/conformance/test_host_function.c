@@ -32,7 +32,7 @@ TEST(host_functions_run_in_stream_order) {
     CUstream stream = new_stream();
     struct gate gate = hold(stream);
     for (unsigned i = 0; i < COUNT(steps); i++)
-        OK(cu.cuLaunchHostFunc(stream, note, &steps[i]));
+        OK_CU(cu.cuLaunchHostFunc(stream, note, &steps[i]));
     assert_int_equal(atomic_load(&record.calls), 0);
     gate_drain(&gate, stream);
     assert_int_equal(atomic_load(&record.calls), 3);
@@ -54,11 +54,11 @@ static void CUDAAPI ask(void *argument) {
 TEST(most_driver_calls_in_a_host_function_are_refused) {
     struct record record = {0};
     record.stream = new_stream();
-    OK(cu.cuLaunchHostFunc(record.stream, ask, &record));
-    OK(cu.cuStreamSynchronize(record.stream));
-    FAILS(CUDA_ERROR_NOT_PERMITTED, record.answers[0]);
-    FAILS(CUDA_ERROR_NOT_PERMITTED, record.answers[1]);
-    FAILS(CUDA_ERROR_NOT_READY, record.answers[2]);
+    OK_CU(cu.cuLaunchHostFunc(record.stream, ask, &record));
+    OK_CU(cu.cuStreamSynchronize(record.stream));
+    FAILS_CU(NOT_PERMITTED, record.answers[0]);
+    FAILS_CU(NOT_PERMITTED, record.answers[1]);
+    FAILS_CU(NOT_READY, record.answers[2]);
 }
 
 struct inside {
@@ -83,12 +83,12 @@ TEST(host_functions_may_record_events_and_launch_host_functions) {
     inside.stream = new_stream();
     inside.other = new_stream();
     inside.event = new_event();
-    OK(cu.cuLaunchHostFunc(inside.stream, queue_more, &inside));
-    OK(cu.cuStreamSynchronize(inside.stream));
-    OK(inside.recorded);
-    OK(inside.launched);
+    OK_CU(cu.cuLaunchHostFunc(inside.stream, queue_more, &inside));
+    OK_CU(cu.cuStreamSynchronize(inside.stream));
+    OK_CU(inside.recorded);
+    OK_CU(inside.launched);
     assert_true(inside.queried == CUDA_SUCCESS || inside.queried == CUDA_ERROR_NOT_READY);
-    OK(cu.cuStreamSynchronize(inside.other));
+    OK_CU(cu.cuStreamSynchronize(inside.other));
     assert_int_equal(atomic_load(&inside.record.calls), 1);
     assert_int_equal(inside.record.order[0], 5);
 }
@@ -103,11 +103,11 @@ static void CUDAAPI called_back(CUstream stream, CUresult status, void *argument
 TEST(a_stream_callback_gets_its_stream_and_status) {
     struct record record = {.status = CUDA_ERROR_UNKNOWN};
     record.stream = new_stream();
-    OK(cu.cuStreamAddCallback(record.stream, called_back, &record, 0));
-    OK(cu.cuStreamSynchronize(record.stream));
+    OK_CU(cu.cuStreamAddCallback(record.stream, called_back, &record, 0));
+    OK_CU(cu.cuStreamSynchronize(record.stream));
     assert_int_equal(atomic_load(&record.calls), 1);
     assert_ptr_equal(record.seen_stream, record.stream);
-    OK(record.status);
+    OK_CU(record.status);
 }
 
 struct block {
@@ -134,15 +134,15 @@ TEST(a_blocking_host_function_does_not_delay_other_copies) {
     struct block block = {0};
     CUdeviceptr bytes = new_memory(4096);
     CUstream other = new_stream();
-    OK(cu.cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuLaunchHostFunc(held, stay, &block));
+    OK_CU(cu.cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuLaunchHostFunc(held, stay, &block));
     wait_until(&block.entered);
-    OK(cu.cuMemsetD8Async(bytes, 4, 4096, other));
+    OK_CU(cu.cuMemsetD8Async(bytes, 4, 4096, other));
     while (cu.cuStreamQuery(other) == CUDA_ERROR_NOT_READY)
         ;
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(held));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(held));
     atomic_store(&block.release, true);
-    OK(cu.cuStreamSynchronize(held));
-    OK(cu.cuStreamDestroy_v2(held));
+    OK_CU(cu.cuStreamSynchronize(held));
+    OK_CU(cu.cuStreamDestroy_v2(held));
     assert_int_equal(byte_at(bytes), 4);
 }

@@ -36,26 +36,26 @@ static void CUDAAPI meet_called_back(CUstream stream, CUresult status, void *arg
 
 static CUstream make_stream(void) {
     CUstream stream;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     return stream;
 }
 
 TEST(host_functions_of_two_streams_do_not_overlap) {
     CUstream a = make_stream(), b = make_stream();
     struct meeting functions = {0}, mixed = {0};
-    OK(cu.cuLaunchHostFunc(a, meet, &functions));
-    OK(cu.cuLaunchHostFunc(b, meet, &functions));
-    OK(cu.cuStreamSynchronize(b));
-    OK(cu.cuStreamSynchronize(a));
+    OK_CU(cu.cuLaunchHostFunc(a, meet, &functions));
+    OK_CU(cu.cuLaunchHostFunc(b, meet, &functions));
+    OK_CU(cu.cuStreamSynchronize(b));
+    OK_CU(cu.cuStreamSynchronize(a));
     assert_int_equal(atomic_load(&functions.left), 2);
     assert_false(atomic_load(&functions.met));
-    OK(cu.cuStreamAddCallback(a, meet_called_back, &mixed, 0));
-    OK(cu.cuLaunchHostFunc(CU_STREAM_PER_THREAD, meet, &mixed));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuStreamAddCallback(a, meet_called_back, &mixed, 0));
+    OK_CU(cu.cuLaunchHostFunc(CU_STREAM_PER_THREAD, meet, &mixed));
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(atomic_load(&mixed.left), 2);
     assert_false(atomic_load(&mixed.met));
-    OK(cu.cuStreamDestroy_v2(a));
-    OK(cu.cuStreamDestroy_v2(b));
+    OK_CU(cu.cuStreamDestroy_v2(a));
+    OK_CU(cu.cuStreamDestroy_v2(b));
 }
 
 TEST(host_functions_of_graph_branches_do_not_overlap) {
@@ -64,29 +64,29 @@ TEST(host_functions_of_graph_branches_do_not_overlap) {
     CUstream stream = make_stream();
     CUgraphNode node;
     CUgraph graph = new_graph();
-    OK(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &params));
-    OK(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &params));
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(atomic_load(&meeting.left), 2);
     assert_false(atomic_load(&meeting.met));
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 TEST(host_functions_of_two_contexts_run_concurrently) {
     struct meeting meeting = {0};
     CUcontext other;
     CUstream a = make_stream(), b;
-    OK(cu.cuLaunchHostFunc(a, meet, &meeting));
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK_CU(cu.cuLaunchHostFunc(a, meet, &meeting));
+    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
     b = make_stream();
-    OK(cu.cuLaunchHostFunc(b, meet, &meeting));
-    OK(cu.cuStreamSynchronize(b));
-    OK(cu.cuCtxDestroy_v2(other));
-    OK(cu.cuStreamSynchronize(a));
+    OK_CU(cu.cuLaunchHostFunc(b, meet, &meeting));
+    OK_CU(cu.cuStreamSynchronize(b));
+    OK_CU(cu.cuCtxDestroy_v2(other));
+    OK_CU(cu.cuStreamSynchronize(a));
     assert_true(atomic_load(&meeting.met));
-    OK(cu.cuStreamDestroy_v2(a));
+    OK_CU(cu.cuStreamDestroy_v2(a));
 }
 
 /* ---- A function that stays ------------------------------------------------------------------- */
@@ -116,7 +116,7 @@ static void CUDAAPI note(void *argument) {
 }
 
 static void stay_in(CUstream stream, struct block *block) {
-    OK(cu.cuLaunchHostFunc(stream, stay, block));
+    OK_CU(cu.cuLaunchHostFunc(stream, stay, block));
     while (!atomic_load(&block->entered))
         pause_for(MILLISECOND / 10);
 }
@@ -124,7 +124,7 @@ static void stay_in(CUstream stream, struct block *block) {
 /* A tenth of a second, in which the driver gets other work to do. */
 static void work_meanwhile(CUstream busy, CUdeviceptr memory) {
     for (int i = 0; i < 100; i++) {
-        OK(cu.cuMemsetD8Async(memory, (unsigned char)i, 4096, busy));
+        OK_CU(cu.cuMemsetD8Async(memory, (unsigned char)i, 4096, busy));
         while (cu.cuStreamQuery(busy) == CUDA_ERROR_NOT_READY)
             ;
         pause_for(MILLISECOND);
@@ -133,8 +133,8 @@ static void work_meanwhile(CUstream busy, CUdeviceptr memory) {
 
 static void *wait_for_stream(void *argument) {
     const struct step *step = argument;
-    OK(cu.cuCtxSetCurrent(ctx));
-    OK(cu.cuStreamSynchronize(step->stream));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuStreamSynchronize(step->stream));
     return NULL;
 }
 
@@ -147,21 +147,21 @@ TEST(a_host_function_waits_for_the_running_one) {
     CUdeviceptr memory = new_memory(4096);
     CUevent behind = new_event();
     stay_in(held, &block);
-    OK(cu.cuLaunchHostFunc(step.stream, note, &step));
-    OK(cu.cuEventRecord(behind, step.stream));
+    OK_CU(cu.cuLaunchHostFunc(step.stream, note, &step));
+    OK_CU(cu.cuEventRecord(behind, step.stream));
     assert_int_equal(pthread_create(&waiter, NULL, wait_for_stream, &step), 0);
     work_meanwhile(busy, memory);
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(step.stream));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(behind));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(step.stream));
+    FAILS_CU(NOT_READY, cu.cuEventQuery(behind));
     assert_int_equal(atomic_load(&block.calls), 0);
     atomic_store(&block.release, true);
     assert_int_equal(pthread_join(waiter, NULL), 0);
     assert_int_equal(atomic_load(&block.calls), 1);
-    OK(cu.cuEventQuery(behind));
-    OK(cu.cuStreamSynchronize(held));
-    OK(cu.cuStreamDestroy_v2(held));
-    OK(cu.cuStreamDestroy_v2(busy));
-    OK(cu.cuStreamDestroy_v2(step.stream));
+    OK_CU(cu.cuEventQuery(behind));
+    OK_CU(cu.cuStreamSynchronize(held));
+    OK_CU(cu.cuStreamDestroy_v2(held));
+    OK_CU(cu.cuStreamDestroy_v2(busy));
+    OK_CU(cu.cuStreamDestroy_v2(step.stream));
 }
 
 /* In the order in which their streams came to them: neither a stream's priority nor who is waited
@@ -171,21 +171,21 @@ TEST(host_functions_run_in_order_of_arrival) {
     CUstream held = make_stream(), streams[3];
     struct step steps[6];
     for (int i = 0; i < 3; i++)
-        OK(cu.cuStreamCreateWithPriority(&streams[i], CU_STREAM_NON_BLOCKING, -i));
+        OK_CU(cu.cuStreamCreateWithPriority(&streams[i], CU_STREAM_NON_BLOCKING, -i));
     stay_in(held, &block);
     for (int i = 0; i < 6; i++) {
         steps[i] = (struct step){&block, i, streams[i % 3]};
-        OK(cu.cuLaunchHostFunc(streams[i % 3], note, &steps[i]));
+        OK_CU(cu.cuLaunchHostFunc(streams[i % 3], note, &steps[i]));
     }
     atomic_store(&block.release, true);
     for (int i = 2; i >= 0; i--)
-        OK(cu.cuStreamSynchronize(streams[i]));
+        OK_CU(cu.cuStreamSynchronize(streams[i]));
     assert_int_equal(atomic_load(&block.calls), 6);
     for (int i = 0; i < 6; i++)
         assert_int_equal(block.order[i], i);
     for (int i = 0; i < 3; i++)
-        OK(cu.cuStreamDestroy_v2(streams[i]));
-    OK(cu.cuStreamDestroy_v2(held));
+        OK_CU(cu.cuStreamDestroy_v2(streams[i]));
+    OK_CU(cu.cuStreamDestroy_v2(held));
 }
 
 /* Nothing is left in the way of later ones. */
@@ -194,13 +194,13 @@ TEST(a_host_function_of_a_destroyed_stream_blocks_no_other) {
     CUstream held = make_stream();
     struct step gone = {&block, 1, make_stream()}, after = {&block, 2, make_stream()};
     stay_in(held, &block);
-    OK(cu.cuLaunchHostFunc(gone.stream, note, &gone));
-    OK(cu.cuStreamDestroy_v2(gone.stream));
-    OK(cu.cuStreamDestroy_v2(held));
-    OK(cu.cuLaunchHostFunc(after.stream, note, &after));
+    OK_CU(cu.cuLaunchHostFunc(gone.stream, note, &gone));
+    OK_CU(cu.cuStreamDestroy_v2(gone.stream));
+    OK_CU(cu.cuStreamDestroy_v2(held));
+    OK_CU(cu.cuLaunchHostFunc(after.stream, note, &after));
     atomic_store(&block.release, true);
-    OK(cu.cuStreamSynchronize(after.stream));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuStreamSynchronize(after.stream));
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(atomic_load(&block.calls), 2);
-    OK(cu.cuStreamDestroy_v2(after.stream));
+    OK_CU(cu.cuStreamDestroy_v2(after.stream));
 }

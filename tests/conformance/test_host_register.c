@@ -27,36 +27,36 @@ static unsigned memory_type(const void *p) {
 TEST(registered_memory_is_known_until_unregistered) {
     char *p = pages(PROT_READ | PROT_WRITE);
     assert_int_equal(memory_type(p), 0);
-    OK(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_PORTABLE));
+    OK_CU(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_PORTABLE));
     assert_int_equal(memory_type(p + PAGES - 1), CU_MEMORYTYPE_HOST);
     CUdeviceptr d = device_address(p + 5);
     assert_int_equal(d, unified(p + 5));
-    OK(cu.cuMemsetD8_v2(d, 7, 3));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemsetD8_v2(d, 7, 3));
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(p[7], 7);
     assert_int_equal(p[8], 1);
-    OK(cu.cuMemHostUnregister(p));
+    OK_CU(cu.cuMemHostUnregister(p));
     assert_int_equal(memory_type(p), 0);
-    FAILS(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cu.cuMemHostUnregister(p));
+    FAILS_CU(HOST_MEMORY_NOT_REGISTERED, cu.cuMemHostUnregister(p));
     /* The first version of the function is the same one. */
-    OK(cu.cuMemHostRegister(p, PAGES, 0));
+    OK_CU(cu.cuMemHostRegister(p, PAGES, 0));
     assert_int_equal(memory_type(p), CU_MEMORYTYPE_HOST);
-    OK(cu.cuMemHostUnregister(p));
+    OK_CU(cu.cuMemHostUnregister(p));
     munmap(p, PAGES);
 }
 
 TEST(registered_ranges_may_be_unaligned_but_not_overlap) {
     char *p = pages(PROT_READ | PROT_WRITE);
-    OK(cu.cuMemHostRegister_v2(p + 100, 200, 0));
-    OK(cu.cuMemHostRegister_v2(p + 1000, 200, 0));
-    FAILS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cu.cuMemHostRegister_v2(p + 100, 200, 0));
-    FAILS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cu.cuMemHostRegister_v2(p + 150, 20, 0));
-    FAILS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cu.cuMemHostRegister_v2(p + 200, 4096, 0));
-    FAILS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cu.cuMemHostRegister_v2(p, PAGES, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostUnregister(p + 150));
-    FAILS(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cu.cuMemHostUnregister(p));
-    OK(cu.cuMemHostUnregister(p + 100));
-    OK(cu.cuMemHostUnregister(p + 1000));
+    OK_CU(cu.cuMemHostRegister_v2(p + 100, 200, 0));
+    OK_CU(cu.cuMemHostRegister_v2(p + 1000, 200, 0));
+    FAILS_CU(HOST_MEMORY_ALREADY_REGISTERED, cu.cuMemHostRegister_v2(p + 100, 200, 0));
+    FAILS_CU(HOST_MEMORY_ALREADY_REGISTERED, cu.cuMemHostRegister_v2(p + 150, 20, 0));
+    FAILS_CU(HOST_MEMORY_ALREADY_REGISTERED, cu.cuMemHostRegister_v2(p + 200, 4096, 0));
+    FAILS_CU(HOST_MEMORY_ALREADY_REGISTERED, cu.cuMemHostRegister_v2(p, PAGES, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemHostUnregister(p + 150));
+    FAILS_CU(HOST_MEMORY_NOT_REGISTERED, cu.cuMemHostUnregister(p));
+    OK_CU(cu.cuMemHostUnregister(p + 100));
+    OK_CU(cu.cuMemHostUnregister(p + 1000));
     munmap(p, PAGES);
 }
 
@@ -65,44 +65,44 @@ TEST(each_combination_of_register_flags_is_kept_or_refused) {
     for (unsigned asked = 0; asked < 32; asked++) {
         unsigned got = 0;
         if (asked & CU_MEMHOSTREGISTER_IOMEMORY || asked >= 16) {
-            FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, asked));
+            FAILS_CU(INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, asked));
             continue;
         }
-        OK(cu.cuMemHostRegister_v2(p, PAGES, asked));
-        OK(cu.cuMemHostGetFlags(&got, p + 1));
+        OK_CU(cu.cuMemHostRegister_v2(p, PAGES, asked));
+        OK_CU(cu.cuMemHostGetFlags(&got, p + 1));
         assert_int_equal(got, (asked & CU_MEMHOSTREGISTER_PORTABLE) | CU_MEMHOSTREGISTER_DEVICEMAP);
-        OK(cu.cuMemHostUnregister(p));
+        OK_CU(cu.cuMemHostUnregister(p));
     }
     munmap(p, PAGES);
 }
 
 TEST(unmapped_and_pinned_ranges_cannot_be_registered) {
     char *p = pages(PROT_READ);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, 0));
-    OK(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_READ_ONLY));
-    OK(cu.cuMemHostUnregister(p));
+    FAILS_CU(INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, 0));
+    OK_CU(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_READ_ONLY));
+    OK_CU(cu.cuMemHostUnregister(p));
     munmap(p, PAGES);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(NULL, PAGES, 0));
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemHostRegister_v2(&p, (size_t)1 << 46, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(&p, 0, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemHostRegister_v2(NULL, PAGES, 0));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemHostRegister_v2(&p, (size_t)1 << 46, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemHostRegister_v2(&p, 0, 0));
     void *pinned = new_pinned(4096, 0);
     CUdeviceptr d = new_memory(4096);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(pinned, 4096, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2((void *)(uintptr_t)d, 4096, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemHostRegister_v2(pinned, 4096, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemHostRegister_v2((void *)(uintptr_t)d, 4096, 0));
 }
 
 /* What lies half in a registration is no memory that a copy may touch as a whole. */
 TEST(a_copy_beyond_a_registered_range_is_refused) {
     char *p = pages(PROT_READ | PROT_WRITE);
     CUdeviceptr d;
-    OK(cu.cuMemAlloc_v2(&d, PAGES));
-    OK(cu.cuMemHostRegister_v2(p, 4096, 0));
-    OK(cu.cuMemcpyHtoD_v2(d, p, 4096));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyHtoD_v2(d, p, 8192));
-    OK(cu.cuMemHostUnregister(p));
-    OK(cu.cuMemcpyHtoD_v2(d, p, 8192));
-    OK(cu.cuMemFree_v2(d));
+    OK_CU(cu.cuMemAlloc_v2(&d, PAGES));
+    OK_CU(cu.cuMemHostRegister_v2(p, 4096, 0));
+    OK_CU(cu.cuMemcpyHtoD_v2(d, p, 4096));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpyHtoD_v2(d, p, 8192));
+    OK_CU(cu.cuMemHostUnregister(p));
+    OK_CU(cu.cuMemcpyHtoD_v2(d, p, 8192));
+    OK_CU(cu.cuMemFree_v2(d));
     munmap(p, PAGES);
 }
 
@@ -113,8 +113,8 @@ TEST(registering_keeps_memory_excluded_from_forks) {
     char *p = pages(PROT_READ | PROT_WRITE), back[2] = {0};
     CUdeviceptr d;
     assert_int_equal(madvise(p, PAGES, MADV_DONTFORK), 0);
-    OK(cu.cuMemAlloc_v2(&d, PAGES));
-    OK(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_DEVICEMAP));
+    OK_CU(cu.cuMemAlloc_v2(&d, PAGES));
+    OK_CU(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_DEVICEMAP));
     pid_t child = fork();
     if (child == 0) {
         unsigned char resident[PAGES / 4096];
@@ -125,16 +125,16 @@ TEST(registering_keeps_memory_excluded_from_forks) {
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     memset(p, 3, PAGES / 2);
-    OK(cu.cuMemcpyHtoD_v2(d, p, PAGES));
-    OK(cu.cuMemcpyDtoH_v2(&back[0], d, 1));
-    OK(cu.cuMemcpyDtoH_v2(&back[1], d + PAGES - 1, 1));
+    OK_CU(cu.cuMemcpyHtoD_v2(d, p, PAGES));
+    OK_CU(cu.cuMemcpyDtoH_v2(&back[0], d, 1));
+    OK_CU(cu.cuMemcpyDtoH_v2(&back[1], d + PAGES - 1, 1));
     assert_int_equal(back[0], 3);
     assert_int_equal(back[1], 2);
-    OK(cu.cuMemsetD8_v2(unified(p), 4, PAGES));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemsetD8_v2(unified(p), 4, PAGES));
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(p[PAGES - 1], 4);
-    OK(cu.cuMemHostUnregister(p));
-    OK(cu.cuMemFree_v2(d));
+    OK_CU(cu.cuMemHostUnregister(p));
+    OK_CU(cu.cuMemFree_v2(d));
     munmap(p, PAGES);
 }
 
@@ -143,26 +143,25 @@ TEST(writing_read_only_registered_memory_is_refused) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED);
     char *p = pages(PROT_READ | PROT_WRITE), back[8];
     CUdeviceptr d;
-    OK(cu.cuMemAlloc_v2(&d, PAGES));
-    OK(cu.cuMemsetD8_v2(d, 4, PAGES));
-    OK(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_READ_ONLY));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(p, d, 64));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoHAsync_v2(p, d, 64, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8_v2(unified(p), 6, 64));
-    OK(cu.cuMemcpyHtoD_v2(d, p, PAGES));
-    OK(cu.cuMemcpyDtoH_v2(back, d + PAGES - 8, 8));
+    OK_CU(cu.cuMemAlloc_v2(&d, PAGES));
+    OK_CU(cu.cuMemsetD8_v2(d, 4, PAGES));
+    OK_CU(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_READ_ONLY));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpyDtoH_v2(p, d, 64));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpyDtoHAsync_v2(p, d, 64, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuMemsetD8_v2(unified(p), 6, 64));
+    OK_CU(cu.cuMemcpyHtoD_v2(d, p, PAGES));
+    OK_CU(cu.cuMemcpyDtoH_v2(back, d + PAGES - 8, 8));
     assert_int_equal(back[7], 1);
     assert_int_equal(p[5], 1);
-    OK(cu.cuMemHostUnregister(p));
-    OK(cu.cuMemcpyDtoH_v2(p, d, 64));
-    OK(cu.cuMemFree_v2(d));
+    OK_CU(cu.cuMemHostUnregister(p));
+    OK_CU(cu.cuMemcpyDtoH_v2(p, d, 64));
+    OK_CU(cu.cuMemFree_v2(d));
     munmap(p, PAGES);
 }
 
 TEST(inaccessible_pages_cannot_be_registered) {
     char *p = pages(PROT_NONE);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_READ_ONLY));
+    FAILS_CU(INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_READ_ONLY));
     munmap(p, PAGES);
 }

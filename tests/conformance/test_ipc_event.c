@@ -23,7 +23,7 @@ static CUipcEventHandle from_text(const char *text) {
 
 static CUevent make_event(void) {
     CUevent event;
-    OK(cu.cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    OK_CU(cu.cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
     return event;
 }
 
@@ -102,18 +102,18 @@ TEST(another_process_waits_for_a_recorded_event) {
     CUevent event = make_event();
     talk_begin(&talk);
     gate_make(&gate);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     gate_hold(&gate, stream);
-    OK(cu.cuEventRecord(event, stream));
-    OK(cu.cuIpcGetEventHandle(&handle, event));
+    OK_CU(cu.cuEventRecord(event, stream));
+    OK_CU(cu.cuIpcGetEventHandle(&handle, event));
     to_text(&handle, text);
     int pid = start_child("wait_for_parent", text, talk.read_end, talk.write_end, NULL);
     hear(talk.out[0]);
     gate_drain(&gate, stream);
     assert_int_equal(wait_child(pid), 0);
     gate_free(&gate);
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuEventDestroy_v2(event));
     talk_end(&talk);
 }
 
@@ -150,16 +150,16 @@ TEST(another_process_records_a_shared_event) {
     char text[2 * sizeof handle + 1];
     CUevent event = make_event();
     talk_begin(&talk);
-    OK(cu.cuIpcGetEventHandle(&handle, event));
+    OK_CU(cu.cuIpcGetEventHandle(&handle, event));
     to_text(&handle, text);
     int pid = start_child("record_for_parent", text, talk.read_end, talk.write_end, NULL);
     hear(talk.out[0]);
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(event));
+    FAILS_CU(NOT_READY, cu.cuEventQuery(event));
     say(talk.in[1]);
-    OK(cu.cuEventSynchronize(event));
-    OK(cu.cuEventQuery(event));
+    OK_CU(cu.cuEventSynchronize(event));
+    OK_CU(cu.cuEventQuery(event));
     assert_int_equal(wait_child(pid), 0);
-    OK(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuEventDestroy_v2(event));
     talk_end(&talk);
 }
 
@@ -184,11 +184,11 @@ TEST(an_event_recorded_by_a_dead_process_is_complete) {
     CUipcEventHandle handle;
     char text[2 * sizeof handle + 1];
     CUevent event = make_event();
-    OK(cu.cuIpcGetEventHandle(&handle, event));
+    OK_CU(cu.cuIpcGetEventHandle(&handle, event));
     to_text(&handle, text);
     assert_int_equal(run_child("record_and_die", text, NULL), 0);
-    OK(cu.cuEventSynchronize(event));
-    OK(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuEventSynchronize(event));
+    OK_CU(cu.cuEventDestroy_v2(event));
 }
 
 /* ---- Another process under the same id ------------------------------------------------------- */
@@ -251,7 +251,7 @@ TEST(a_dead_recorder_is_not_confused_with_a_process_of_its_id) {
     char text[2 * sizeof handle + 1];
     int ends[2];
     CUevent event = make_event();
-    OK(cu.cuIpcGetEventHandle(&handle, event));
+    OK_CU(cu.cuIpcGetEventHandle(&handle, event));
     to_text(&handle, text);
     int recorder = start_child("record_and_die", text, NULL);
     assert_int_equal(wait_child(recorder), 0);
@@ -264,7 +264,7 @@ TEST(a_dead_recorder_is_not_confused_with_a_process_of_its_id) {
         end_reader(other);
     close(ends[0]);
     close(ends[1]);
-    OK(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuEventDestroy_v2(event));
     if (!other)
         SKIP("this process may not choose the ids of its children");
     assert_true(reached);
@@ -276,10 +276,10 @@ TEST(invalid_event_handles_are_refused) {
     CUevent event = make_event(), opened = NULL;
     memset(&zero, 0, sizeof zero);
     CUevent plain = new_event();
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuIpcGetEventHandle(&handle, plain));
-    OK(cu.cuIpcGetEventHandle(&handle, event));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuIpcOpenEventHandle(&opened, handle));
-    FAILS(CUDA_ERROR_MAP_FAILED, cu.cuIpcOpenEventHandle(&opened, zero));
+    FAILS_CU(INVALID_HANDLE, cu.cuIpcGetEventHandle(&handle, plain));
+    OK_CU(cu.cuIpcGetEventHandle(&handle, event));
+    FAILS_CU(INVALID_CONTEXT, cu.cuIpcOpenEventHandle(&opened, handle));
+    FAILS_CU(MAP_FAILED, cu.cuIpcOpenEventHandle(&opened, zero));
     assert_null(opened);
-    OK(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuEventDestroy_v2(event));
 }

@@ -29,30 +29,30 @@ CHILD(opener) {
     init_driver();
     bool by_first_version = wanted == 100;
     if (by_first_version) {
-        OK(cu.cuIpcOpenMemHandle(&p, handle, PEER));
+        OK_CU(cu.cuIpcOpenMemHandle(&p, handle, PEER));
     } else {
-        OK(cu.cuIpcOpenMemHandle_v2(&p, handle, PEER));
-        OK(cu.cuIpcOpenMemHandle_v2(&again, handle, PEER));
+        OK_CU(cu.cuIpcOpenMemHandle_v2(&p, handle, PEER));
+        OK_CU(cu.cuIpcOpenMemHandle_v2(&again, handle, PEER));
         assert_int_equal(p, again);
     }
-    FAILS(CUDA_ERROR_ALREADY_MAPPED, cu.cuIpcOpenMemHandle(&again, handle, PEER));
-    OK(cu.cuMemGetAddressRange_v2(&base, &size, p + 4));
+    FAILS_CU(ALREADY_MAPPED, cu.cuIpcOpenMemHandle(&again, handle, PEER));
+    OK_CU(cu.cuMemGetAddressRange_v2(&base, &size, p + 4));
     assert_int_equal(base, p);
     assert_true(size >= wanted); /* hardware may share the whole block of a small allocation */
     if (soft)
         assert_int_equal(size, wanted);
     unsigned seen = word_at(p);
-    OK(cu.cuMemsetD32_v2(p + wanted - 4, 0x5a5a1234, 1));
-    OK(cu.cuCtxSynchronize());
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(p));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetMemHandle(&handle, p));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcCloseMemHandle(p + 64));
-    OK(cu.cuIpcCloseMemHandle(p));
+    OK_CU(cu.cuMemsetD32_v2(p + wanted - 4, 0x5a5a1234, 1));
+    OK_CU(cu.cuCtxSynchronize());
+    FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(p));
+    FAILS_CU(INVALID_VALUE, cu.cuIpcGetMemHandle(&handle, p));
+    FAILS_CU(INVALID_VALUE, cu.cuIpcCloseMemHandle(p + 64));
+    OK_CU(cu.cuIpcCloseMemHandle(p));
     if (!by_first_version) {
         assert_int_equal(word_at(p), seen);
-        OK(cu.cuIpcCloseMemHandle(p));
+        OK_CU(cu.cuIpcCloseMemHandle(p));
     }
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcCloseMemHandle(p));
+    FAILS_CU(INVALID_VALUE, cu.cuIpcCloseMemHandle(p));
     if (cu.cuMemGetAddressRange_v2(&base, &size, p) == CUDA_SUCCESS)
         return 2; /* closed, and still known */
     return seen == 0x0a0b0c0d ? 0 : 1;
@@ -61,9 +61,9 @@ CHILD(opener) {
 static void shared_with_a_child(CUdeviceptr p, size_t size, const char *kind) {
     CUipcMemHandle handle;
     char text[2 * sizeof handle + 1];
-    OK(cu.cuMemsetD32_v2(p, 0x0a0b0c0d, 1));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuIpcGetMemHandle(&handle, p));
+    OK_CU(cu.cuMemsetD32_v2(p, 0x0a0b0c0d, 1));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuIpcGetMemHandle(&handle, p));
     to_text(&handle, text);
     assert_int_equal(run_child("opener", text, kind, NULL), 0);
     assert_int_equal(word_at(p + size - 4), 0x5a5a1234);
@@ -80,40 +80,40 @@ TEST(another_process_reads_and_writes_shared_memory) {
 TEST(an_ipc_handle_names_one_allocation) {
     CUdeviceptr p;
     CUipcMemHandle first, again;
-    OK(cu.cuMemAlloc_v2(&p, 4096));
-    OK(cu.cuIpcGetMemHandle(&first, p));
-    OK(cu.cuIpcGetMemHandle(&again, p + 512));
+    OK_CU(cu.cuMemAlloc_v2(&p, 4096));
+    OK_CU(cu.cuIpcGetMemHandle(&first, p));
+    OK_CU(cu.cuIpcGetMemHandle(&again, p + 512));
     assert_memory_equal(&first, &again, sizeof first);
-    OK(cu.cuMemFree_v2(p));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetMemHandle(&again, p));
+    OK_CU(cu.cuMemFree_v2(p));
+    FAILS_CU(INVALID_VALUE, cu.cuIpcGetMemHandle(&again, p));
     void *pinned = new_pinned(4096, 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetMemHandle(&first, (CUdeviceptr)(uintptr_t)pinned));
-    OK(cu.cuMemAlloc_v2(&p, 4096));
-    OK(cu.cuMemFree_v2(p));
+    FAILS_CU(INVALID_VALUE, cu.cuIpcGetMemHandle(&first, (CUdeviceptr)(uintptr_t)pinned));
+    OK_CU(cu.cuMemAlloc_v2(&p, 4096));
+    OK_CU(cu.cuMemFree_v2(p));
 }
 
 TEST(invalid_ipc_handles_are_refused) {
     CUdeviceptr p, opened = 5;
     CUipcMemHandle handle, garbage;
-    OK(cu.cuMemAlloc_v2(&p, 4096));
-    OK(cu.cuIpcGetMemHandle(&handle, p));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuIpcOpenMemHandle_v2(&opened, handle, PEER));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(&opened, handle, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(NULL, handle, PEER));
+    OK_CU(cu.cuMemAlloc_v2(&p, 4096));
+    OK_CU(cu.cuIpcGetMemHandle(&handle, p));
+    FAILS_CU(INVALID_CONTEXT, cu.cuIpcOpenMemHandle_v2(&opened, handle, PEER));
+    FAILS_CU(INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(&opened, handle, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(NULL, handle, PEER));
     memset(&garbage, 0xa7, sizeof garbage);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(&opened, garbage, PEER));
+    FAILS_CU(INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(&opened, garbage, PEER));
     memset(&garbage, 0, sizeof garbage);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(&opened, garbage, PEER));
+    FAILS_CU(INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(&opened, garbage, PEER));
     if (soft) { /* an offset and a size whose sum goes once around */
         garbage = handle;
         memset((char *)&garbage + 32, 1, 1);
         memset((char *)&garbage + 48, 0xff, 8);
-        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(&opened, garbage, PEER));
+        FAILS_CU(INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(&opened, garbage, PEER));
     }
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcCloseMemHandle(p));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcCloseMemHandle(0));
+    FAILS_CU(INVALID_VALUE, cu.cuIpcCloseMemHandle(p));
+    FAILS_CU(INVALID_VALUE, cu.cuIpcCloseMemHandle(0));
     assert_int_equal(opened, 5);
-    OK(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuMemFree_v2(p));
 }
 
 /* Opens what may be gone: 0 when it is refused, 1 when it is not. */
@@ -125,7 +125,7 @@ CHILD(trying) {
     init_driver();
     CUresult result = cu.cuIpcOpenMemHandle_v2(&p, handle, PEER);
     if (result == CUDA_SUCCESS)
-        OK(cu.cuIpcCloseMemHandle(p));
+        OK_CU(cu.cuIpcCloseMemHandle(p));
     else
         assert_int_equal(result, CUDA_ERROR_INVALID_VALUE);
     return result == CUDA_SUCCESS ? 1 : 0;
@@ -137,16 +137,16 @@ TEST(an_ipc_handle_ends_with_its_allocation) {
     CUdeviceptr p;
     CUipcMemHandle handle, other;
     char text[2 * sizeof handle + 1], other_text[2 * sizeof other + 1];
-    OK(cu.cuMemAlloc_v2(&p, SIZE));
-    OK(cu.cuIpcGetMemHandle(&handle, p));
-    OK(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuMemAlloc_v2(&p, SIZE));
+    OK_CU(cu.cuIpcGetMemHandle(&handle, p));
+    OK_CU(cu.cuMemFree_v2(p));
     to_text(&handle, text);
     assert_int_equal(run_child("trying", text, NULL), 0);
     if (!soft)
         return;
     CUdeviceptr next = new_memory(SIZE);
     assert_int_equal(run_child("trying", text, NULL), 0);
-    OK(cu.cuIpcGetMemHandle(&other, next));
+    OK_CU(cu.cuIpcGetMemHandle(&other, next));
     assert_memory_not_equal(&handle, &other, sizeof handle);
     to_text(&other, other_text);
     assert_int_equal(run_child("trying", text, NULL), 0);
@@ -158,7 +158,7 @@ TEST(an_ipc_handle_stays_valid_after_a_fork) {
     CUipcMemHandle handle;
     char text[2 * sizeof handle + 1];
     CUdeviceptr p = new_memory(SIZE);
-    OK(cu.cuIpcGetMemHandle(&handle, p));
+    OK_CU(cu.cuIpcGetMemHandle(&handle, p));
     pid_t child = fork();
     if (child == 0)
         _exit(cu.cuIpcGetMemHandle(&handle, p) == CUDA_SUCCESS ||

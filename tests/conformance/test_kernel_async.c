@@ -15,15 +15,15 @@
 static void need_kernels(void) {
     int major = 0;
     CUmodule module;
-    OK(cu.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+    OK_CU(cu.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
     if (major < 9)
         SKIP("the device is older than 9.0");
-    OK(cu.cuModuleLoadData(&module, ".version 8.0\n.target sm_90\n.address_size 64\n"
-                                    ".visible .entry k() { ret; }\n"));
+    OK_CU(cu.cuModuleLoadData(&module, ".version 8.0\n.target sm_90\n.address_size 64\n"
+                                       ".visible .entry k() { ret; }\n"));
     CUfunction function = function_of(module, "k");
     CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuModuleUnload(module));
     if (no_kernels(result))
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
     assert_int_equal(result, CUDA_SUCCESS);
@@ -35,8 +35,8 @@ static void run(const char *text, unsigned blocks, unsigned threads, unsigned cl
     CUmodule module = new_module(text);
     CUfunction function = function_of(module, "k");
     CUdeviceptr to = new_memory(out_bytes), from = new_memory(in_bytes);
-    OK(cu.cuMemcpyHtoD_v2(to, out, out_bytes));
-    OK(cu.cuMemcpyHtoD_v2(from, in, in_bytes));
+    OK_CU(cu.cuMemcpyHtoD_v2(to, out, out_bytes));
+    OK_CU(cu.cuMemcpyHtoD_v2(from, in, in_bytes));
     void *params[] = {&to, &from};
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
     attribute.value.clusterDim.x = cluster;
@@ -49,8 +49,8 @@ static void run(const char *text, unsigned blocks, unsigned threads, unsigned cl
                              .blockDimZ = 1,
                              .attrs = &attribute,
                              .numAttrs = cluster != 0};
-    OK(cu.cuLaunchKernelEx(&config, function, params, NULL));
-    OK(cu.cuMemcpyDtoH_v2(out, to, out_bytes));
+    OK_CU(cu.cuLaunchKernelEx(&config, function, params, NULL));
+    OK_CU(cu.cuMemcpyDtoH_v2(out, to, out_bytes));
 }
 
 static bool case_answers(const struct async_case *each) {
@@ -197,13 +197,13 @@ TEST(captured_cluster_launches_keep_their_cluster) {
     uint32_t out[4];
     CUgraph graph;
     need_kernels();
-    OK(cu.cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, dev));
+    OK_CU(cu.cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, dev));
     assert_int_equal(has, 1);
     CUmodule module = new_module(text);
     CUfunction function = function_of(module, "k");
     CUdeviceptr memory = new_memory(sizeof out);
-    OK(cu.cuMemsetD32_v2(memory, 100, COUNT(out)));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemsetD32_v2(memory, 100, COUNT(out)));
+    OK_CU(cu.cuCtxSynchronize());
     CUstream stream = new_stream();
     void *params[] = {&memory, &memory};
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
@@ -218,19 +218,19 @@ TEST(captured_cluster_launches_keep_their_cluster) {
                              .hStream = stream,
                              .attrs = &attribute,
                              .numAttrs = 1};
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-    OK(cu.cuLaunchKernelEx(&config, function, params, NULL));
-    OK(cu.cuStreamEndCapture(stream, &graph));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    OK_CU(cu.cuLaunchKernelEx(&config, function, params, NULL));
+    OK_CU(cu.cuStreamEndCapture(stream, &graph));
     CUgraphExec exec = instantiate(graph);
     limit("clusters in a graph");
     for (int i = 0; i < 3; i++)
-        OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuMemcpyDtoH_v2(out, memory, sizeof out));
+        OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuMemcpyDtoH_v2(out, memory, sizeof out));
     alarm(0);
     for (uint32_t i = 0; i < COUNT(out); i++)
         assert_int_equal(out[i], 100 + 3 * (i ^ 1));
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphDestroy(graph));
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */

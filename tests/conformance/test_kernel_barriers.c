@@ -19,9 +19,9 @@ static void expect(const char *name, unsigned threads, unsigned first, uint32_t 
     void *params[] = {&memory};
     kernels_open(text);
     memory = new_memory(sizeof out);
-    OK(cu.cuMemsetD32_v2(memory, UNTOUCHED, COUNT(out)));
-    OK(cu.cuLaunchKernel(kernel(name), 1, 1, 1, threads, 1, 1, 0, NULL, params, NULL));
-    OK(cu.cuMemcpyDtoH_v2(out, memory, sizeof out));
+    OK_CU(cu.cuMemsetD32_v2(memory, UNTOUCHED, COUNT(out)));
+    OK_CU(cu.cuLaunchKernel(kernel(name), 1, 1, 1, threads, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuMemcpyDtoH_v2(out, memory, sizeof out));
     for (unsigned i = 0; i < COUNT(out); i++)
         assert_int_equal(out[i], i < first || i >= end ? UNTOUCHED : i < middle ? low : high);
 }
@@ -46,10 +46,10 @@ TEST(the_last_warp_of_a_block_may_be_partial) {
     kernels_open(text);
     memory = new_memory(sizeof out);
     for (unsigned late = 0; late < 6; late++) {
-        OK(cu.cuMemsetD32_v2(memory, late % 3, COUNT(out)));
-        OK(cu.cuLaunchKernel(kernel(late < 3 ? "counted" : "plain"), 1, 1, 1, COUNT(out), 1, 1, 0,
-                             NULL, params, NULL));
-        OK(cu.cuMemcpyDtoH_v2(out, memory, sizeof out));
+        OK_CU(cu.cuMemsetD32_v2(memory, late % 3, COUNT(out)));
+        OK_CU(cu.cuLaunchKernel(kernel(late < 3 ? "counted" : "plain"), 1, 1, 1, COUNT(out), 1, 1,
+                                0, NULL, params, NULL));
+        OK_CU(cu.cuMemcpyDtoH_v2(out, memory, sizeof out));
         for (unsigned i = 0; i < COUNT(out); i++)
             assert_int_equal(out[i], 71 - i);
     }

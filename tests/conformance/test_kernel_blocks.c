@@ -44,33 +44,33 @@ static CUfunction kernel(const char *name) {
 /* Skips where the driver runs no kernels. */
 static CUdeviceptr open_module(void) {
     CUdeviceptr memory;
-    OK(cu.cuModuleLoadData(&module, ptx));
-    OK(cu.cuMemAlloc_v2(&memory, 2 * BLOCKS * 4));
-    OK(cu.cuMemsetD32_v2(memory, 0, 2 * BLOCKS));
+    OK_CU(cu.cuModuleLoadData(&module, ptx));
+    OK_CU(cu.cuMemAlloc_v2(&memory, 2 * BLOCKS * 4));
+    OK_CU(cu.cuMemsetD32_v2(memory, 0, 2 * BLOCKS));
     unsigned none = UINT32_MAX;
     void *params[] = {&memory, &none};
     CUresult result = cu.cuLaunchKernel(kernel("count"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
     if (no_kernels(result)) {
-        OK(cu.cuMemFree_v2(memory));
-        OK(cu.cuModuleUnload(module));
+        OK_CU(cu.cuMemFree_v2(memory));
+        OK_CU(cu.cuModuleUnload(module));
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
     }
     assert_int_equal(result, CUDA_SUCCESS);
-    OK(cu.cuMemsetD32_v2(memory, 0, 2 * BLOCKS));
+    OK_CU(cu.cuMemsetD32_v2(memory, 0, 2 * BLOCKS));
     return memory;
 }
 
 static void close_module(CUdeviceptr memory) {
-    OK(cu.cuMemFree_v2(memory));
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuMemFree_v2(memory));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 TEST(blocks_may_wait_for_earlier_blocks) {
     static unsigned got[BLOCKS];
     CUdeviceptr sums = open_module(), flags = sums + BLOCKS * sizeof *got;
     void *params[] = {&sums, &flags};
-    OK(cu.cuLaunchKernel(kernel("chain"), BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, params, NULL));
-    OK(cu.cuMemcpyDtoH_v2(got, sums, sizeof got));
+    OK_CU(cu.cuLaunchKernel(kernel("chain"), BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuMemcpyDtoH_v2(got, sums, sizeof got));
     for (unsigned i = 0; i < BLOCKS; i++)
         if (got[i] != i * (i + 1) / 2)
             fail_msg("the sum up to block %u is %u", i, got[i]);
@@ -81,8 +81,8 @@ TEST(global_atomics_of_many_blocks_add_up) {
     unsigned got[THREADS], none = UINT32_MAX;
     CUdeviceptr bins = open_module();
     void *params[] = {&bins, &none};
-    OK(cu.cuLaunchKernel(kernel("count"), BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, params, NULL));
-    OK(cu.cuMemcpyDtoH_v2(got, bins, sizeof got));
+    OK_CU(cu.cuLaunchKernel(kernel("count"), BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuMemcpyDtoH_v2(got, bins, sizeof got));
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(got[i], 100 * BLOCKS);
     close_module(bins);
@@ -94,17 +94,17 @@ TEST(two_kernels_of_many_blocks_run_concurrently) {
     CUstream streams[2];
     CUdeviceptr bins = open_module();
     for (int i = 0; i < 2; i++)
-        OK(cu.cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
-    OK(cu.cuCtxSynchronize());
+        OK_CU(cu.cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuCtxSynchronize());
     void *params[] = {&bins, &none};
     for (int i = 0; i < 4; i++)
-        OK(cu.cuLaunchKernel(kernel("count"), FEWER, 1, 1, THREADS, 1, 1, 0, streams[i % 2], params,
-                             NULL));
+        OK_CU(cu.cuLaunchKernel(kernel("count"), FEWER, 1, 1, THREADS, 1, 1, 0, streams[i % 2],
+                                params, NULL));
     for (int i = 0; i < 2; i++) {
-        OK(cu.cuStreamSynchronize(streams[i]));
-        OK(cu.cuStreamDestroy_v2(streams[i]));
+        OK_CU(cu.cuStreamSynchronize(streams[i]));
+        OK_CU(cu.cuStreamDestroy_v2(streams[i]));
     }
-    OK(cu.cuMemcpyDtoH_v2(got, bins, sizeof got));
+    OK_CU(cu.cuMemcpyDtoH_v2(got, bins, sizeof got));
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(got[i], 4 * FEWER * 100);
     close_module(bins);

@@ -35,20 +35,20 @@ static void begin(void) {
     free(whole);
     if (!soft && result != CUDA_SUCCESS)
         SKIP("the driver does not link the device runtime");
-    OK(result);
+    OK_CU(result);
     words = words_make(8);
 }
 
 static void end(CUgraph graph) {
     destroy_graph(graph);
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 static CUgraphNode add_kernel(CUgraph graph, CUgraphNode after, const char *name, void **params) {
     CUDA_KERNEL_NODE_PARAMS node_params = kernel_node(function_of(module, name), 1, 1, params);
     CUgraphNode node = NULL;
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, after ? &after : NULL, after ? 1 : 0,
-                                  &node_params));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, after ? &after : NULL, after ? 1 : 0,
+                                     &node_params));
     return node;
 }
 
@@ -65,7 +65,8 @@ static CUgraphNode add_setter(CUgraph graph, CUgraphNode after, const char *name
 
 static CUgraphConditionalHandle new_handle(CUgraph graph, unsigned value) {
     CUgraphConditionalHandle handle;
-    OK(cu.cuGraphConditionalHandleCreate(&handle, graph, ctx, value, CU_GRAPH_COND_ASSIGN_DEFAULT));
+    OK_CU(cu.cuGraphConditionalHandleCreate(&handle, graph, ctx, value,
+                                            CU_GRAPH_COND_ASSIGN_DEFAULT));
     return handle;
 }
 
@@ -77,7 +78,7 @@ static CUgraphNode add_condition(CUgraph graph, CUgraphNode after, CUgraphCondit
     params.conditional.type = type;
     params.conditional.size = size;
     params.conditional.ctx = ctx;
-    OK(cu.cuGraphAddNode_v2(&node, graph, after ? &after : NULL, NULL, after ? 1 : 0, &params));
+    OK_CU(cu.cuGraphAddNode_v2(&node, graph, after ? &after : NULL, NULL, after ? 1 : 0, &params));
     memcpy(bodies, params.conditional.phGraph_out, size * sizeof *bodies);
     return node;
 }
@@ -87,8 +88,8 @@ static unsigned noted(CUgraphExec exec, unsigned first, unsigned second) {
     words.host[0] = 0;
     words.host[1] = first;
     words.host[2] = second;
-    OK(cu.cuGraphLaunch(exec, NULL));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuGraphLaunch(exec, NULL));
+    OK_CU(cu.cuCtxSynchronize());
     return words.host[0];
 }
 
@@ -181,9 +182,9 @@ TEST(each_launch_has_its_own_condition_values) {
     CUgraphExec exec = instantiate(graph);
     words.host[0] = 0;
     words.host[1] = 1;
-    OK(cu.cuGraphLaunch(exec, NULL));
-    OK(cu.cuGraphLaunch(exec, NULL));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuGraphLaunch(exec, NULL));
+    OK_CU(cu.cuGraphLaunch(exec, NULL));
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(words.host[0], 122);
     end(graph);
 }

@@ -27,7 +27,7 @@ static struct shared_words words;
 
 static void launch(CUstream stream) {
     void *params[] = {&words.device};
-    OK(cu.cuLaunchKernel(kernel("wait_for"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+    OK_CU(cu.cuLaunchKernel(kernel("wait_for"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
 }
 
 /* Lets the kernel go on once the main thread is in the call under test, or about to be. */
@@ -54,16 +54,16 @@ TEST(unloading_a_module_waits_for_its_kernels) {
     kernels_open(text);
     words = words_make(2);
     CUstream stream;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     launch(stream);
     pthread_t thread = releaser();
     calling = true;
     forget(kernels_module);
-    OK(cu.cuModuleUnload(kernels_module));
+    OK_CU(cu.cuModuleUnload(kernels_module));
     assert_int_equal(words.host[1], 6);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 TEST(unloading_a_library_waits_for_its_kernels) {
@@ -74,17 +74,17 @@ TEST(unloading_a_library_waits_for_its_kernels) {
     CUfunction function;
     CUstream stream;
     void *params[] = {&words.device};
-    OK(cu.cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
-    OK(cu.cuLibraryGetKernel(&wait_for, library, "wait_for"));
-    OK(cu.cuKernelGetFunction(&function, wait_for)); /* loads it */
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuLaunchKernel((CUfunction)wait_for, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+    OK_CU(cu.cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
+    OK_CU(cu.cuLibraryGetKernel(&wait_for, library, "wait_for"));
+    OK_CU(cu.cuKernelGetFunction(&function, wait_for)); /* loads it */
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuLaunchKernel((CUfunction)wait_for, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
     pthread_t thread = releaser();
     calling = true;
-    OK(cu.cuLibraryUnload(library));
+    OK_CU(cu.cuLibraryUnload(library));
     assert_int_equal(words.host[1], 6);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 /* Also of what was not launched by a stream of the program's. */
@@ -97,32 +97,32 @@ TEST(unloading_a_module_waits_for_its_graph_launches) {
     CUstream stream;
     void *params[] = {&words.device};
     CUDA_KERNEL_NODE_PARAMS one = kernel_node(kernel("wait_for"), 1, 1, params);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuGraphCreate(&graph, 0));
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &one));
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
-    OK(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuGraphCreate(&graph, 0));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &one));
+    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
     destroy_exec(exec); /* while it runs, too */
     destroy_graph(graph);
     pthread_t thread = releaser();
     calling = true;
     forget(kernels_module);
-    OK(cu.cuModuleUnload(kernels_module));
+    OK_CU(cu.cuModuleUnload(kernels_module));
     assert_int_equal(words.host[1], 6);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 TEST(a_stream_may_be_destroyed_before_its_kernels_end) {
     kernels_open(text);
     words = words_make(2);
     CUstream stream;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     launch(stream);
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
     assert_int_equal(words.host[1], 0);
     __atomic_store_n(&words.host[0], 1, __ATOMIC_RELEASE);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(words.host[1], 6);
 }
 

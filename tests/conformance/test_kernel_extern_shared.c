@@ -24,13 +24,13 @@ TEST(a_sized_extern_shared_array_is_static) {
     struct shared_words words = words_make(64);
     int bytes = -1;
     CUfunction f = kernel("turn");
-    OK(cu.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f));
+    OK_CU(cu.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f));
     assert_int_equal(bytes, 256 + 64);
-    OK(cu.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel("probe")));
+    OK_CU(cu.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel("probe")));
     assert_int_equal(bytes, 0);
     void *params[] = {&words.device};
-    OK(cu.cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 256, NULL, params, NULL));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 256, NULL, params, NULL));
+    OK_CU(cu.cuCtxSynchronize());
     for (unsigned i = 0; i < 64; i++)
         assert_int_equal(words.host[i], 1100 + 2 * (63 - i));
 }

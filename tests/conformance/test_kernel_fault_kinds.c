@@ -120,16 +120,16 @@ static void check_sticky(CUresult error, CUdeviceptr p) {
     CUevent event;
     size_t size, total;
     char bytes[16];
-    FAILS(error, cu.cuCtxSynchronize());
-    FAILS(error, cu.cuStreamSynchronize(NULL));
-    FAILS(error, cu.cuStreamQuery(NULL));
-    FAILS(error, cu.cuStreamCreate(&stream, 0));
-    FAILS(error, cu.cuEventCreate(&event, 0));
-    FAILS(error, cu.cuMemAlloc_v2(&p, 100));
-    FAILS(error, cu.cuMemGetInfo_v2(&size, &total));
-    FAILS(error, cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
-    FAILS(error, cu.cuMemsetD8_v2(p, 0, 1));
-    FAILS(error, cu.cuModuleLoadData(&module, KERNEL_MODULE_HEAD));
+    ANSWERS_CU(error, cu.cuCtxSynchronize());
+    ANSWERS_CU(error, cu.cuStreamSynchronize(NULL));
+    ANSWERS_CU(error, cu.cuStreamQuery(NULL));
+    ANSWERS_CU(error, cu.cuStreamCreate(&stream, 0));
+    ANSWERS_CU(error, cu.cuEventCreate(&event, 0));
+    ANSWERS_CU(error, cu.cuMemAlloc_v2(&p, 100));
+    ANSWERS_CU(error, cu.cuMemGetInfo_v2(&size, &total));
+    ANSWERS_CU(error, cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
+    ANSWERS_CU(error, cu.cuMemsetD8_v2(p, 0, 1));
+    ANSWERS_CU(error, cu.cuModuleLoadData(&module, KERNEL_MODULE_HEAD));
 }
 
 static void expect(const char *where, const char *got, const char *wanted) {
@@ -163,22 +163,22 @@ CHILD(faults) {
     assert_true(descriptor >= 0);
     size_t length = strlen(name) + 1;
     if (soft) {
-        OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, name, &length));
-        OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &one));
+        OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, name, &length));
+        OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &one));
     }
-    OK(cu.cuMemAlloc_v2(&p, 100));
-    OK(cu.cuMemsetD8_v2(p, 0, 100));
+    OK_CU(cu.cuMemAlloc_v2(&p, 100));
+    OK_CU(cu.cuMemsetD8_v2(p, 0, 100));
     char whole[sizeof text + sizeof more];
     snprintf(whole, sizeof whole, "%s%s", text, more);
     CUmodule module = kernel_module(strings, whole);
     uint64_t value = p;
     void *params[] = {&value};
     int saved = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
-    OK(kernel_launch(function_of(module, kind->kernel), 1, 32, params));
+    OK_CU(kernel_launch(function_of(module, kind->kernel), 1, 32, params));
     CUresult result = cu.cuCtxSynchronize();
     dup2(saved, STDERR_FILENO);
     close(saved);
-    FAILS(kind->error, result);
+    ANSWERS_CU(kind->error, result);
     check_sticky(kind->error, p);
     FILE *in = fopen(name, "r");
     assert_non_null(in);

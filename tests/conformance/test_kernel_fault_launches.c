@@ -39,7 +39,7 @@ static CUstream stream;
 
 static void run(const char *name) {
     void *params[] = {&words.device};
-    OK(cu.cuLaunchKernel(kernel(name), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+    OK_CU(cu.cuLaunchKernel(kernel(name), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
 }
 
 static void run_early(const char *name) {
@@ -47,7 +47,7 @@ static void run_early(const char *name) {
     CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
                                .value = {.programmaticStreamSerializationAllowed = 1}};
     CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, stream, &early, 1};
-    OK(cu.cuLaunchKernelEx(&config, kernel(name), params, NULL));
+    OK_CU(cu.cuLaunchKernelEx(&config, kernel(name), params, NULL));
 }
 
 /* ---- The ways -------------------------------------------------------------------------------- */
@@ -59,7 +59,7 @@ static void in_a_stream(const char *name) {
 
 static void cooperatively(const char *name) {
     void *params[] = {&words.device};
-    OK(cu.cuLaunchCooperativeKernel(kernel(name), 4, 1, 1, 32, 1, 1, 0, stream, params));
+    OK_CU(cu.cuLaunchCooperativeKernel(kernel(name), 4, 1, 1, 32, 1, 1, 0, stream, params));
     run("after");
 }
 
@@ -78,15 +78,15 @@ static void as_a_dependent(const char *name) {
 
 static void launch_graph(CUgraph graph) {
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuGraphDestroy(graph));
 }
 
 static void captured(const char *name, void (*way)(const char *name)) {
     CUgraph graph;
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     way(name);
-    OK(cu.cuStreamEndCapture(stream, &graph));
+    OK_CU(cu.cuStreamEndCapture(stream, &graph));
     launch_graph(graph);
 }
 
@@ -110,18 +110,18 @@ static CUgraphNode add(CUgraph graph, const CUgraphNode *after, const char *name
     CUgraphNode node;
     void *params[] = {&words.device};
     CUDA_KERNEL_NODE_PARAMS given = kernel_node(kernel(name), 1, 1, params);
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, after, after != NULL, &given));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, after, after != NULL, &given));
     return node;
 }
 
 static void in_a_child_graph(const char *name) {
     CUgraph graph, inner;
     CUgraphNode child;
-    OK(cu.cuGraphCreate(&graph, 0));
-    OK(cu.cuGraphCreate(&inner, 0));
+    OK_CU(cu.cuGraphCreate(&graph, 0));
+    OK_CU(cu.cuGraphCreate(&inner, 0));
     add(inner, NULL, name);
-    OK(cu.cuGraphAddChildGraphNode(&child, graph, NULL, 0, inner));
-    OK(cu.cuGraphDestroy(inner));
+    OK_CU(cu.cuGraphAddChildGraphNode(&child, graph, NULL, 0, inner));
+    OK_CU(cu.cuGraphDestroy(inner));
     add(graph, &child, "after");
     launch_graph(graph);
 }
@@ -131,14 +131,14 @@ static void in_a_loop(const char *name) {
     CUgraph graph;
     CUgraphNode loop;
     CUgraphConditionalHandle handle;
-    OK(cu.cuGraphCreate(&graph, 0));
-    OK(cu.cuGraphConditionalHandleCreate(&handle, graph, ctx, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+    OK_CU(cu.cuGraphCreate(&graph, 0));
+    OK_CU(cu.cuGraphConditionalHandleCreate(&handle, graph, ctx, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
     params.conditional.handle = handle;
     params.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
     params.conditional.size = 1;
     params.conditional.ctx = ctx;
-    OK(cu.cuGraphAddNode_v2(&loop, graph, NULL, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddNode_v2(&loop, graph, NULL, NULL, 0, &params));
     add(params.conditional.phGraph_out[0], NULL, name);
     add(graph, &loop, "after");
     launch_graph(graph);
@@ -169,21 +169,21 @@ static void check_sticky(CUresult error) {
     CUdeviceptr p;
     CUcontext again;
     char byte;
-    FAILS(error, cu.cuCtxSynchronize());
-    FAILS(error, cu.cuStreamSynchronize(stream));
-    FAILS(error, cu.cuStreamQuery(stream));
-    FAILS(error, cu.cuStreamCreate(&other, 0));
-    FAILS(error, cu.cuMemAlloc_v2(&p, 100));
-    FAILS(error, cu.cuMemcpyDtoH_v2(&byte, words.device, 1));
+    ANSWERS_CU(error, cu.cuCtxSynchronize());
+    ANSWERS_CU(error, cu.cuStreamSynchronize(stream));
+    ANSWERS_CU(error, cu.cuStreamQuery(stream));
+    ANSWERS_CU(error, cu.cuStreamCreate(&other, 0));
+    ANSWERS_CU(error, cu.cuMemAlloc_v2(&p, 100));
+    ANSWERS_CU(error, cu.cuMemcpyDtoH_v2(&byte, words.device, 1));
     CUmodule module;
-    FAILS(error, cu.cuModuleLoadData(&module, text));
+    ANSWERS_CU(error, cu.cuModuleLoadData(&module, text));
     CUresult created = cu.cuGraphCreate(&graph, 0); /* a graph is of no context */
     if (created == CUDA_SUCCESS)
         created = cu.cuGraphInstantiateWithFlags(&exec, graph, 0);
     if (created == CUDA_SUCCESS)
-        FAILS(error, cu.cuGraphLaunch(exec, stream));
+        ANSWERS_CU(error, cu.cuGraphLaunch(exec, stream));
     /* An H200 gives the process no other context on the device. */
-    FAILS(error, cu.cuCtxCreate_v2(&again, 0, dev));
+    ANSWERS_CU(error, cu.cuCtxCreate_v2(&again, 0, dev));
 }
 
 static char *contents(const char *name) {
@@ -210,19 +210,19 @@ CHILD(faults) {
     close(descriptor);
     size_t length = strlen(name) + 1;
     if (soft) {
-        OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, name, &length));
-        OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &one));
+        OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, name, &length));
+        OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &one));
     }
-    OK(cu.cuModuleLoadData(&kernels_module, text));
+    OK_CU(cu.cuModuleLoadData(&kernels_module, text));
     kernels_load_all();
     words = words_make(16);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     struct gate gate;
     gate_make(&gate);
     gate_hold(&gate, stream); /* until all is queued: later calls would find the fault */
     way->run(kind->kernel);
     gate_release(&gate);
-    FAILS(kind->error, cu.cuStreamSynchronize(stream));
+    ANSWERS_CU(kind->error, cu.cuStreamSynchronize(stream));
     check_sticky(kind->error);
     assert_int_equal(words.host[0], 0); /* nothing after it has run */
     const char *report = contents(name);

@@ -47,23 +47,23 @@ CHILD(faults) {
     CUevent event;
     size_t free_bytes, total;
     CUresult wanted = (CUresult)atoi(argv[2]);
-    OK(cu.cuMemAlloc_v2(&p, 100));
-    OK(cu.cuStreamCreate(&stream, 0));
-    OK(cu.cuEventCreate(&event, 0));
+    OK_CU(cu.cuMemAlloc_v2(&p, 100));
+    OK_CU(cu.cuStreamCreate(&stream, 0));
+    OK_CU(cu.cuEventCreate(&event, 0));
     uint64_t value = (uint64_t)atoi(argv[3]);
     value += argv[3][0] == '+' ? (uint64_t)p : 0;
-    OK(launch(argv[1], value, 8));
+    OK_CU(launch(argv[1], value, 8));
     CUresult result = cu.cuCtxSynchronize();
     if (wanted != CUDA_SUCCESS)
-        FAILS(wanted, result);
+        ANSWERS_CU(wanted, result);
     assert_int_not_equal(result, CUDA_SUCCESS);
-    FAILS(result, cu.cuCtxSynchronize());
-    FAILS(result, cu.cuMemAlloc_v2(&p, 100));
-    FAILS(result, cu.cuMemGetInfo_v2(&free_bytes, &total));
-    FAILS(result, cu.cuStreamSynchronize(stream));
-    FAILS(result, cu.cuStreamQuery(NULL));
-    FAILS(result, cu.cuEventRecord(event, stream));
-    FAILS(result, cu.cuMemsetD8_v2(p, 0, 1));
+    ANSWERS_CU(result, cu.cuCtxSynchronize());
+    ANSWERS_CU(result, cu.cuMemAlloc_v2(&p, 100));
+    ANSWERS_CU(result, cu.cuMemGetInfo_v2(&free_bytes, &total));
+    ANSWERS_CU(result, cu.cuStreamSynchronize(stream));
+    ANSWERS_CU(result, cu.cuStreamQuery(NULL));
+    ANSWERS_CU(result, cu.cuEventRecord(event, stream));
+    ANSWERS_CU(result, cu.cuMemsetD8_v2(p, 0, 1));
     return 0;
 }
 
@@ -93,9 +93,9 @@ TEST(traps_and_out_of_range_shared_accesses_are_faults) {
 CHILD(asserts) {
     init_driver();
     int saved = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
-    OK(launch("asserts", 0, 6));
-    FAILS(CUDA_ERROR_ASSERT, cu.cuCtxSynchronize());
-    FAILS(CUDA_ERROR_ASSERT, cu.cuCtxSynchronize());
+    OK_CU(launch("asserts", 0, 6));
+    FAILS_CU(ASSERT, cu.cuCtxSynchronize());
+    FAILS_CU(ASSERT, cu.cuCtxSynchronize());
     dup2(saved, STDERR_FILENO);
     close(saved);
     char *got = output_so_far(file);
@@ -120,7 +120,7 @@ TEST(a_failed_assertion_prints_its_text) {
 CHILD(found_by_query) {
     init_driver();
     int saved = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
-    OK(launch("asserts", 0, 6));
+    OK_CU(launch("asserts", 0, 6));
     CUresult result;
     do {
         result = cu.cuStreamQuery(NULL);
@@ -154,16 +154,16 @@ CHILD(reports) {
     assert_true(descriptor >= 0);
     close(descriptor);
     length = strlen(name) + 1;
-    OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, name, &length));
-    OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &one));
-    OK(cu.cuMemAlloc_v2(&p, 100));
+    OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, name, &length));
+    OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &one));
+    OK_CU(cu.cuMemAlloc_v2(&p, 100));
     uint64_t value = (uint64_t)p + (uint64_t)(int64_t)atoi(argv[2]);
     if (strcmp(argv[3], "freed") == 0)
-        OK(cu.cuMemFree_v2(p));
+        OK_CU(cu.cuMemFree_v2(p));
     if (strcmp(argv[1], "waits") == 0)
-        OK(cu.cuMemsetD32_v2(p, 0, 1));
+        OK_CU(cu.cuMemsetD32_v2(p, 0, 1));
     int saved = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
-    OK(launch(argv[1], value, strcmp(argv[1], "apart") == 0 ? 64 : 4));
+    OK_CU(launch(argv[1], value, strcmp(argv[1], "apart") == 0 ? 64 : 4));
     CUresult result = cu.cuCtxSynchronize();
     dup2(saved, STDERR_FILENO);
     close(saved);
@@ -188,7 +188,7 @@ CHILD(reports) {
 CHILD(reported_in_time) {
     init_driver();
     int saved = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
-    OK(launch("address", 16, 8));
+    OK_CU(launch("address", 16, 8));
     CUresult result;
     do {
         result = cu.cuStreamQuery(NULL);

@@ -29,8 +29,8 @@ static struct shared_words sum;
 static void launch(CUdeviceptr p, unsigned words) {
     CUdeviceptr to = sum.device;
     void *params[] = {&p, &words, &to};
-    OK(cu.cuLaunchKernel(kernel("fill"), 1, 1, 1, 128, 1, 1, 0, stream, params, NULL));
-    OK(cu.cuLaunchKernel(kernel("total"), 1, 1, 1, 128, 1, 1, 0, stream, params, NULL));
+    OK_CU(cu.cuLaunchKernel(kernel("fill"), 1, 1, 1, 128, 1, 1, 0, stream, params, NULL));
+    OK_CU(cu.cuLaunchKernel(kernel("total"), 1, 1, 1, 128, 1, 1, 0, stream, params, NULL));
 }
 
 static unsigned expected(unsigned words) {
@@ -47,9 +47,9 @@ TEST(pool_memory_lives_until_its_queued_free) {
     CUdeviceptr memory;
     begin();
     struct gate gate = hold(stream);
-    OK(cu.cuMemAllocAsync(&memory, WORDS * 4, stream));
+    OK_CU(cu.cuMemAllocAsync(&memory, WORDS * 4, stream));
     launch(memory, WORDS);
-    OK(cu.cuMemFreeAsync(memory, stream));
+    OK_CU(cu.cuMemFreeAsync(memory, stream));
     gate_drain(&gate, stream);
     assert_int_equal(*sum.host, expected(WORDS));
 }
@@ -59,12 +59,12 @@ TEST(reused_addresses_do_not_affect_earlier_kernels) {
     CUdeviceptr memory, smaller;
     begin();
     struct gate gate = hold(stream);
-    OK(cu.cuMemAllocAsync(&memory, WORDS * 4, stream));
+    OK_CU(cu.cuMemAllocAsync(&memory, WORDS * 4, stream));
     launch(memory, WORDS);
-    OK(cu.cuMemFreeAsync(memory, stream));
-    OK(cu.cuMemAllocAsync(&smaller, 100, stream));
+    OK_CU(cu.cuMemFreeAsync(memory, stream));
+    OK_CU(cu.cuMemAllocAsync(&smaller, 100, stream));
     launch(smaller, 25);
-    OK(cu.cuMemFreeAsync(smaller, stream));
+    OK_CU(cu.cuMemFreeAsync(smaller, stream));
     gate_drain(&gate, stream);
     assert_int_equal(*sum.host, expected(WORDS) + expected(25));
 }
@@ -72,10 +72,10 @@ TEST(reused_addresses_do_not_affect_earlier_kernels) {
 TEST(plain_memory_freed_in_stream_order_lives_until_its_queued_free) {
     CUdeviceptr memory;
     begin();
-    OK(cu.cuMemAlloc_v2(&memory, WORDS * 4));
+    OK_CU(cu.cuMemAlloc_v2(&memory, WORDS * 4));
     struct gate gate = hold(stream);
     launch(memory, WORDS);
-    OK(cu.cuMemFreeAsync(memory, stream));
+    OK_CU(cu.cuMemFreeAsync(memory, stream));
     gate_drain(&gate, stream);
     assert_int_equal(*sum.host, expected(WORDS));
 }
@@ -86,27 +86,27 @@ static void in_a_graph(bool inside) {
     CUgraph graph;
     CUgraphExec exec;
     begin();
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    OK(cu.cuMemAllocAsync(&memory, WORDS * 4, stream));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK_CU(cu.cuMemAllocAsync(&memory, WORDS * 4, stream));
     launch(memory, WORDS);
     if (inside)
-        OK(cu.cuMemFreeAsync(memory, stream));
-    OK(cu.cuStreamEndCapture(stream, &graph));
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
-    OK(cu.cuGraphLaunch(exec, stream));
+        OK_CU(cu.cuMemFreeAsync(memory, stream));
+    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
     if (inside)
-        OK(cu.cuGraphLaunch(exec, stream));
+        OK_CU(cu.cuGraphLaunch(exec, stream));
     else
         launch(memory, WORDS);
     if (!inside)
-        OK(cu.cuMemFreeAsync(memory, stream));
-    OK(cu.cuStreamSynchronize(stream));
+        OK_CU(cu.cuMemFreeAsync(memory, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(*sum.host, 2 * expected(WORDS));
-    OK(cu.cuGraphExecDestroy(exec));
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphExecDestroy(exec));
+    OK_CU(cu.cuGraphDestroy(graph));
     CUdevice device;
-    OK(cu.cuCtxGetDevice(&device));
-    OK(cu.cuDeviceGraphMemTrim(device));
+    OK_CU(cu.cuCtxGetDevice(&device));
+    OK_CU(cu.cuDeviceGraphMemTrim(device));
 }
 
 TEST(kernels_use_memory_that_their_graph_frees) {
@@ -126,9 +126,9 @@ CHILD(behind) {
         cu.cuCtxCreate_v2(&context, 0, device) != CUDA_SUCCESS)
         return 2;
     begin();
-    OK(cu.cuMemAlloc_v2(&memory, WORDS * 4));
+    OK_CU(cu.cuMemAlloc_v2(&memory, WORDS * 4));
     struct gate gate = hold(stream); /* both kernels are queued before the first one faults */
-    OK(cu.cuMemFreeAsync(memory, stream));
+    OK_CU(cu.cuMemFreeAsync(memory, stream));
     launch(memory, WORDS);
     gate_release(&gate);
     return cu.cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 3;

@@ -28,19 +28,19 @@ static void begin(void) {
 
 static CUdeviceptr allocate(CUstream stream, unsigned count) {
     CUdeviceptr memory;
-    OK(cu.cuMemAllocAsync(&memory, 4 * (size_t)count, stream));
+    OK_CU(cu.cuMemAllocAsync(&memory, 4 * (size_t)count, stream));
     return memory;
 }
 
 static void launch(CUstream stream, unsigned k, CUdeviceptr memory, unsigned threads) {
     CUdeviceptr out = words.device + 4 * (CUdeviceptr)THREADS * (k + 1);
     void *params[] = {&words.device, &memory, &out};
-    OK(cu.cuLaunchKernel(kernel("reversed"), 1, 1, 1, threads, 1, 1, 0, stream, params, NULL));
+    OK_CU(cu.cuLaunchKernel(kernel("reversed"), 1, 1, 1, threads, 1, 1, 0, stream, params, NULL));
 }
 
 static void let_go(void) {
     __atomic_store_n(&words.host[0], 1, __ATOMIC_RELEASE);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
 }
 
 static void expect_reversed(unsigned k, unsigned threads) {
@@ -52,7 +52,7 @@ TEST(a_queued_kernel_uses_memory_freed_after_it) {
     begin();
     CUdeviceptr memory = allocate(NULL, THREADS);
     launch(NULL, 0, memory, THREADS);
-    OK(cu.cuMemFreeAsync(memory, NULL));
+    OK_CU(cu.cuMemFreeAsync(memory, NULL));
     let_go();
     expect_reversed(0, THREADS);
 }
@@ -68,7 +68,7 @@ TEST(queued_kernels_use_freed_memory_whose_addresses_are_reused) {
         first = k == 0 ? memory : first;
         assert_int_equal(memory, first);
         launch(stream, k, memory, counts[k]);
-        OK(cu.cuMemFreeAsync(memory, stream));
+        OK_CU(cu.cuMemFreeAsync(memory, stream));
     }
     let_go();
     for (unsigned k = 0; k < KERNELS; k++)
@@ -80,14 +80,14 @@ TEST(another_stream_may_free_a_kernels_memory_after_an_event) {
     CUstream stream = new_stream(), other = new_stream();
     CUevent event = new_event();
     CUdeviceptr memory = allocate(stream, THREADS);
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     launch(other, 0, memory, THREADS);
-    OK(cu.cuEventRecord(event, other));
-    OK(cu.cuStreamWaitEvent(stream, event, 0));
-    OK(cu.cuMemFreeAsync(memory, stream));
+    OK_CU(cu.cuEventRecord(event, other));
+    OK_CU(cu.cuStreamWaitEvent(stream, event, 0));
+    OK_CU(cu.cuMemFreeAsync(memory, stream));
     CUdeviceptr next = allocate(stream, SMALL);
     launch(stream, 1, next, SMALL);
-    OK(cu.cuMemFreeAsync(next, stream));
+    OK_CU(cu.cuMemFreeAsync(next, stream));
     let_go();
     expect_reversed(0, THREADS);
     expect_reversed(1, SMALL);

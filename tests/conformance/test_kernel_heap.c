@@ -72,20 +72,20 @@ CHILD(lives) {
     CUdeviceptr out, bad;
     uint64_t size = 100, blocks[THREADS];
     unsigned wrong = 99;
-    OK(cu.cuMemAlloc_v2(&out, sizeof blocks));
-    OK(cu.cuMemAlloc_v2(&bad, 4));
-    OK(cu.cuMemsetD32_v2(bad, 0, 1));
+    OK_CU(cu.cuMemAlloc_v2(&out, sizeof blocks));
+    OK_CU(cu.cuMemAlloc_v2(&bad, 4));
+    OK_CU(cu.cuMemsetD32_v2(bad, 0, 1));
     void *params[] = {&out, &size}, *check[] = {&out, &bad, &size};
-    OK(kernel_launch(function_of(first, "take"), 3, THREADS / 3, params));
-    OK(cu.cuMemcpyDtoH_v2(blocks, out, sizeof blocks));
+    OK_CU(kernel_launch(function_of(first, "take"), 3, THREADS / 3, params));
+    OK_CU(cu.cuMemcpyDtoH_v2(blocks, out, sizeof blocks));
     for (unsigned i = 0; i < THREADS; i++) {
         assert_true(blocks[i] != 0 && blocks[i] % 16 == 0);
         for (unsigned k = 0; k < i; k++)
             assert_true(blocks[i] >= blocks[k] + size || blocks[k] >= blocks[i] + size);
     }
-    OK(cu.cuModuleUnload(first));
-    OK(kernel_launch(function_of(second, "check"), 3, THREADS / 3, check));
-    OK(cu.cuMemcpyDtoH_v2(&wrong, bad, sizeof wrong));
+    OK_CU(cu.cuModuleUnload(first));
+    OK_CU(kernel_launch(function_of(second, "check"), 3, THREADS / 3, check));
+    OK_CU(cu.cuMemcpyDtoH_v2(&wrong, bad, sizeof wrong));
     assert_int_equal(wrong, 0);
     /* It is no memory of the application's. */
     assert_int_not_equal(cu.cuMemcpyDtoH_v2(&wrong, blocks[0], 4), CUDA_SUCCESS);
@@ -98,21 +98,21 @@ CHILD(aligns) {
     CUmodule module = kernel_module(NULL, aligned_text), second = kernel_module(NULL, other);
     CUdeviceptr out, bad;
     uint64_t size = 40, alignment, blocks[32];
-    OK(cu.cuMemAlloc_v2(&out, sizeof blocks));
-    OK(cu.cuMemAlloc_v2(&bad, 4));
-    OK(cu.cuMemsetD32_v2(bad, 0, 1));
+    OK_CU(cu.cuMemAlloc_v2(&out, sizeof blocks));
+    OK_CU(cu.cuMemAlloc_v2(&bad, 4));
+    OK_CU(cu.cuMemsetD32_v2(bad, 0, 1));
     void *params[] = {&out, &size, &alignment}, *check[] = {&out, &bad, &size};
     for (alignment = 1; alignment <= 8192; alignment *= 2) {
-        OK(kernel_launch(function_of(module, "align"), 1, 32, params));
-        OK(cu.cuMemcpyDtoH_v2(blocks, out, sizeof blocks));
+        OK_CU(kernel_launch(function_of(module, "align"), 1, 32, params));
+        OK_CU(cu.cuMemcpyDtoH_v2(blocks, out, sizeof blocks));
         for (int i = 0; i < 32; i++)
             assert_true(blocks[i] != 0 && blocks[i] % alignment == 0);
-        OK(kernel_launch(function_of(second, "check"), 1, 32, check)); /* frees them, too */
+        OK_CU(kernel_launch(function_of(second, "check"), 1, 32, check)); /* frees them, too */
         assert_int_equal(word_at(bad), 0);
     }
     alignment = 16, size = (uint64_t)1 << 40;
-    OK(kernel_launch(function_of(module, "align"), 1, 1, params));
-    OK(cu.cuMemcpyDtoH_v2(blocks, out, sizeof blocks));
+    OK_CU(kernel_launch(function_of(module, "align"), 1, 1, params));
+    OK_CU(cu.cuMemcpyDtoH_v2(blocks, out, sizeof blocks));
     assert_int_equal(blocks[0], 0);
     return 0;
 }
@@ -122,25 +122,25 @@ CHILD(ends) {
     uint64_t size = (uint64_t)1 << 20;
     unsigned count[2];
     CUdeviceptr out;
-    OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (size_t)8 << 20));
+    OK_CU(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (size_t)8 << 20));
     CUmodule module = kernel_module(NULL, text);
-    OK(cu.cuMemAlloc_v2(&out, 4));
+    OK_CU(cu.cuMemAlloc_v2(&out, 4));
     void *params[] = {&out, &size};
     for (int i = 0; i < 2; i++) {
-        OK(kernel_launch(function_of(module, "exhaust"), 1, 1, params));
-        OK(cu.cuMemcpyDtoH_v2(&count[i], out, sizeof count[i]));
+        OK_CU(kernel_launch(function_of(module, "exhaust"), 1, 1, params));
+        OK_CU(cu.cuMemcpyDtoH_v2(&count[i], out, sizeof count[i]));
     }
     assert_in_range(count[0], 1, 8);
     assert_int_equal(count[0], count[1]);
     size = 0; /* a block, too */
-    OK(kernel_launch(function_of(module, "give_one"), 1, 1, params));
-    OK(cu.cuMemcpyDtoH_v2(&count[0], out, sizeof count[0]));
+    OK_CU(kernel_launch(function_of(module, "give_one"), 1, 1, params));
+    OK_CU(cu.cuMemcpyDtoH_v2(&count[0], out, sizeof count[0]));
     assert_int_equal(count[0], 1);
     size = (uint64_t)1 << 40;
-    OK(kernel_launch(function_of(module, "exhaust"), 1, 1, params));
-    OK(cu.cuMemcpyDtoH_v2(&count[0], out, sizeof count[0]));
+    OK_CU(kernel_launch(function_of(module, "exhaust"), 1, 1, params));
+    OK_CU(cu.cuMemcpyDtoH_v2(&count[0], out, sizeof count[0]));
     assert_int_equal(count[0], 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (size_t)16 << 20));
+    FAILS_CU(INVALID_VALUE, cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (size_t)16 << 20));
     return 0;
 }
 
@@ -149,25 +149,25 @@ CHILD(frees) {
     CUmodule module = kernel_module(NULL, text);
     uint64_t nothing = 0, middle, size = 64, block, other;
     CUdeviceptr out;
-    OK(cu.cuMemAlloc_v2(&out, 8));
+    OK_CU(cu.cuMemAlloc_v2(&out, 8));
     void *none[] = {&nothing}, *take[] = {&out, &size}, *bad[] = {&middle}, *own[] = {&out};
     void *once[] = {&block};
-    OK(kernel_launch(function_of(module, "release"), 1, 1, none));
-    OK(kernel_launch(function_of(module, "take"), 1, 1, take));
-    OK(cu.cuMemcpyDtoH_v2(&block, out, sizeof block));
+    OK_CU(kernel_launch(function_of(module, "release"), 1, 1, none));
+    OK_CU(kernel_launch(function_of(module, "take"), 1, 1, take));
+    OK_CU(cu.cuMemcpyDtoH_v2(&block, out, sizeof block));
     middle = block + 16;
-    OK(kernel_launch(function_of(module, "release"), 1, 1, bad));
-    OK(kernel_launch(function_of(module, "release"), 1, 1, own));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(kernel_launch(function_of(module, "release"), 1, 1, bad));
+    OK_CU(kernel_launch(function_of(module, "release"), 1, 1, own));
+    OK_CU(cu.cuCtxSynchronize());
     /* Nothing was freed: the block is not given out again, and memory of the application stays. */
-    OK(kernel_launch(function_of(module, "take"), 1, 1, take));
-    OK(cu.cuMemcpyDtoH_v2(&other, out, sizeof other));
+    OK_CU(kernel_launch(function_of(module, "take"), 1, 1, take));
+    OK_CU(cu.cuMemcpyDtoH_v2(&other, out, sizeof other));
     assert_true(other != 0 && (other >= block + size || block >= other + size));
-    OK(kernel_launch(function_of(module, "release"), 1, 1, once));
-    OK(cu.cuCtxSynchronize());
-    OK(kernel_launch(function_of(module, "release"), 1, 1, once));
-    FAILS(CUDA_ERROR_LAUNCH_FAILED, cu.cuCtxSynchronize());
-    FAILS(CUDA_ERROR_LAUNCH_FAILED, cu.cuMemFree_v2(out)); /* it stays */
+    OK_CU(kernel_launch(function_of(module, "release"), 1, 1, once));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(kernel_launch(function_of(module, "release"), 1, 1, once));
+    FAILS_CU(LAUNCH_FAILED, cu.cuCtxSynchronize());
+    FAILS_CU(LAUNCH_FAILED, cu.cuMemFree_v2(out)); /* it stays */
     return 0;
 }
 

@@ -10,10 +10,10 @@ static CUresult small(const void *image, int n, int *got) {
     CUmodule module = new_module(image);
     CUfunction function = function_of(module, "small");
     CUdeviceptr p = new_memory(sizeof *got);
-    OK(cu.cuMemcpyHtoD_v2(p, got, sizeof *got));
+    OK_CU(cu.cuMemcpyHtoD_v2(p, got, sizeof *got));
     void *params[] = {&p, &n};
     CUresult result = kernel_launch(function, 1, 1, params);
-    OK(cu.cuMemcpyDtoH_v2(got, p, sizeof *got));
+    OK_CU(cu.cuMemcpyDtoH_v2(got, p, sizeof *got));
     return result;
 }
 
@@ -28,7 +28,7 @@ TEST(the_ptx_of_a_fatbin_runs) {
     const unsigned char *images[] = {image_small_fatbin, image_plain_fatbin, image_ptx_fatbin};
     for (int i = 0; i < (int)COUNT(images); i++) {
         int got = 0;
-        OK(small(images[i], i, &got));
+        OK_CU(small(images[i], i, &got));
         assert_int_equal(got, 42 + i);
     }
 }
@@ -38,7 +38,7 @@ TEST(machine_code_alone_runs_or_is_refused_with_advice) {
     begin();
     int got = 7;
     if (!soft) {
-        OK(small(image_small_cubin, 1, &got));
+        OK_CU(small(image_small_cubin, 1, &got));
         assert_int_equal(got, 43);
         return;
     }
@@ -48,7 +48,7 @@ TEST(machine_code_alone_runs_or_is_refused_with_advice) {
     assert_true(dup2(error, STDERR_FILENO) >= 0);
     close(error);
     close(file);
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, result);
+    FAILS_CU(NOT_SUPPORTED, result);
     assert_int_equal(got, 7);
     char *end = strchr(said, '\n');
     assert_non_null(end);

@@ -59,15 +59,15 @@ static CUmodule link_images(const unsigned *order, unsigned count) {
     CUmodule module;
     void *image;
     size_t size;
-    OK(cu.cuLinkCreate_v2(0, NULL, NULL, &state));
+    OK_CU(cu.cuLinkCreate_v2(0, NULL, NULL, &state));
     for (unsigned i = 0; i < count; i++) {
         const char *text = texts[order[i]];
-        OK(cu.cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text, strlen(text) + 1,
-                               "text", 0, NULL, NULL));
+        OK_CU(cu.cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text,
+                                  strlen(text) + 1, "text", 0, NULL, NULL));
     }
-    OK(cu.cuLinkComplete(state, &image, &size));
-    OK(cu.cuModuleLoadData(&module, image));
-    OK(cu.cuLinkDestroy(state));
+    OK_CU(cu.cuLinkComplete(state, &image, &size));
+    OK_CU(cu.cuModuleLoadData(&module, image));
+    OK_CU(cu.cuLinkDestroy(state));
     return module;
 }
 
@@ -76,26 +76,26 @@ static void check(const unsigned *order) {
     size_t size;
     unsigned got[32], expected = 0;
     CUmodule module = link_images(order, 3);
-    OK(cu.cuMemAlloc_v2(&out, sizeof got));
+    OK_CU(cu.cuMemAlloc_v2(&out, sizeof got));
     CUfunction function = function_of(module, "k");
     void *params[] = {&out};
     CUresult result =
         cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, sizeof got, NULL, params, NULL);
     if (no_kernels(result)) {
-        OK(cu.cuModuleUnload(module));
-        OK(cu.cuMemFree_v2(out));
+        OK_CU(cu.cuModuleUnload(module));
+        OK_CU(cu.cuMemFree_v2(out));
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
     }
     assert_int_equal(result, CUDA_SUCCESS);
-    OK(cu.cuMemcpyDtoH_v2(got, out, sizeof got));
+    OK_CU(cu.cuMemcpyDtoH_v2(got, out, sizeof got));
     for (unsigned i = 0; i < 32; i++) {
         assert_int_equal(got[i], wanted(i));
         expected += wanted(i);
     }
-    OK(cu.cuModuleGetGlobal_v2(&sum, &size, module, "common_sum"));
+    OK_CU(cu.cuModuleGetGlobal_v2(&sum, &size, module, "common_sum"));
     assert_int_equal(word_at(sum), expected);
-    OK(cu.cuMemFree_v2(out));
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuMemFree_v2(out));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 TEST(names_of_linked_texts_resolve_as_by_a_linker) {
@@ -109,7 +109,7 @@ TEST(the_order_of_linked_inputs_does_not_matter) {
 
 TEST(a_text_for_one_architecture_can_be_linked) {
     int major = 0;
-    OK(cu.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev));
+    OK_CU(cu.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev));
     if (major != 9)
         SKIP("sm_90a runs on compute capability 9.0 only");
     check((const unsigned[]){0, 1, 3});

@@ -28,9 +28,9 @@ static const char text[] = KERNELS_HEAD
 static void add(CUdeviceptr p, unsigned by) {
     unsigned n = WORDS;
     void *params[] = {&p, &n, &by};
-    OK(cu.cuLaunchKernel(kernel("add"), (WORDS + THREADS - 1) / THREADS, 1, 1, THREADS, 1, 1, 0,
-                         NULL, params, NULL));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuLaunchKernel(kernel("add"), (WORDS + THREADS - 1) / THREADS, 1, 1, THREADS, 1, 1, 0,
+                            NULL, params, NULL));
+    OK_CU(cu.cuCtxSynchronize());
 }
 
 static void host_has(const unsigned *words, unsigned plus) {
@@ -40,7 +40,7 @@ static void host_has(const unsigned *words, unsigned plus) {
 
 static void memory_has(CUdeviceptr p, unsigned plus) {
     unsigned *copy = malloc(BYTES);
-    OK(cu.cuMemcpyDtoH_v2(copy, p, BYTES));
+    OK_CU(cu.cuMemcpyDtoH_v2(copy, p, BYTES));
     host_has(copy, plus);
     free(copy);
 }
@@ -48,24 +48,24 @@ static void memory_has(CUdeviceptr p, unsigned plus) {
 TEST(kernels_reach_plain_and_pool_memory) {
     CUdeviceptr p;
     kernels_open(text);
-    OK(cu.cuMemAlloc_v2(&p, BYTES));
-    OK(cu.cuMemsetD32_v2(p, 5, WORDS));
+    OK_CU(cu.cuMemAlloc_v2(&p, BYTES));
+    OK_CU(cu.cuMemsetD32_v2(p, 5, WORDS));
     add(p, 2);
     memory_has(p, 7);
-    OK(cu.cuMemFree_v2(p));
-    OK(cu.cuMemAllocAsync(&p, BYTES, NULL));
-    OK(cu.cuMemsetD32Async(p, 6, WORDS, NULL));
+    OK_CU(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuMemAllocAsync(&p, BYTES, NULL));
+    OK_CU(cu.cuMemsetD32Async(p, 6, WORDS, NULL));
     add(p, 2);
     memory_has(p, 8);
-    OK(cu.cuMemFreeAsync(p, NULL));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemFreeAsync(p, NULL));
+    OK_CU(cu.cuCtxSynchronize());
 }
 
 TEST(kernels_reach_managed_memory) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUdeviceptr p;
     kernels_open(text);
-    OK(cu.cuMemAllocManaged(&p, BYTES, CU_MEM_ATTACH_GLOBAL));
+    OK_CU(cu.cuMemAllocManaged(&p, BYTES, CU_MEM_ATTACH_GLOBAL));
     unsigned *words = (unsigned *)(uintptr_t)p;
     memset(words, 0, BYTES);
     add(p, 1);
@@ -74,28 +74,28 @@ TEST(kernels_reach_managed_memory) {
     add(p, 0);
     assert_int_equal(words[9], 2 * 9 + 1 + 100);
     assert_int_equal(words[WORDS - 1], 2 * (WORDS - 1) + 1);
-    OK(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuMemFree_v2(p));
 }
 
 TEST(kernels_reach_pinned_and_registered_memory) {
     void *host;
     CUdeviceptr p;
     kernels_open(text);
-    OK(cu.cuMemHostAlloc(&host, BYTES, CU_MEMHOSTALLOC_DEVICEMAP));
+    OK_CU(cu.cuMemHostAlloc(&host, BYTES, CU_MEMHOSTALLOC_DEVICEMAP));
     memset(host, 0, BYTES);
-    OK(cu.cuMemHostGetDevicePointer_v2(&p, host, 0));
+    OK_CU(cu.cuMemHostGetDevicePointer_v2(&p, host, 0));
     add(p, 3);
     host_has(host, 3);
-    OK(cu.cuMemFreeHost(host));
+    OK_CU(cu.cuMemFreeHost(host));
     unsigned char *own = aligned_alloc(4096, (BYTES + 8191) / 4096 * 4096);
     assert_non_null(own);
     memset(own, 0, (BYTES + 8191) / 4096 * 4096);
-    OK(cu.cuMemHostRegister_v2(own, (BYTES + 8191) / 4096 * 4096, CU_MEMHOSTREGISTER_DEVICEMAP));
-    OK(cu.cuMemHostGetDevicePointer_v2(&p, own, 0));
+    OK_CU(cu.cuMemHostRegister_v2(own, (BYTES + 8191) / 4096 * 4096, CU_MEMHOSTREGISTER_DEVICEMAP));
+    OK_CU(cu.cuMemHostGetDevicePointer_v2(&p, own, 0));
     add(p + 4096, 4); /* in the midst */
     host_has((unsigned *)(own + 4096), 4);
     assert_int_equal(own[4095], 0);
-    OK(cu.cuMemHostUnregister(own));
+    OK_CU(cu.cuMemHostUnregister(own));
     free(own);
 }
 
@@ -105,28 +105,28 @@ static CUmemGenericAllocationHandle memory_on(int device) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemGenericAllocationHandle handle;
     prop.location = device_location(device);
-    OK(cu.cuMemCreate(&handle, PAGE, &prop, 0));
+    OK_CU(cu.cuMemCreate(&handle, PAGE, &prop, 0));
     return handle;
 }
 
 static void give(CUdeviceptr p, size_t size, int device, CUmemAccess_flags rights) {
     CUmemAccessDesc access = {.flags = rights};
     access.location = device_location(device);
-    OK(cu.cuMemSetAccess(p, size, &access, 1));
+    OK_CU(cu.cuMemSetAccess(p, size, &access, 1));
 }
 
 static CUdeviceptr map(const CUmemGenericAllocationHandle *handles, unsigned count) {
     CUdeviceptr p;
-    OK(cu.cuMemAddressReserve(&p, PAGE * count, 0, 0, 0));
+    OK_CU(cu.cuMemAddressReserve(&p, PAGE * count, 0, 0, 0));
     for (unsigned i = 0; i < count; i++)
-        OK(cu.cuMemMap(p + i * PAGE, PAGE, 0, handles[i], 0));
+        OK_CU(cu.cuMemMap(p + i * PAGE, PAGE, 0, handles[i], 0));
     give(p, PAGE * count, dev, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     return p;
 }
 
 static void unmap(CUdeviceptr p, unsigned count) {
-    OK(cu.cuMemUnmap(p, PAGE * count));
-    OK(cu.cuMemAddressFree(p, PAGE * count));
+    OK_CU(cu.cuMemUnmap(p, PAGE * count));
+    OK_CU(cu.cuMemAddressFree(p, PAGE * count));
 }
 
 /* A warp's access lies in two pieces of memory; the second piece is mapped once more. */
@@ -135,14 +135,14 @@ TEST(a_warp_access_may_cross_two_mappings) {
     const CUmemGenericAllocationHandle two[2] = {memory_on(dev), memory_on(dev)};
     CUdeviceptr p = map(two, 2), again = map(&two[1], 1);
     CUdeviceptr at = p + PAGE - BYTES / 8 * 4 - 20; /* WORDS / 2 words and 5 before the border */
-    OK(cu.cuMemsetD8_v2(p, 0, 2 * PAGE));
+    OK_CU(cu.cuMemsetD8_v2(p, 0, 2 * PAGE));
     add(at, 9);
     memory_has(at, 9);
     assert_int_equal(word_at(again), WORDS / 2 + 5 + 9);
     unmap(p, 2);
     unmap(again, 1);
     for (int i = 0; i < 2; i++)
-        OK(cu.cuMemRelease(two[i]));
+        OK_CU(cu.cuMemRelease(two[i]));
 }
 
 /* ---- another device's ------------------------------------------------------------------------ */
@@ -152,29 +152,29 @@ TEST(kernels_reach_peer_memory) {
     CUcontext other;
     CUdeviceptr p;
     kernels_open(text);
-    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
-    OK(cu.cuCtxPushCurrent_v2(other));
-    OK(cu.cuMemAlloc_v2(&p, BYTES));
-    OK(cu.cuMemsetD32_v2(p, 1, WORDS));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuCtxPopCurrent_v2(NULL));
-    OK(cu.cuCtxEnablePeerAccess(other, 0));
+    OK_CU(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    OK_CU(cu.cuCtxPushCurrent_v2(other));
+    OK_CU(cu.cuMemAlloc_v2(&p, BYTES));
+    OK_CU(cu.cuMemsetD32_v2(p, 1, WORDS));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxPopCurrent_v2(NULL));
+    OK_CU(cu.cuCtxEnablePeerAccess(other, 0));
     add(p, 1);
     memory_has(p, 2);
-    OK(cu.cuCtxDisablePeerAccess(other));
-    OK(cu.cuCtxPushCurrent_v2(other));
-    OK(cu.cuMemFree_v2(p));
-    OK(cu.cuCtxPopCurrent_v2(NULL));
-    OK(cu.cuDevicePrimaryCtxRelease_v2(1));
+    OK_CU(cu.cuCtxDisablePeerAccess(other));
+    OK_CU(cu.cuCtxPushCurrent_v2(other));
+    OK_CU(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuCtxPopCurrent_v2(NULL));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(1));
 }
 
 /* Kernels reach the members' own addresses; those of the object are for multimem alone. */
 static CUmemGenericAllocationHandle multicast(CUmemGenericAllocationHandle memory) {
     CUmulticastObjectProp prop = {.numDevices = 1, .size = PAGE};
     CUmemGenericAllocationHandle object;
-    OK(cu.cuMulticastCreate(&object, &prop));
-    OK(cu.cuMulticastAddDevice(object, dev));
-    OK(cu.cuMulticastBindMem(object, 0, memory, 0, PAGE, 0));
+    OK_CU(cu.cuMulticastCreate(&object, &prop));
+    OK_CU(cu.cuMulticastAddDevice(object, dev));
+    OK_CU(cu.cuMulticastBindMem(object, 0, memory, 0, PAGE, 0));
     return object;
 }
 
@@ -184,16 +184,16 @@ TEST(kernels_write_through_a_multicast_object) {
     kernels_open(text);
     CUmemGenericAllocationHandle memory = memory_on(dev), object = multicast(memory);
     CUdeviceptr own = map(&memory, 1), all = map(&object, 1);
-    OK(cu.cuMemsetD32_v2(all, 11, WORDS));
+    OK_CU(cu.cuMemsetD32_v2(all, 11, WORDS));
     add(own, 1);
     memory_has(own, 12);
-    OK(cu.cuMemsetD32_v2(all, 40, WORDS));
+    OK_CU(cu.cuMemsetD32_v2(all, 40, WORDS));
     add(own, 2); /* sees what the object's address brought meanwhile */
     memory_has(own, 42);
     unmap(all, 1);
     unmap(own, 1);
-    OK(cu.cuMemRelease(object));
-    OK(cu.cuMemRelease(memory));
+    OK_CU(cu.cuMemRelease(object));
+    OK_CU(cu.cuMemRelease(memory));
 }
 
 /* ---- what is a fault ------------------------------------------------------------------------- */
@@ -201,14 +201,14 @@ TEST(kernels_write_through_a_multicast_object) {
 static int is_fault(CUdeviceptr p) {
     unsigned n = 1, by = 0;
     void *params[] = {&p, &n, &by};
-    OK(cu.cuLaunchKernel(kernel("add"), 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuLaunchKernel(kernel("add"), 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
     return cu.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 1;
 }
 
 static void open_child(void) {
-    OK(cu.cuInit(0));
-    OK(cu.cuDevicePrimaryCtxRetain(&ctx, dev));
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuInit(0));
+    OK_CU(cu.cuDevicePrimaryCtxRetain(&ctx, dev));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
     kernels_open(text);
 }
 
@@ -218,7 +218,7 @@ CHILD(taken_back) {
     CUmemGenericAllocationHandle memory = memory_on(dev);
     CUdeviceptr p = map(&memory, 1);
     bool all = argc > 1 && strcmp(argv[1], "none") == 0;
-    OK(cu.cuMemsetD8_v2(p, 0, PAGE));
+    OK_CU(cu.cuMemsetD8_v2(p, 0, PAGE));
     add(p, 0);
     give(p, PAGE, dev, all ? CU_MEM_ACCESS_FLAGS_PROT_NONE : CU_MEM_ACCESS_FLAGS_PROT_READ);
     return is_fault(p);
@@ -228,9 +228,9 @@ CHILD(unmapped) {
     open_child();
     CUmemGenericAllocationHandle memory = memory_on(dev);
     CUdeviceptr p = map(&memory, 1);
-    OK(cu.cuMemsetD8_v2(p, 0, PAGE));
+    OK_CU(cu.cuMemsetD8_v2(p, 0, PAGE));
     add(p, 0);
-    OK(cu.cuMemUnmap(p, PAGE));
+    OK_CU(cu.cuMemUnmap(p, PAGE));
     return is_fault(p);
 }
 
@@ -244,10 +244,10 @@ CHILD(no_peer) {
     CUcontext other;
     CUdeviceptr p;
     open_child();
-    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
-    OK(cu.cuCtxPushCurrent_v2(other));
-    OK(cu.cuMemAlloc_v2(&p, BYTES));
-    OK(cu.cuCtxPopCurrent_v2(NULL));
+    OK_CU(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    OK_CU(cu.cuCtxPushCurrent_v2(other));
+    OK_CU(cu.cuMemAlloc_v2(&p, BYTES));
+    OK_CU(cu.cuCtxPopCurrent_v2(NULL));
     return is_fault(p);
 }
 
@@ -257,21 +257,21 @@ CHILD(peer_ends) {
     CUdeviceptr p;
     unsigned *flag;
     open_child();
-    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
-    OK(cu.cuCtxPushCurrent_v2(other));
-    OK(cu.cuMemAlloc_v2(&p, BYTES));
-    OK(cu.cuMemsetD32_v2(p, 0, WORDS));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuCtxPopCurrent_v2(NULL));
-    OK(cu.cuCtxEnablePeerAccess(other, 0));
-    OK(cu.cuMemHostAlloc((void **)&flag, 4, 0));
+    OK_CU(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    OK_CU(cu.cuCtxPushCurrent_v2(other));
+    OK_CU(cu.cuMemAlloc_v2(&p, BYTES));
+    OK_CU(cu.cuMemsetD32_v2(p, 0, WORDS));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxPopCurrent_v2(NULL));
+    OK_CU(cu.cuCtxEnablePeerAccess(other, 0));
+    OK_CU(cu.cuMemHostAlloc((void **)&flag, 4, 0));
     *flag = 0;
     CUdeviceptr begun = device_address(flag);
     void *params[] = {&p, &begun};
-    OK(cu.cuLaunchKernel(kernel("look"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuLaunchKernel(kernel("look"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE))
         (void)cu.cuStreamQuery(NULL); /* gives the kernel a turn */
-    OK(cu.cuCtxDisablePeerAccess(other));
+    OK_CU(cu.cuCtxDisablePeerAccess(other));
     return cu.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 1;
 }
 

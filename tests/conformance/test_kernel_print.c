@@ -69,18 +69,18 @@ CHILD(values) {
     CUmodule module = begin();
     CUdeviceptr out;
     int results[3];
-    OK(cu.cuMemAlloc_v2(&out, sizeof results));
+    OK_CU(cu.cuMemAlloc_v2(&out, sizeof results));
     void *params[] = {&out};
-    OK(kernel_launch(function_of(module, "say"), 1, 3, params));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(kernel_launch(function_of(module, "say"), 1, 3, params));
+    OK_CU(cu.cuCtxSynchronize());
     expect("block 0 thread 0: device   2.72 -5000000000|\n"
            "block 0 thread 1: device   2.72 -5000000000|\n"
            "block 0 thread 2: device   2.72 -5000000000|\n");
-    OK(cu.cuMemcpyDtoH_v2(results, out, sizeof results));
+    OK_CU(cu.cuMemcpyDtoH_v2(results, out, sizeof results));
     for (int i = 0; i < 3; i++)
         assert_int_equal(results[i], 5);
-    OK(kernel_launch(function_of(module, "plain"), 1, 1, params));
-    OK(cu.cuMemcpyDtoH_v2(results, out, sizeof results));
+    OK_CU(kernel_launch(function_of(module, "plain"), 1, 1, params));
+    OK_CU(cu.cuMemcpyDtoH_v2(results, out, sizeof results));
     assert_int_equal(results[0], 0);
     assert_int_equal(results[1], -1);
     return 0;
@@ -88,8 +88,8 @@ CHILD(values) {
 
 CHILD(vectors) {
     CUmodule module = begin();
-    OK(kernel_launch(function_of(module, "vectors"), 1, 1, NULL));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(kernel_launch(function_of(module, "vectors"), 1, 1, NULL));
+    OK_CU(cu.cuCtxSynchronize());
     expect("3408821395392853075558400.000000,0.000000,0.000000,0.0000000,0\n");
     return 0;
 }
@@ -98,7 +98,7 @@ CHILD(vectors) {
 static void print_one(CUmodule module) {
     unsigned one = 1;
     void *params[] = {&one};
-    OK(kernel_launch(function_of(module, "count"), 1, 1, params));
+    OK_CU(kernel_launch(function_of(module, "count"), 1, 1, params));
     while (cu.cuStreamQuery(NULL) == CUDA_ERROR_NOT_READY)
         ;
 }
@@ -119,33 +119,33 @@ CHILD(moments) {
     CUdeviceptr memory;
     size_t seen = 99;
     char byte;
-    OK(cu.cuEventCreate(&event, 0));
-    OK(cu.cuMemAlloc_v2(&memory, 16));
+    OK_CU(cu.cuEventCreate(&event, 0));
+    OK_CU(cu.cuMemAlloc_v2(&memory, 16));
     print_one(module);
     expect(""); /* a query prints nothing */
-    OK(cu.cuStreamSynchronize(NULL));
+    OK_CU(cu.cuStreamSynchronize(NULL));
     expect("0\n");
     print_one(module);
-    OK(cu.cuMemcpyDtoH_v2(&byte, memory, 1));
+    OK_CU(cu.cuMemcpyDtoH_v2(&byte, memory, 1));
     expect("0\n0\n");
     print_one(module);
-    OK(cu.cuEventRecord(event, NULL));
-    OK(cu.cuEventSynchronize(event));
+    OK_CU(cu.cuEventRecord(event, NULL));
+    OK_CU(cu.cuEventSynchronize(event));
     expect("0\n0\n0\n");
     print_one(module);
-    OK(kernel_launch(function_of(module, "nothing"), 1, 1, NULL));
+    OK_CU(kernel_launch(function_of(module, "nothing"), 1, 1, NULL));
     expect("0\n0\n0\n"); /* nor does a launch */
     print_one(module);
-    OK(cu.cuModuleUnload(other));
+    OK_CU(cu.cuModuleUnload(other));
     expect("0\n0\n0\n0\n0\n");
     print_one(module);
-    OK(cu.cuStreamAddCallback(NULL, callback, &seen, 0));
-    OK(cu.cuStreamSynchronize(NULL));
+    OK_CU(cu.cuStreamAddCallback(NULL, callback, &seen, 0));
+    OK_CU(cu.cuStreamSynchronize(NULL));
     if (soft) /* hardware may write it later */
         assert_int_equal(seen, 12);
     print_one(module);
-    OK(cu.cuLaunchHostFunc(NULL, function, &seen));
-    OK(cu.cuStreamSynchronize(NULL));
+    OK_CU(cu.cuLaunchHostFunc(NULL, function, &seen));
+    OK_CU(cu.cuStreamSynchronize(NULL));
     expect("0\n0\n0\n0\n0\n0\n0\n");
     return 0;
 }
@@ -155,7 +155,7 @@ CHILD(blocking) {
     CUmodule module = begin();
     unsigned two = 2;
     void *params[] = {&two};
-    OK(kernel_launch(function_of(module, "count"), 1, 1, params));
+    OK_CU(kernel_launch(function_of(module, "count"), 1, 1, params));
     expect("0\n1\n");
     return 0;
 }
@@ -163,12 +163,12 @@ CHILD(blocking) {
 CHILD(context_end) {
     CUcontext context;
     init_driver();
-    OK(cu.cuCtxCreate_v2(&context, 0, dev));
+    OK_CU(cu.cuCtxCreate_v2(&context, 0, dev));
     CUmodule module = kernel_module(strings, text);
     file = output_begin(STDOUT_FILENO);
     print_one(module);
     expect("");
-    OK(cu.cuCtxDestroy_v2(context));
+    OK_CU(cu.cuCtxDestroy_v2(context));
     expect("0\n");
     return 0;
 }
@@ -201,11 +201,11 @@ CHILD(overflow) {
     unsigned n = LINES, first = 0, count = 0;
     void *params[] = {&n};
     size_t limit;
-    OK(cu.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, (size_t)512 << 10));
+    OK_CU(cu.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, (size_t)512 << 10));
     CUmodule module = kernel_module(strings, text);
     file = output_begin(STDOUT_FILENO);
-    OK(kernel_launch(function_of(module, "count"), 1, 1, params));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(kernel_launch(function_of(module, "count"), 1, 1, params));
+    OK_CU(cu.cuCtxSynchronize());
     unsigned breaks = read_lines(&first, &count);
     assert_true(count > 0 && count < LINES);
     if (soft) {
@@ -213,11 +213,11 @@ CHILD(overflow) {
         assert_int_equal(first + count, LINES);
         assert_true(first < LINES - 1000);
     }
-    OK(cu.cuCtxGetLimit(&limit, CU_LIMIT_PRINTF_FIFO_SIZE));
+    OK_CU(cu.cuCtxGetLimit(&limit, CU_LIMIT_PRINTF_FIFO_SIZE));
     if (soft)
         assert_int_equal(limit, (size_t)512 << 10);
     fprintf(stderr, "# the limit is %zu\n", limit);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, (size_t)1 << 20));
+    FAILS_CU(INVALID_VALUE, cu.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, (size_t)1 << 20));
     return 0;
 }
 

@@ -33,8 +33,8 @@ static CUresult run(const char *name, void **params) {
 static void ok_runs(void) {
     struct shared_words words = words_make(1);
     void *params[] = {&words.device};
-    OK(run("ok", params));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(run("ok", params));
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(words.host[0], 7);
 }
 
@@ -48,9 +48,9 @@ static void graphs_refuse(const char *name) {
         result = cu.cuGraphInstantiateWithFlags(&exec, graph, 0);
     if (result == CUDA_SUCCESS)
         result = cu.cuGraphLaunch(exec, NULL);
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, result);
+    FAILS_CU(NOT_SUPPORTED, result);
     if (exec)
-        OK(cu.cuGraphExecDestroy(exec));
+        OK_CU(cu.cuGraphExecDestroy(exec));
 }
 
 static size_t lines_of(const char *said) {
@@ -69,15 +69,15 @@ static void is_refused(const char *name, const char *const wanted[2]) {
     assert_true(dup2(error, STDERR_FILENO) >= 0);
     close(error);
     close(file);
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, first);
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, second);
+    FAILS_CU(NOT_SUPPORTED, first);
+    FAILS_CU(NOT_SUPPORTED, second);
     for (int i = 0; i < 2; i++)
         if (lines_of(said) != 1 || !strstr(said, "was not launched") || !strstr(said, wanted[i]))
             fail_msg("%s: not one line with \"%s\": %s", name, wanted[i], said);
     free(said);
-    OK(cu.cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel(name)));
+    OK_CU(cu.cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel(name)));
     assert_true(threads >= 128);
-    OK(cu.cuCtxSynchronize()); /* the context is none the worse */
+    OK_CU(cu.cuCtxSynchronize()); /* the context is none the worse */
     ok_runs();
 }
 
@@ -90,9 +90,9 @@ TEST(unsupported_instructions_are_refused_at_launch) {
         is_refused("fence", (const char *[]){"wgmma.fence.sync.aligned", "SOFTGPU_PROFILE=a100"});
         is_refused("registers", (const char *[]){"setmaxnreg.inc", "SOFTGPU_PROFILE=a100"});
     } else {
-        OK(run("fence", NULL));
-        OK(run("registers", NULL));
-        OK(cu.cuCtxSynchronize());
+        OK_CU(run("fence", NULL));
+        OK_CU(run("registers", NULL));
+        OK_CU(cu.cuCtxSynchronize());
     }
 }
 

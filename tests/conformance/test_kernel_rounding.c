@@ -41,11 +41,11 @@ static void compute(unsigned results[WORDS]) {
     void *params[] = {&words.device, &one, &small};
     for (int i = 0; i < WORDS; i++)
         words.host[i] = 0;
-    OK(cu.cuModuleLoadData(&module, text));
+    OK_CU(cu.cuModuleLoadData(&module, text));
     CUfunction f = function_of(module, "compute");
-    OK(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuModuleUnload(module));
     for (int i = 0; i < WORDS; i++)
         results[i] = words.host[i];
 }

@@ -56,7 +56,7 @@ static CUfunction kernel(const char *name) {
 static void open_module(void) {
     module = new_module(ptx);
     CUresult result = cu.cuLaunchKernel(kernel("count"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     if (no_kernels(result))
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
     assert_int_equal(result, CUDA_SUCCESS);
@@ -72,18 +72,19 @@ TEST(saxpy_computes_each_element) {
         x[i] = (float)i * 0.25f;
         y[i] = (float)(n - i);
     }
-    OK(cu.cuMemAlloc_v2(&px, sizeof x));
-    OK(cu.cuMemAlloc_v2(&py, sizeof y));
-    OK(cu.cuMemcpyHtoD_v2(px, x, sizeof x));
-    OK(cu.cuMemcpyHtoD_v2(py, y, sizeof y));
+    OK_CU(cu.cuMemAlloc_v2(&px, sizeof x));
+    OK_CU(cu.cuMemAlloc_v2(&py, sizeof y));
+    OK_CU(cu.cuMemcpyHtoD_v2(px, x, sizeof x));
+    OK_CU(cu.cuMemcpyHtoD_v2(py, y, sizeof y));
     void *params[] = {&py, &px, &a, &n};
-    OK(cu.cuLaunchKernel(kernel("saxpy"), (n + 255) / 256, 1, 1, 256, 1, 1, 0, NULL, params, NULL));
-    OK(cu.cuMemcpyDtoH_v2(got, py, sizeof got));
+    OK_CU(cu.cuLaunchKernel(kernel("saxpy"), (n + 255) / 256, 1, 1, 256, 1, 1, 0, NULL, params,
+                            NULL));
+    OK_CU(cu.cuMemcpyDtoH_v2(got, py, sizeof got));
     for (unsigned i = 0; i < n; i++)
         if (got[i] != a * x[i] + y[i]) /* exact: all products fit */
             fail_msg("element %u is %g", i, (double)got[i]);
-    OK(cu.cuMemFree_v2(px));
-    OK(cu.cuMemFree_v2(py));
+    OK_CU(cu.cuMemFree_v2(px));
+    OK_CU(cu.cuMemFree_v2(py));
 }
 
 TEST(blocks_add_up_through_shared_memory) {
@@ -93,11 +94,12 @@ TEST(blocks_add_up_through_shared_memory) {
     for (unsigned i = 0; i < n; i++)
         want += x[i] = i * 2654435761u;
     CUdeviceptr px = new_memory(sizeof x), sum = new_memory(sizeof want);
-    OK(cu.cuMemcpyHtoD_v2(px, x, sizeof x));
-    OK(cu.cuMemsetD32_v2(sum, 0, 1));
+    OK_CU(cu.cuMemcpyHtoD_v2(px, x, sizeof x));
+    OK_CU(cu.cuMemsetD32_v2(sum, 0, 1));
     void *params[] = {&sum, &px, &n};
-    OK(cu.cuLaunchKernel(kernel("total"), (n + 255) / 256, 1, 1, 256, 1, 1, 0, NULL, params, NULL));
-    OK(cu.cuMemcpyDtoH_v2(&got, sum, sizeof got));
+    OK_CU(cu.cuLaunchKernel(kernel("total"), (n + 255) / 256, 1, 1, 256, 1, 1, 0, NULL, params,
+                            NULL));
+    OK_CU(cu.cuMemcpyDtoH_v2(&got, sum, sizeof got));
     assert_int_equal(got, want);
 }
 
@@ -105,13 +107,13 @@ TEST(launches_in_a_stream_run_in_order) {
     open_module();
     CUdeviceptr counter;
     size_t size;
-    OK(cu.cuModuleGetGlobal_v2(&counter, &size, module, "counter"));
-    OK(cu.cuMemsetD32_v2(counter, 0, 1));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuModuleGetGlobal_v2(&counter, &size, module, "counter"));
+    OK_CU(cu.cuMemsetD32_v2(counter, 0, 1));
+    OK_CU(cu.cuCtxSynchronize());
     CUstream stream = new_stream();
     for (unsigned i = 1; i <= 50; i++)
-        OK(cu.cuLaunchKernel(kernel("count"), i, 1, 1, 32, 1, 1, 0, stream, NULL, NULL));
-    OK(cu.cuStreamSynchronize(stream));
+        OK_CU(cu.cuLaunchKernel(kernel("count"), i, 1, 1, 32, 1, 1, 0, stream, NULL, NULL));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(word_at(counter), 50 * 51 / 2 * 32);
 }
 
@@ -125,12 +127,12 @@ TEST(a_waiting_kernel_lets_other_kernels_run) {
     *flag = 0;
     CUstream first = new_stream(), second = new_stream();
     void *params[] = {&p};
-    OK(cu.cuLaunchKernel(kernel("wait_for"), 1, 1, 1, 1, 1, 1, 0, first, params, NULL));
-    OK(cu.cuLaunchKernel(kernel("count"), 1, 1, 1, 1, 1, 1, 0, second, NULL, NULL));
-    OK(cu.cuStreamSynchronize(second));
+    OK_CU(cu.cuLaunchKernel(kernel("wait_for"), 1, 1, 1, 1, 1, 1, 0, first, params, NULL));
+    OK_CU(cu.cuLaunchKernel(kernel("count"), 1, 1, 1, 1, 1, 1, 0, second, NULL, NULL));
+    OK_CU(cu.cuStreamSynchronize(second));
     assert_int_equal(cu.cuStreamQuery(first), CUDA_ERROR_NOT_READY);
     __atomic_store_n(flag, 41, __ATOMIC_RELEASE);
-    OK(cu.cuStreamSynchronize(first));
+    OK_CU(cu.cuStreamSynchronize(first));
     assert_int_equal(*flag, 42);
 }
 

@@ -213,9 +213,9 @@ static CUfunction load(CUmodule *module, const char *body) {
 static uint64_t computed(CUfunction function, struct row row) {
     void *params[] = {&memory};
     row.d = ~row.d;
-    OK(cu.cuMemcpyHtoD_v2(memory, &row, sizeof row));
-    OK(cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
-    OK(cu.cuMemcpyDtoH_v2(&row, memory, sizeof row));
+    OK_CU(cu.cuMemcpyHtoD_v2(memory, &row, sizeof row));
+    OK_CU(cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuMemcpyDtoH_v2(&row, memory, sizeof row));
     return row.d;
 }
 
@@ -223,14 +223,14 @@ static bool begin(void) {
     CUmodule module;
     if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) < 9)
         SKIP("the device is before sm_90");
-    OK(cu.cuMemAlloc_v2(&memory, sizeof(struct row)));
+    OK_CU(cu.cuMemAlloc_v2(&memory, sizeof(struct row)));
     CUfunction function = load(&module, "");
     void *params[] = {&memory};
     CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuModuleUnload(module));
     if (no_kernels(result)) {
-        OK(cu.cuMemFree_v2(memory));
+        OK_CU(cu.cuMemFree_v2(memory));
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
     }
     assert_int_equal(result, CUDA_SUCCESS);
@@ -255,9 +255,9 @@ static void check(const struct form *forms, size_t count) {
                    (unsigned long long)row->c, (unsigned long long)got, (unsigned long long)row->d);
             wrong++;
         }
-        OK(cu.cuModuleUnload(module));
+        OK_CU(cu.cuModuleUnload(module));
     }
-    OK(cu.cuMemFree_v2(memory));
+    OK_CU(cu.cuMemFree_v2(memory));
     assert_int_equal(wrong, 0);
 }
 
@@ -292,20 +292,20 @@ TEST(vector_and_128_bit_atomics_are_atomic) {
     uint64_t words[2] = {0, 0};
     unsigned char bytes[48] = {0};
     begin();
-    OK(cu.cuMemFree_v2(memory));
-    OK(cu.cuMemAlloc_v2(&memory, sizeof bytes));
+    OK_CU(cu.cuMemFree_v2(memory));
+    OK_CU(cu.cuMemAlloc_v2(&memory, sizeof bytes));
     CUmodule module = new_module(many);
     CUfunction pair = function_of(module, "pair");
     CUfunction sums = function_of(module, "sums");
     void *params[] = {&memory};
-    OK(cu.cuMemsetD8_v2(memory, 0, sizeof bytes));
-    OK(cu.cuLaunchKernel(pair, 8, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
-    OK(cu.cuMemcpyDtoH_v2(words, memory, sizeof words));
+    OK_CU(cu.cuMemsetD8_v2(memory, 0, sizeof bytes));
+    OK_CU(cu.cuLaunchKernel(pair, 8, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuMemcpyDtoH_v2(words, memory, sizeof words));
     assert_int_equal(words[0], 512);
     assert_int_equal(words[1], 1024);
-    OK(cu.cuMemsetD8_v2(memory, 0, sizeof bytes));
-    OK(cu.cuLaunchKernel(sums, 4, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
-    OK(cu.cuMemcpyDtoH_v2(bytes, memory, sizeof bytes));
+    OK_CU(cu.cuMemsetD8_v2(memory, 0, sizeof bytes));
+    OK_CU(cu.cuLaunchKernel(sums, 4, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuMemcpyDtoH_v2(bytes, memory, sizeof bytes));
     float floats[4];
     uint16_t halves[12];
     memcpy(floats, bytes, sizeof floats);
@@ -316,5 +316,5 @@ TEST(vector_and_128_bit_atomics_are_atomic) {
         assert_int_equal(halves[i], i % 2 ? 0 : 0x53e0); /* 63 */
     for (int i = 8; i < 12; i++)
         assert_int_equal(halves[i], 0x5c00); /* 256 */
-    OK(cu.cuMemFree_v2(memory));
+    OK_CU(cu.cuMemFree_v2(memory));
 }

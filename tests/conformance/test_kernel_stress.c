@@ -257,7 +257,7 @@ TEST(threads_launch_kernels_while_objects_are_destroyed) {
     for (unsigned i = 0; i < THREADS; i++) {
         actors[i] = (struct actor){.random = 1000 * first + i, .words = words_make(2)};
         for (int s = 0; s < 2; s++)
-            OK(cu.cuStreamCreate(&actors[i].streams[s], CU_STREAM_NON_BLOCKING));
+            OK_CU(cu.cuStreamCreate(&actors[i].streams[s], CU_STREAM_NON_BLOCKING));
     }
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work, &actors[i]), 0);
@@ -265,6 +265,6 @@ TEST(threads_launch_kernels_while_objects_are_destroyed) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     for (unsigned i = 0; i < THREADS; i++) {
         for (int s = 0; s < 2; s++)
-            OK(cu.cuStreamDestroy_v2(actors[i].streams[s]));
+            OK_CU(cu.cuStreamDestroy_v2(actors[i].streams[s]));
     }
 }

@@ -32,9 +32,9 @@ static unsigned wanted(unsigned which, unsigned x) {
 static void launch(CUmodule module, const char *name, void **params, CUdeviceptr out,
                    unsigned (*answer)(unsigned thread)) {
     unsigned got[THREADS];
-    OK(cu.cuMemsetD8_v2(out, 0xee, sizeof got));
-    OK(kernel_launch(function_of(module, name), 1, THREADS, params));
-    OK(cu.cuMemcpyDtoH_v2(got, out, sizeof got));
+    OK_CU(cu.cuMemsetD8_v2(out, 0xee, sizeof got));
+    OK_CU(kernel_launch(function_of(module, name), 1, THREADS, params));
+    OK_CU(cu.cuMemcpyDtoH_v2(got, out, sizeof got));
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(got[i], answer(i));
 }
@@ -60,7 +60,7 @@ TEST(kernels_call_through_function_tables) {
     void *params[] = {&out};
     launch(module, "k", params, out, by_turns);
     launch(module, "c", params, out, backwards);
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 /* The text of the kernel says neither which table it is nor which functions there are. */
@@ -72,12 +72,12 @@ TEST(a_function_table_may_be_a_kernel_argument) {
         NULL, FUNCTIONS ".visible .global .align 8 .u64 table[3] = {twice, square, beyond};\n"
                         ".visible .entry k(.param .u64 out, .param .u64 table)" BEGIN
                         "ld.param.u64 %d4, [table];\n" ENTRY "ld.global.u64 %d3, [%d4];" CALL);
-    OK(cu.cuModuleGetGlobal_v2(&table, &size, module, "table"));
+    OK_CU(cu.cuModuleGetGlobal_v2(&table, &size, module, "table"));
     assert_int_equal(size, 3 * sizeof(uint64_t));
     out = new_memory(THREADS * sizeof(unsigned));
     void *params[] = {&out, &table};
     launch(module, "k", params, out, by_turns);
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 /* As constructors of C++ do: one kernel makes an object that refers to a table of functions behind
@@ -96,9 +96,9 @@ TEST(one_kernel_calls_virtual_functions_of_anothers_object) {
     out = new_memory(THREADS * sizeof(unsigned));
     object = new_memory(sizeof(uint64_t));
     void *one[] = {&object}, *two[] = {&out, &object};
-    OK(kernel_launch(function_of(module, "make"), 1, 1, one));
+    OK_CU(kernel_launch(function_of(module, "make"), 1, 1, one));
     launch(module, "use", two, out, by_turns);
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 /* A variable holds what code gets for the function's name. */
@@ -115,13 +115,13 @@ TEST(code_and_initializers_have_the_same_function_address) {
                         "st.global.v2.u64 [%d1], {%d2, %d3}; ret; }\n");
     out = new_memory(sizeof code);
     void *params[] = {&out};
-    OK(kernel_launch(function_of(module, "k"), 1, 1, params));
-    OK(cu.cuMemcpyDtoH_v2(code, out, sizeof code));
-    OK(cu.cuModuleGetGlobal_v2(&table, &size, module, "table"));
-    OK(cu.cuMemcpyDtoH_v2(held, table, sizeof held));
+    OK_CU(kernel_launch(function_of(module, "k"), 1, 1, params));
+    OK_CU(cu.cuMemcpyDtoH_v2(code, out, sizeof code));
+    OK_CU(cu.cuModuleGetGlobal_v2(&table, &size, module, "table"));
+    OK_CU(cu.cuMemcpyDtoH_v2(held, table, sizeof held));
     assert_memory_equal(code, held, sizeof held);
     assert_true(held[0] != 0 && held[1] != 0 && held[0] != held[1]);
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 /* Two texts, each with a table, and a function of its own, of the same names. */
@@ -149,13 +149,13 @@ TEST(function_tables_of_linked_texts_refer_to_their_own_text) {
     CUlinkState link;
     void *image;
     size_t size;
-    OK(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
+    OK_CU(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
     for (unsigned i = 0; i < COUNT(texts); i++)
-        OK(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)texts[i],
-                               strlen(texts[i]) + 1, "text", 0, NULL, NULL));
-    OK(cu.cuLinkComplete(link, &image, &size));
+        OK_CU(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)texts[i],
+                                  strlen(texts[i]) + 1, "text", 0, NULL, NULL));
+    OK_CU(cu.cuLinkComplete(link, &image, &size));
     CUmodule module = new_module(image);
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(cu.cuLinkDestroy(link));
     CUdeviceptr out = new_memory(THREADS * sizeof(unsigned));
     void *params[] = {&out};
     launch(module, "k1", params, out, of_one);

@@ -40,7 +40,7 @@ static void open_module(void) {
     CUtexObject nothing = 0;
     void *params[] = {&output, &input, &nothing, &none};
     CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     memset(given, 0, sizeof given);
     if (result == CUDA_SUCCESS)
         return;
@@ -54,22 +54,22 @@ static void run(const char *name, unsigned long long handle, unsigned count) {
     void *params[] = {&output, &input, &handle, &count};
     assert_true(count <= MOST);
     CUfunction function = function_of(module, name);
-    OK(cu.cuMemcpyHtoD_v2(input, given, sizeof given));
-    OK(cu.cuMemsetD8_v2(output, 0xcc, sizeof got));
-    OK(cu.cuLaunchKernel(function, (count + 63) / 64, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
-    OK(cu.cuMemcpyDtoH_v2(got, output, sizeof got));
+    OK_CU(cu.cuMemcpyHtoD_v2(input, given, sizeof given));
+    OK_CU(cu.cuMemsetD8_v2(output, 0xcc, sizeof got));
+    OK_CU(cu.cuLaunchKernel(function, (count + 63) / 64, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuMemcpyDtoH_v2(got, output, sizeof got));
 }
 
 static void destroy_texture(void *object) {
-    OK(cu.cuTexObjectDestroy((CUtexObject)(uintptr_t)object));
+    OK_CU(cu.cuTexObjectDestroy((CUtexObject)(uintptr_t)object));
 }
 
 static void destroy_surface(void *object) {
-    OK(cu.cuSurfObjectDestroy((CUsurfObject)(uintptr_t)object));
+    OK_CU(cu.cuSurfObjectDestroy((CUsurfObject)(uintptr_t)object));
 }
 
 static void destroy_mipmap(void *mipmap) {
-    OK(cu.cuMipmappedArrayDestroy(mipmap));
+    OK_CU(cu.cuMipmappedArrayDestroy(mipmap));
 }
 
 /* ---- resources ------------------------------------------------------------------------------- */
@@ -95,7 +95,7 @@ static void fill(CUarray array, const void *from, size_t row, unsigned rows, uns
                           .WidthInBytes = row,
                           .Height = rows,
                           .Depth = slices};
-    OK(cu.cuMemcpy3D_v2(&copy));
+    OK_CU(cu.cuMemcpy3D_v2(&copy));
 }
 
 static void read_back(void *to, CUarray array, size_t row, unsigned rows) {
@@ -108,7 +108,7 @@ static void read_back(void *to, CUarray array, size_t row, unsigned rows) {
                           .WidthInBytes = row,
                           .Height = rows,
                           .Depth = 1};
-    OK(cu.cuMemcpy3D_v2(&copy));
+    OK_CU(cu.cuMemcpy3D_v2(&copy));
 }
 
 static CUDA_RESOURCE_DESC of_array(CUarray array) {
@@ -130,7 +130,7 @@ static CUtexObject texture_of(const CUDA_RESOURCE_DESC *resource, CUaddress_mode
     texture.flags = flags;
     for (int c = 0; c < 4; c++)
         texture.borderColor[c] = 9;
-    OK(cu.cuTexObjectCreate(&object, resource, &texture, NULL));
+    OK_CU(cu.cuTexObjectCreate(&object, resource, &texture, NULL));
     at_end(destroy_texture, (void *)(uintptr_t)object);
     return object;
 }
@@ -337,7 +337,7 @@ TEST(textures_read_linear_and_pitched_memory) {
     for (uint32_t i = 0; i < 512; i++)
         words[i] = i * 3;
     CUdeviceptr memory = new_memory(sizeof words);
-    OK(cu.cuMemcpyHtoD_v2(memory, words, sizeof words));
+    OK_CU(cu.cuMemcpyHtoD_v2(memory, words, sizeof words));
     CUDA_RESOURCE_DESC resource;
     memset(&resource, 0, sizeof resource);
     resource.resType = CU_RESOURCE_TYPE_LINEAR;
@@ -438,14 +438,14 @@ static CUmipmappedArray make_levels(void) {
     CUmipmappedArray mipmap;
     CUDA_ARRAY3D_DESCRIPTOR desc = {
         .Width = 8, .Height = 8, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-    OK(cu.cuMipmappedArrayCreate(&mipmap, &desc, 4));
+    OK_CU(cu.cuMipmappedArrayCreate(&mipmap, &desc, 4));
     at_end(destroy_mipmap, mipmap);
     for (unsigned l = 0; l < 4; l++) {
         CUarray level;
         float texels[64];
         for (int i = 0; i < 64; i++)
             texels[i] = (float)(100 * l);
-        OK(cu.cuMipmappedArrayGetLevel(&level, mipmap, l));
+        OK_CU(cu.cuMipmappedArrayGetLevel(&level, mipmap, l));
         fill(level, texels, (8u >> l) * 4, 8 >> l, 1);
     }
     return mipmap;
@@ -478,7 +478,7 @@ TEST(mipmap_levels_are_selected_by_number_and_gradient) {
         texture.mipmapLevelBias = rows[i].bias;
         texture.minMipmapLevelClamp = rows[i].least;
         texture.maxMipmapLevelClamp = rows[i].most;
-        OK(cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
+        OK_CU(cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
         at_end(destroy_texture, (void *)(uintptr_t)object);
         given[0].f[0] = given[0].f[1] = 0.5f;
         given[0].f[2] = rows[i].asked;
@@ -531,7 +531,7 @@ static CUtexObject view_of(const CUDA_RESOURCE_DESC *resource, unsigned flags,
     texture.addressMode[0] = texture.addressMode[1] = CU_TR_ADDRESS_MODE_CLAMP;
     texture.flags = flags;
     texture.maxMipmapLevelClamp = 9;
-    OK(cu.cuTexObjectCreate(&object, resource, &texture, view));
+    OK_CU(cu.cuTexObjectCreate(&object, resource, &texture, view));
     at_end(destroy_texture, (void *)(uintptr_t)object);
     return object;
 }
@@ -616,7 +616,7 @@ TEST(sampling_a_sparse_array_reports_residency) {
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop.location = device_location(dev);
     prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
-    OK(cu.cuMemCreate(&pool, (size_t)2 << 20, &prop, 0));
+    OK_CU(cu.cuMemCreate(&pool, (size_t)2 << 20, &prop, 0));
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, SIDE, SIDE, 0, CUDA_ARRAY3D_SPARSE);
     CUarrayMapInfo map;
     memset(&map, 0, sizeof map);
@@ -630,7 +630,7 @@ TEST(sampling_a_sparse_array_reports_residency) {
     map.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC;
     map.memHandle.memHandle = pool;
     map.deviceBitMask = 1u << dev;
-    OK(cu.cuMemMapArrayAsync(&map, 1, NULL));
+    OK_CU(cu.cuMemMapArrayAsync(&map, 1, NULL));
     for (int i = 0; i < 128 * 128; i++)
         texels[i] = (float)(i + 1);
     CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
@@ -642,7 +642,7 @@ TEST(sampling_a_sparse_array_reports_residency) {
                           .WidthInBytes = 512,
                           .Height = 128,
                           .Depth = 1};
-    OK(cu.cuMemcpy3D_v2(&copy));
+    OK_CU(cu.cuMemcpy3D_v2(&copy));
     CUDA_RESOURCE_DESC resource = of_array(array);
     CUtexObject object = texture_of(&resource, CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP,
                                     CU_TR_FILTER_MODE_POINT, 0);
@@ -655,7 +655,7 @@ TEST(sampling_a_sparse_array_reports_residency) {
     assert_true(got[0].f[0] == 3 * 128 + 2 + 1 && got[0].u[3] == 1);
     assert_true(got[1].f[0] == 0 && got[1].u[3] == 0);
     assert_true(got[2].f[0] == 0 && got[2].u[3] == 0);
-    OK(cu.cuMemRelease(pool));
+    OK_CU(cu.cuMemRelease(pool));
 }
 
 /* ---- surfaces -------------------------------------------------------------------------------- */
@@ -663,7 +663,7 @@ TEST(sampling_a_sparse_array_reports_residency) {
 static CUsurfObject surface_of(CUarray array) {
     CUsurfObject object;
     CUDA_RESOURCE_DESC resource = of_array(array);
-    OK(cu.cuSurfObjectCreate(&object, &resource));
+    OK_CU(cu.cuSurfObjectCreate(&object, &resource));
     at_end(destroy_surface, (void *)(uintptr_t)object);
     return object;
 }
@@ -730,9 +730,9 @@ TEST(surface_size_queries_return_the_dimensions) {
         if (result == CUDA_SUCCESS) {
             unsigned none = 0;
             void *params[] = {&output, &input, &object, &none};
-            OK(cu.cuModuleGetFunction(&function, other, "q"));
+            OK_CU(cu.cuModuleGetFunction(&function, other, "q"));
             result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
-            OK(cu.cuModuleUnload(other));
+            OK_CU(cu.cuModuleUnload(other));
         }
         assert_int_equal(result, CUDA_ERROR_NOT_SUPPORTED);
     }
@@ -795,23 +795,23 @@ TEST(a_module_samples_its_texture_references) {
         texels[i] = (float)i;
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 8, 8, 0, CUDA_ARRAY3D_SURFACE_LDST);
     fill(array, texels, 32, 8, 1);
-    OK(cu.cuModuleGetTexRef(&texture, module, "TX"));
-    OK(cu.cuTexRefSetArray(texture, array, CU_TRSA_OVERRIDE_FORMAT));
-    OK(cu.cuTexRefSetAddressMode(texture, 0, CU_TR_ADDRESS_MODE_CLAMP));
-    OK(cu.cuTexRefSetAddressMode(texture, 1, CU_TR_ADDRESS_MODE_CLAMP));
-    OK(cu.cuTexRefSetFilterMode(texture, CU_TR_FILTER_MODE_LINEAR));
-    OK(cu.cuTexRefSetFlags(texture, 0));
+    OK_CU(cu.cuModuleGetTexRef(&texture, module, "TX"));
+    OK_CU(cu.cuTexRefSetArray(texture, array, CU_TRSA_OVERRIDE_FORMAT));
+    OK_CU(cu.cuTexRefSetAddressMode(texture, 0, CU_TR_ADDRESS_MODE_CLAMP));
+    OK_CU(cu.cuTexRefSetAddressMode(texture, 1, CU_TR_ADDRESS_MODE_CLAMP));
+    OK_CU(cu.cuTexRefSetFilterMode(texture, CU_TR_FILTER_MODE_LINEAR));
+    OK_CU(cu.cuTexRefSetFlags(texture, 0));
     given[0].f[0] = 2.75f;
     given[0].f[1] = 3.5f;
     run("t_named", 0, 1);
     assert_true(got[0].f[0] == 24 + 2.25f);
-    OK(cu.cuTexRefSetFilterMode(texture, CU_TR_FILTER_MODE_POINT));
-    OK(cu.cuTexRefSetFlags(texture, CU_TRSF_NORMALIZED_COORDINATES));
+    OK_CU(cu.cuTexRefSetFilterMode(texture, CU_TR_FILTER_MODE_POINT));
+    OK_CU(cu.cuTexRefSetFlags(texture, CU_TRSF_NORMALIZED_COORDINATES));
     given[0].f[0] = given[0].f[1] = 0.5f;
     run("t_named", 0, 1);
     assert_true(got[0].f[0] == 4 * 8 + 4);
-    OK(cu.cuModuleGetSurfRef(&surface, module, "SF"));
-    OK(cu.cuSurfRefSetArray(surface, array, 0));
+    OK_CU(cu.cuModuleGetSurfRef(&surface, module, "SF"));
+    OK_CU(cu.cuSurfRefSetArray(surface, array, 0));
     given[0].i[0] = 12;
     given[0].i[1] = 2;
     run("s_named", 0, 1);
@@ -825,13 +825,13 @@ TEST(texture_references_sample_linear_and_pitched_memory) {
     for (int i = 0; i < 256; i++)
         texels[i] = (float)i;
     CUdeviceptr memory = new_memory(sizeof texels);
-    OK(cu.cuMemcpyHtoD_v2(memory, texels, sizeof texels));
-    OK(cu.cuModuleGetTexRef(&texture, module, "TX"));
+    OK_CU(cu.cuMemcpyHtoD_v2(memory, texels, sizeof texels));
+    OK_CU(cu.cuModuleGetTexRef(&texture, module, "TX"));
     CUDA_ARRAY_DESCRIPTOR rows = {
         .Width = 20, .Height = 8, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-    OK(cu.cuTexRefSetAddress2D_v3(texture, &rows, memory, 128));
-    OK(cu.cuTexRefSetFormat(texture, CU_AD_FORMAT_FLOAT, 1));
-    OK(cu.cuTexRefSetFilterMode(texture, CU_TR_FILTER_MODE_LINEAR));
+    OK_CU(cu.cuTexRefSetAddress2D_v3(texture, &rows, memory, 128));
+    OK_CU(cu.cuTexRefSetFormat(texture, CU_AD_FORMAT_FLOAT, 1));
+    OK_CU(cu.cuTexRefSetFilterMode(texture, CU_TR_FILTER_MODE_LINEAR));
     given[0].f[0] = 3;
     given[0].f[1] = 2.5f;
     given[1].f[0] = 30;

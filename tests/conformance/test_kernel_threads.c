@@ -43,8 +43,8 @@ static unsigned below(struct worker *worker, unsigned limit) {
 
 static void launch(struct worker *worker, CUfunction function, CUstream stream) {
     void *params[] = {&worker->counter};
-    OK(cu.cuLaunchKernel(function, 1 + worker->number % 3, 1, 1, 64, 1, 1, 0, stream, params,
-                         NULL));
+    OK_CU(cu.cuLaunchKernel(function, 1 + worker->number % 3, 1, 1, 64, 1, 1, 0, stream, params,
+                            NULL));
     worker->expected += (1 + worker->number % 3) * 64;
 }
 
@@ -61,10 +61,10 @@ static void in_a_module_that_is_unloaded(struct worker *worker) {
 
 static void on_a_stream_that_is_destroyed(struct worker *worker) {
     CUstream stream;
-    OK(cu.cuStreamCreate(&stream, below(worker, 2) ? CU_STREAM_NON_BLOCKING : 0));
+    OK_CU(cu.cuStreamCreate(&stream, below(worker, 2) ? CU_STREAM_NON_BLOCKING : 0));
     launch(worker, count_, stream);
     launch(worker, count_, stream);
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 /* What a context that ends has queued may be lost; its memory ends with it. */
@@ -72,35 +72,35 @@ static void in_a_context_that_is_destroyed(struct worker *worker) {
     CUcontext context, popped;
     CUmodule module;
     CUdeviceptr memory;
-    OK(cu.cuCtxCreate_v2(&context, 0, dev));
-    OK(cu.cuMemAlloc_v2(&memory, 4));
-    OK(cu.cuModuleLoadData(&module, text));
+    OK_CU(cu.cuCtxCreate_v2(&context, 0, dev));
+    OK_CU(cu.cuMemAlloc_v2(&memory, 4));
+    OK_CU(cu.cuModuleLoadData(&module, text));
     CUfunction function = function_of(module, "count");
     void *params[] = {&memory};
     for (unsigned i = below(worker, 4); i > 0; i--)
-        OK(cu.cuLaunchKernel(function, 4, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
-    OK(cu.cuCtxPopCurrent_v2(&popped));
+        OK_CU(cu.cuLaunchKernel(function, 4, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuCtxPopCurrent_v2(&popped));
     assert_ptr_equal(popped, context);
-    OK(cu.cuCtxDestroy_v2(context));
+    OK_CU(cu.cuCtxDestroy_v2(context));
 }
 
 static void in_a_graph(struct worker *worker) {
     CUgraph graph;
-    OK(cu.cuStreamBeginCapture_v2(worker->stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK_CU(cu.cuStreamBeginCapture_v2(worker->stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     launch(worker, count_, worker->stream);
     launch(worker, count_, worker->stream);
-    OK(cu.cuStreamEndCapture(worker->stream, &graph));
+    OK_CU(cu.cuStreamEndCapture(worker->stream, &graph));
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphLaunch(exec, worker->stream));
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphLaunch(exec, worker->stream));
+    OK_CU(cu.cuGraphDestroy(graph));
 }
 
 static void with_the_host(struct worker *worker) {
     unsigned turn = ++worker->turn;
     void *params[] = {&worker->turns.device, &turn};
-    OK(cu.cuLaunchKernel(answer_, 1, 1, 1, 1, 1, 1, 0, worker->stream, params, NULL));
+    OK_CU(cu.cuLaunchKernel(answer_, 1, 1, 1, 1, 1, 1, 0, worker->stream, params, NULL));
     __atomic_store_n(&worker->turns.host[0], turn, __ATOMIC_RELEASE);
-    OK(cu.cuStreamSynchronize(worker->stream));
+    OK_CU(cu.cuStreamSynchronize(worker->stream));
     assert_int_equal(__atomic_load_n(&worker->turns.host[1], __ATOMIC_ACQUIRE), turn);
 }
 
@@ -118,9 +118,9 @@ static void *work(void *argument) {
     bool takes_long = text_of_long && strcmp(text_of_long, "1") == 0;
     CUcontext popped;
     for (unsigned i = takes_long ? 3000 : 60; i > 0; i--) {
-        OK(cu.cuCtxPushCurrent_v2(ctx));
+        OK_CU(cu.cuCtxPushCurrent_v2(ctx));
         ways[below(worker, COUNT(ways))](worker);
-        OK(cu.cuCtxPopCurrent_v2(&popped));
+        OK_CU(cu.cuCtxPopCurrent_v2(&popped));
         assert_ptr_equal(popped, ctx);
     }
     return NULL;
@@ -136,25 +136,25 @@ TEST(every_accepted_launch_of_many_threads_runs) {
     shared = new_stream();
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.number = i, .random = 88 * i, .turns = words_make(2)};
-        OK(cu.cuMemAlloc_v2(&workers[i].counter, 4));
-        OK(cu.cuMemsetD32_v2(workers[i].counter, 0, 1));
+        OK_CU(cu.cuMemAlloc_v2(&workers[i].counter, 4));
+        OK_CU(cu.cuMemsetD32_v2(workers[i].counter, 0, 1));
         /* It captures at times, when the legacy stream of others must not wait for it. */
-        OK(cu.cuStreamCreate(&workers[i].stream, CU_STREAM_NON_BLOCKING));
+        OK_CU(cu.cuStreamCreate(&workers[i].stream, CU_STREAM_NON_BLOCKING));
     }
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     for (unsigned i = 0; i < THREADS; i++) {
-        OK(cu.cuMemcpyDtoH_v2(&counted, workers[i].counter, 4));
+        OK_CU(cu.cuMemcpyDtoH_v2(&counted, workers[i].counter, 4));
         assert_int_equal(counted, workers[i].expected);
         total += counted;
-        OK(cu.cuMemFree_v2(workers[i].counter));
-        OK(cu.cuStreamDestroy_v2(workers[i].stream));
+        OK_CU(cu.cuMemFree_v2(workers[i].counter));
+        OK_CU(cu.cuStreamDestroy_v2(workers[i].stream));
     }
-    OK(cu.cuModuleGetGlobal_v2(&variable, &size, kernels_module, "own"));
-    OK(cu.cuMemcpyDtoH_v2(&own, variable, 4));
+    OK_CU(cu.cuModuleGetGlobal_v2(&variable, &size, kernels_module, "own"));
+    OK_CU(cu.cuMemcpyDtoH_v2(&own, variable, 4));
     assert_true(own <= total); /* less what counted in modules of its own */
 }

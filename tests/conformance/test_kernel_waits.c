@@ -34,7 +34,7 @@ static void begin(void) {
 
 static CUstream stream_with(int priority) {
     CUstream stream;
-    OK(cu.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, priority));
+    OK_CU(cu.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, priority));
     return stream;
 }
 
@@ -43,7 +43,7 @@ static void launch_turns(CUstream stream, unsigned mine, unsigned other, unsigne
     CUdeviceptr p = words.device + 4 * (CUdeviceptr)mine;
     CUdeviceptr q = words.device + 4 * (CUdeviceptr)other;
     void *params[] = {&p, &q, &rounds, &step};
-    OK(cu.cuLaunchKernel(kernel("turns"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+    OK_CU(cu.cuLaunchKernel(kernel("turns"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
 }
 
 /* Of two kernels each waits for the other, a thousand times; whoever waits for either. */
@@ -52,17 +52,17 @@ TEST(two_kernels_may_spin_for_each_other) {
     begin();
     for (int way = 0; way < 3; way++) {
         int greatest;
-        OK(cu.cuCtxGetStreamPriorityRange(NULL, &greatest));
+        OK_CU(cu.cuCtxGetStreamPriorityRange(NULL, &greatest));
         CUstream first = stream_with(0), second = stream_with(way == 2 ? greatest : 0);
         words.host[0] = words.host[1] = 0;
         launch_turns(first, 0, 1, ROUNDS, 0);
         launch_turns(second, 1, 0, ROUNDS, 1);
         __atomic_store_n(&words.host[0], 1, __ATOMIC_RELEASE);
-        OK(cu.cuStreamSynchronize(way == 0 ? first : second));
-        OK(cu.cuCtxSynchronize());
+        OK_CU(cu.cuStreamSynchronize(way == 0 ? first : second));
+        OK_CU(cu.cuCtxSynchronize());
         assert_int_equal(words.host[0], ROUNDS + 1);
-        OK(cu.cuStreamDestroy_v2(first));
-        OK(cu.cuStreamDestroy_v2(second));
+        OK_CU(cu.cuStreamDestroy_v2(first));
+        OK_CU(cu.cuStreamDestroy_v2(second));
     }
 }
 
@@ -75,9 +75,9 @@ TEST(kernels_run_while_the_host_only_polls) {
     __atomic_store_n(&words.host[0], 1, __ATOMIC_RELEASE);
     while (__atomic_load_n(&words.host[0], __ATOMIC_ACQUIRE) != 101)
         ;
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuStreamDestroy_v2(first));
-    OK(cu.cuStreamDestroy_v2(second));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuStreamDestroy_v2(first));
+    OK_CU(cu.cuStreamDestroy_v2(second));
 }
 
 static void *answer(void *argument) {
@@ -97,10 +97,10 @@ TEST(host_and_kernel_may_wait_for_each_other) {
     launch_turns(stream, 0, 1, 200, 0);
     assert_int_equal(pthread_create(&thread, NULL, answer, (void *)(uintptr_t)words.host), 0);
     __atomic_store_n(&words.host[0], 1, __ATOMIC_RELEASE);
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(words.host[0], 201);
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 /* What a kernel waits for may be written by anything that comes later, in any other stream. */
@@ -110,25 +110,25 @@ TEST(work_in_another_stream_ends_a_kernels_wait) {
     unsigned value = 9;
     void *wait[] = {&words.device}, *store[] = {&words.device, &value};
     CUdeviceptr source = new_memory(4);
-    OK(cu.cuMemsetD32_v2(source, 9, 1));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemsetD32_v2(source, 9, 1));
+    OK_CU(cu.cuCtxSynchronize());
     for (int way = 0; way < 4; way++) {
         words.host[0] = words.host[1] = 0;
-        OK(cu.cuLaunchKernel(kernel("wait_for"), 1, 1, 1, 1, 1, 1, 0, waits, wait, NULL));
+        OK_CU(cu.cuLaunchKernel(kernel("wait_for"), 1, 1, 1, 1, 1, 1, 0, waits, wait, NULL));
         if (way == 0)
-            OK(cu.cuMemcpyAsync(words.device, source, 4, writes));
+            OK_CU(cu.cuMemcpyAsync(words.device, source, 4, writes));
         else if (way == 1)
-            OK(cu.cuMemsetD32Async(words.device, 9, 1, writes));
+            OK_CU(cu.cuMemsetD32Async(words.device, 9, 1, writes));
         else if (way == 2)
-            OK(cu.cuStreamWriteValue32_v2(writes, words.device, 9, 0));
+            OK_CU(cu.cuStreamWriteValue32_v2(writes, words.device, 9, 0));
         else
-            OK(cu.cuLaunchKernel(kernel("store"), 1, 1, 1, 1, 1, 1, 0, writes, store, NULL));
-        OK(cu.cuStreamSynchronize(waits));
+            OK_CU(cu.cuLaunchKernel(kernel("store"), 1, 1, 1, 1, 1, 1, 0, writes, store, NULL));
+        OK_CU(cu.cuStreamSynchronize(waits));
         assert_int_equal(words.host[1], 10);
-        OK(cu.cuStreamSynchronize(writes));
+        OK_CU(cu.cuStreamSynchronize(writes));
     }
-    OK(cu.cuStreamDestroy_v2(waits));
-    OK(cu.cuStreamDestroy_v2(writes));
+    OK_CU(cu.cuStreamDestroy_v2(waits));
+    OK_CU(cu.cuStreamDestroy_v2(writes));
 }
 
 static void write_it(void *user) {
@@ -139,13 +139,13 @@ TEST(a_host_function_ends_a_kernels_wait) {
     begin();
     CUstream waits = stream_with(0), calls = stream_with(0);
     void *params[] = {&words.device};
-    OK(cu.cuLaunchKernel(kernel("wait_for"), 1, 1, 1, 1, 1, 1, 0, waits, params, NULL));
-    OK(cu.cuLaunchHostFunc(calls, write_it, (void *)(uintptr_t)words.host));
-    OK(cu.cuStreamSynchronize(waits));
+    OK_CU(cu.cuLaunchKernel(kernel("wait_for"), 1, 1, 1, 1, 1, 1, 0, waits, params, NULL));
+    OK_CU(cu.cuLaunchHostFunc(calls, write_it, (void *)(uintptr_t)words.host));
+    OK_CU(cu.cuStreamSynchronize(waits));
     assert_int_equal(words.host[1], 4);
-    OK(cu.cuStreamSynchronize(calls));
-    OK(cu.cuStreamDestroy_v2(waits));
-    OK(cu.cuStreamDestroy_v2(calls));
+    OK_CU(cu.cuStreamSynchronize(calls));
+    OK_CU(cu.cuStreamDestroy_v2(waits));
+    OK_CU(cu.cuStreamDestroy_v2(calls));
 }
 
 /* It waits for an event, while another stream's kernel spins for the host. */
@@ -154,16 +154,16 @@ TEST(a_thread_waiting_for_one_stream_does_not_wait_for_another) {
     CUstream spins = stream_with(0), stream = stream_with(0);
     void *params[] = {&words.device};
     CUevent event = new_event();
-    OK(cu.cuLaunchKernel(kernel("wait_for"), 1, 1, 1, 1, 1, 1, 0, spins, params, NULL));
-    OK(cu.cuLaunchKernel(kernel("probe"), 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
-    OK(cu.cuEventRecord(event, stream));
-    OK(cu.cuEventSynchronize(event));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(spins));
+    OK_CU(cu.cuLaunchKernel(kernel("wait_for"), 1, 1, 1, 1, 1, 1, 0, spins, params, NULL));
+    OK_CU(cu.cuLaunchKernel(kernel("probe"), 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+    OK_CU(cu.cuEventRecord(event, stream));
+    OK_CU(cu.cuEventSynchronize(event));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(spins));
     __atomic_store_n(&words.host[0], 1, __ATOMIC_RELEASE);
-    OK(cu.cuStreamSynchronize(spins));
+    OK_CU(cu.cuStreamSynchronize(spins));
     assert_int_equal(words.host[1], 2);
-    OK(cu.cuStreamDestroy_v2(spins));
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuStreamDestroy_v2(spins));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 struct waiter {
@@ -194,8 +194,8 @@ TEST(kernels_waiting_in_a_ring_complete) {
     __atomic_store_n(&words.host[0], 1, __ATOMIC_RELEASE);
     for (unsigned i = 0; i < KERNELS; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
-        OK(waiters[i].result);
-        OK(cu.cuStreamDestroy_v2(waiters[i].stream));
+        OK_CU(waiters[i].result);
+        OK_CU(cu.cuStreamDestroy_v2(waiters[i].stream));
     }
     assert_int_equal(words.host[0], ROUNDS + 1);
 }

@@ -21,22 +21,22 @@ TEST(invalid_shapes_and_parameters_are_refused) {
     void *params[] = {&p, &p}, *missing[] = {NULL, NULL}, *end[] = {CU_LAUNCH_PARAM_END};
     CUfunction heavy = function_of(module, "heavy");
     CUfunction pair = function_of(module, "clustered");
-    FAILS(CUDA_ERROR_INVALID_HANDLE, launch(NULL, 1, 1, 0, NULL, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 0, 1, 0, params, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 0, 0, params, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 129, 0, params, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 1, 49153, params, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 1, 0, NULL, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 1, 0, missing, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 1, 0, NULL, end));
-    FAILS(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, launch(heavy, 1, 1024, 0, params, NULL));
-    FAILS(CUDA_ERROR_INVALID_CLUSTER_SIZE, launch(pair, 3, 1, 0, params, NULL));
+    FAILS_CU(INVALID_HANDLE, launch(NULL, 1, 1, 0, NULL, NULL));
+    FAILS_CU(INVALID_VALUE, launch(f, 0, 1, 0, params, NULL));
+    FAILS_CU(INVALID_VALUE, launch(f, 1, 0, 0, params, NULL));
+    FAILS_CU(INVALID_VALUE, launch(f, 1, 129, 0, params, NULL));
+    FAILS_CU(INVALID_VALUE, launch(f, 1, 1, 49153, params, NULL));
+    FAILS_CU(INVALID_VALUE, launch(f, 1, 1, 0, NULL, NULL));
+    FAILS_CU(INVALID_VALUE, launch(f, 1, 1, 0, missing, NULL));
+    FAILS_CU(INVALID_VALUE, launch(f, 1, 1, 0, NULL, end));
+    FAILS_CU(LAUNCH_OUT_OF_RESOURCES, launch(heavy, 1, 1024, 0, params, NULL));
+    FAILS_CU(INVALID_CLUSTER_SIZE, launch(pair, 3, 1, 0, params, NULL));
 }
 
 TEST(launching_a_function_of_another_context_is_refused) {
     CUfunction f = function("empty");
     new_context(dev);
-    FAILS(CUDA_ERROR_INVALID_HANDLE, launch(f, 1, 1, 0, NULL, NULL));
+    FAILS_CU(INVALID_HANDLE, launch(f, 1, 1, 0, NULL, NULL));
 }
 
 TEST(captured_launches_become_nodes) {
@@ -50,24 +50,24 @@ TEST(captured_launches_become_nodes) {
     CUlaunchConfig config = {5, 1, 1, 32, 1, 1, 0, NULL, NULL, 0};
     CUstream stream = new_stream();
     config.hStream = stream;
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    OK(cu.cuLaunchKernel(f, 2, 3, 1, 64, 1, 1, 128, stream, params, NULL));
-    OK(cu.cuLaunchKernelEx(&config, f, params, NULL));
-    OK(cu.cuLaunchCooperativeKernel(f, 1, 1, 1, 32, 1, 1, 0, stream, params));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK_CU(cu.cuLaunchKernel(f, 2, 3, 1, 64, 1, 1, 128, stream, params, NULL));
+    OK_CU(cu.cuLaunchKernelEx(&config, f, params, NULL));
+    OK_CU(cu.cuLaunchCooperativeKernel(f, 1, 1, 1, 32, 1, 1, 0, stream, params));
     p = 0;
-    OK(cu.cuStreamEndCapture(stream, &graph));
-    OK(cu.cuGraphGetNodes(graph, nodes, &count));
+    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    OK_CU(cu.cuGraphGetNodes(graph, nodes, &count));
     assert_int_equal(count, 3);
-    OK(cu.cuGraphKernelNodeGetParams_v2(nodes[0], &got));
+    OK_CU(cu.cuGraphKernelNodeGetParams_v2(nodes[0], &got));
     assert_ptr_equal(got.func, f);
     assert_int_equal(got.gridDimX, 2);
     assert_int_equal(got.gridDimY, 3);
     assert_int_equal(got.blockDimX, 64);
     assert_int_equal(got.sharedMemBytes, 128);
     assert_int_equal(*(CUdeviceptr *)got.kernelParams[0], 0x1234);
-    OK(cu.cuGraphKernelNodeGetParams_v2(nodes[1], &got));
+    OK_CU(cu.cuGraphKernelNodeGetParams_v2(nodes[1], &got));
     assert_int_equal(got.gridDimX, 5);
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphDestroy(graph));
 }
 
 /* Missing arguments are noticed before the stream is looked at: the capture goes on. */
@@ -76,12 +76,12 @@ TEST(missing_arguments_do_not_invalidate_a_capture) {
     CUgraph graph = NULL;
     size_t count = 1;
     CUstream stream = new_stream();
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
-    OK(cu.cuStreamEndCapture(stream, &graph));
-    OK(cu.cuGraphGetNodes(graph, NULL, &count));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    FAILS_CU(INVALID_VALUE, cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    OK_CU(cu.cuGraphGetNodes(graph, NULL, &count));
     assert_int_equal(count, 0);
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphDestroy(graph));
 }
 
 /* A launch that is refused ends the capture. */
@@ -89,11 +89,11 @@ TEST(a_refused_launch_invalidates_its_capture) {
     CUfunction f = function("empty");
     CUgraph graph = NULL;
     CUstream stream = new_stream();
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
-          cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(stream, &graph));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    FAILS_CU(INVALID_VALUE, cu.cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+    FAILS_CU(STREAM_CAPTURE_INVALIDATED,
+             cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+    FAILS_CU(STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(stream, &graph));
     assert_null(graph);
 }
 
@@ -104,11 +104,10 @@ TEST(launching_machine_code_is_refused) {
     CUdeviceptr p = 0;
     void *params[] = {&p, &p}, *end[] = {CU_LAUNCH_PARAM_END};
     CUfunction bounded = function_of(module, "bounded");
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, launch(f, 1, 1, 0, NULL, NULL));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuLaunchKernelEx(&config, f, NULL, NULL));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED,
-          cu.cuLaunchCooperativeKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL));
+    FAILS_CU(NOT_SUPPORTED, launch(f, 1, 1, 0, NULL, NULL));
+    FAILS_CU(NOT_SUPPORTED, cu.cuLaunchKernelEx(&config, f, NULL, NULL));
+    FAILS_CU(NOT_SUPPORTED, cu.cuLaunchCooperativeKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL));
     /* An empty list beside the arguments: hardware takes the arguments. */
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, launch(bounded, 1, 1, 0, params, end));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuLaunch(f));
+    FAILS_CU(NOT_SUPPORTED, launch(bounded, 1, 1, 0, params, end));
+    FAILS_CU(NOT_SUPPORTED, cu.cuLaunch(f));
 }

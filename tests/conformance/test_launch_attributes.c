@@ -38,7 +38,7 @@ static CUlaunchAttribute attribute(int id) {
 
 /* How many blocks ran, and in clusters of how many. */
 static void ran(unsigned blocks, unsigned cluster, const char *what, int id) {
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     if (words.host[0] != blocks || (blocks && words.host[1] != cluster))
         fail_msg("%s %d: %u blocks ran in clusters of %u, not %u of %u", what, id, words.host[0],
                  words.host[1], blocks, cluster);
@@ -145,7 +145,7 @@ TEST(launches_accept_or_refuse_each_attribute) {
         if (id != 15) /* no attribute has this number */
             launch_with(good(id), answer_of_launch(id),
                         id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ? 2 : 1);
-        OK(cu.cuEventSynchronize(event)); /* recorded by two of them */
+        OK_CU(cu.cuEventSynchronize(event)); /* recorded by two of them */
     }
 }
 
@@ -190,8 +190,8 @@ TEST(preferred_clusters_are_a_hint) {
     begin();
     CUlaunchAttribute both[] = {good(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION),
                                 good(CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)};
-    OK(launch(both, 2));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(launch(both, 2));
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(words.host[0], BLOCKS);
     assert_true(words.host[1] == 2 || words.host[1] == 4);
     words.host[0] = words.host[1] = 0;
@@ -208,7 +208,7 @@ static CUgraphNode add_node(CUgraph graph) {
     CUgraphNode node;
     void *params[] = {&words.device};
     CUDA_KERNEL_NODE_PARAMS given = kernel_node(kernel("tell"), BLOCKS, 1, params);
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &given));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &given));
     return node;
 }
 
@@ -265,7 +265,7 @@ TEST(kernel_nodes_accept_or_refuse_each_attribute) {
     begin();
     EACH_ID(id) {
         CUgraph graph;
-        OK(cu.cuGraphCreate(&graph, 0));
+        OK_CU(cu.cuGraphCreate(&graph, 0));
         CUgraphNode node = add_node(graph), other = NULL;
         const CUlaunchAttribute a = good(id);
         expect(cu.cuGraphKernelNodeSetAttribute(node, (CUkernelNodeAttrID)id, &a.value),
@@ -274,12 +274,12 @@ TEST(kernel_nodes_accept_or_refuse_each_attribute) {
         /* One that the device may update has no copy. */
         if (id != CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) {
             other = add_node(graph);
-            OK(cu.cuGraphKernelNodeCopyAttributes(other, node));
+            OK_CU(cu.cuGraphKernelNodeCopyAttributes(other, node));
             node_has(other, id, &a.value, "a copy");
         }
         launch_graph(graph, other ? 2 * BLOCKS : BLOCKS,
                      id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ? 2 : 1, id);
-        OK(cu.cuGraphDestroy(graph));
+        OK_CU(cu.cuGraphDestroy(graph));
     }
 }
 
@@ -294,17 +294,17 @@ TEST(captured_launches_pass_attributes_to_their_node) {
         bool of_node = id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE;
         if (id == 15 || (answer_of_launch(id) != CUDA_SUCCESS && !of_node))
             continue;
-        OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+        OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
         expect(launch(&a, 1), CUDA_SUCCESS, "a captured launch", id);
-        OK(cu.cuStreamEndCapture(stream, &graph));
-        OK(cu.cuGraphGetNodes(graph, &node, &count));
+        OK_CU(cu.cuStreamEndCapture(stream, &graph));
+        OK_CU(cu.cuGraphGetNodes(graph, &node, &count));
         assert_int_equal(count, 1);
         if (nodes_tell(id))
             node_has(node, id, &a.value, "a captured launch");
         if (of_node)
             assert_non_null(a.value.deviceUpdatableKernelNode.devNode);
         launch_graph(graph, BLOCKS, id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ? 2 : 1, id);
-        OK(cu.cuGraphDestroy(graph));
+        OK_CU(cu.cuGraphDestroy(graph));
     }
 }
 
@@ -337,17 +337,17 @@ TEST(streams_accept_or_refuse_each_attribute) {
     EACH_ID(id) {
         CUstream own, other;
         const CUlaunchAttribute a = good(id);
-        OK(cu.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
-        OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+        OK_CU(cu.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
+        OK_CU(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
         expect(cu.cuStreamSetAttribute(own, (CUstreamAttrID)id, &a.value),
                streams_take(id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, "a stream", id);
         stream_has(own, id, &a.value, "a stream");
-        OK(cu.cuStreamCopyAttributes(other, own));
+        OK_CU(cu.cuStreamCopyAttributes(other, own));
         stream_has(other, id, &a.value, "a copy");
         void *params[] = {&words.device};
-        OK(cu.cuLaunchKernel(kernel("tell"), BLOCKS, 1, 1, 1, 1, 1, 0, own, params, NULL));
+        OK_CU(cu.cuLaunchKernel(kernel("tell"), BLOCKS, 1, 1, 1, 1, 1, 0, own, params, NULL));
         ran(BLOCKS, 1, "in a stream with attribute", id);
-        OK(cu.cuStreamDestroy_v2(own));
-        OK(cu.cuStreamDestroy_v2(other));
+        OK_CU(cu.cuStreamDestroy_v2(own));
+        OK_CU(cu.cuStreamDestroy_v2(other));
     }
 }

@@ -36,9 +36,9 @@ static CUresult on_devices(const char *name, void **params) {
 
 static CUfunction set_by_parts(const char *name) {
     CUfunction f = kernel(name);
-    OK(cu.cuFuncSetBlockShape(f, 1, 1, 1));
-    OK(cu.cuParamSetv(f, 0, &words.device, sizeof words.device));
-    OK(cu.cuParamSetSize(f, sizeof words.device));
+    OK_CU(cu.cuFuncSetBlockShape(f, 1, 1, 1));
+    OK_CU(cu.cuParamSetv(f, 0, &words.device, sizeof words.device));
+    OK_CU(cu.cuParamSetSize(f, sizeof words.device));
     return f;
 }
 
@@ -67,17 +67,17 @@ CHILD(launches) {
     const struct way *way = &ways[atoi(argv[1])];
     assert_int_equal(argc, 2);
     init_driver();
-    OK(cu.cuModuleLoadData(&kernels_module, text));
+    OK_CU(cu.cuModuleLoadData(&kernels_module, text));
     kernels_load_all();
     words = words_make(2);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     void *params[] = {&words.device};
     for (unsigned i = 1; i <= 3; i++) {
-        OK(way->launch("slow", params));
+        OK_CU(way->launch("slow", params));
         assert_int_equal(__atomic_load_n(&words.host[0], __ATOMIC_ACQUIRE), 2 * i);
     }
-    FAILS(CUDA_ERROR_LAUNCH_FAILED, way->launch("trap", params));
-    FAILS(CUDA_ERROR_LAUNCH_FAILED, cu.cuCtxSynchronize());
+    FAILS_CU(LAUNCH_FAILED, way->launch("trap", params));
+    FAILS_CU(LAUNCH_FAILED, cu.cuCtxSynchronize());
     return 0;
 }
 

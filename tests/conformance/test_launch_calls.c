@@ -52,7 +52,7 @@ static void begin(void) {
 }
 
 static unsigned take_sum(void) {
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     unsigned sum = words.host[0];
     words.host[0] = 0;
     return sum;
@@ -65,18 +65,18 @@ TEST(every_launch_function_launches) {
     uint64_t b = 4;
     void *params[] = {&words.device, &a, &b};
     CUstream stream = new_stream();
-    OK(cu.cuLaunchKernel(f, 2, 1, 1, 5, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuLaunchKernel(f, 2, 1, 1, 5, 1, 1, 0, NULL, params, NULL));
     assert_int_equal(take_sum(), 70);
-    OK(cu.cuLaunchKernel_ptsz(f, 1, 2, 1, 1, 5, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuLaunchKernel_ptsz(f, 1, 2, 1, 1, 5, 1, 0, NULL, params, NULL));
     assert_int_equal(take_sum(), 70);
     CUlaunchConfig config = {1, 1, 2, 1, 1, 5, 0, stream, NULL, 0};
-    OK(cu.cuLaunchKernelEx(&config, f, params, NULL));
+    OK_CU(cu.cuLaunchKernelEx(&config, f, params, NULL));
     assert_int_equal(take_sum(), 70);
-    OK(cu.cuLaunchKernelEx_ptsz(&config, f, params, NULL));
+    OK_CU(cu.cuLaunchKernelEx_ptsz(&config, f, params, NULL));
     assert_int_equal(take_sum(), 70);
-    OK(cu.cuLaunchCooperativeKernel(f, 2, 1, 1, 5, 1, 1, 0, stream, params));
+    OK_CU(cu.cuLaunchCooperativeKernel(f, 2, 1, 1, 5, 1, 1, 0, stream, params));
     assert_int_equal(take_sum(), 70);
-    OK(cu.cuLaunchCooperativeKernel_ptsz(f, 2, 1, 1, 5, 1, 1, 0, NULL, params));
+    OK_CU(cu.cuLaunchCooperativeKernel_ptsz(f, 2, 1, 1, 5, 1, 1, 0, NULL, params));
     assert_int_equal(take_sum(), 70);
 }
 
@@ -84,28 +84,28 @@ TEST(the_first_launch_api_launches) {
     begin();
     CUfunction f = kernel("add"), shape = kernel("shape");
     uint64_t b = 100;
-    OK(cu.cuFuncSetBlockShape(f, 4, 2, 1));
-    OK(cu.cuParamSetv(f, 0, &words.device, sizeof words.device));
-    OK(cu.cuParamSeti(f, 8, 7));
-    OK(cu.cuParamSetv(f, 16, &b, sizeof b));
-    OK(cu.cuParamSetSize(f, 24));
-    OK(cu.cuLaunch(f));
+    OK_CU(cu.cuFuncSetBlockShape(f, 4, 2, 1));
+    OK_CU(cu.cuParamSetv(f, 0, &words.device, sizeof words.device));
+    OK_CU(cu.cuParamSeti(f, 8, 7));
+    OK_CU(cu.cuParamSetv(f, 16, &b, sizeof b));
+    OK_CU(cu.cuParamSetSize(f, 24));
+    OK_CU(cu.cuLaunch(f));
     assert_int_equal(take_sum(), 8 * 107);
-    OK(cu.cuLaunchGrid(f, 3, 2));
+    OK_CU(cu.cuLaunchGrid(f, 3, 2));
     assert_int_equal(take_sum(), 48 * 107);
     CUstream stream;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuLaunchGridAsync(f, 2, 1, stream));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuLaunchGridAsync(f, 2, 1, stream));
     /* What is set afterwards is for later launches. */
-    OK(cu.cuParamSeti(f, 8, 0));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuParamSeti(f, 8, 0));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(take_sum(), 16 * 107);
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuFuncSetBlockShape(shape, 2, 3, 4));
-    OK(cu.cuParamSetv(shape, 0, &words.device, sizeof words.device));
-    OK(cu.cuParamSetSize(shape, 8));
-    OK(cu.cuLaunchGrid(shape, 5, 6));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuFuncSetBlockShape(shape, 2, 3, 4));
+    OK_CU(cu.cuParamSetv(shape, 0, &words.device, sizeof words.device));
+    OK_CU(cu.cuParamSetSize(shape, 8));
+    OK_CU(cu.cuLaunchGrid(shape, 5, 6));
+    OK_CU(cu.cuCtxSynchronize());
     static const unsigned expected[] = {2, 3, 4, 5, 6, 1};
     for (int i = 0; i < 6; i++)
         assert_int_equal(words.host[i], expected[i]);
@@ -121,7 +121,7 @@ TEST(arguments_may_be_packed_in_one_buffer) {
     size_t size = sizeof packed;
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_BUFFER_POINTER, &packed,
                      CU_LAUNCH_PARAM_END};
-    OK(cu.cuLaunchKernel(kernel("add"), 1, 1, 1, 2, 1, 1, 0, NULL, NULL, extra));
+    OK_CU(cu.cuLaunchKernel(kernel("add"), 1, 1, 1, 2, 1, 1, 0, NULL, NULL, extra));
     packed.a = 1;
     assert_int_equal(take_sum(), 640);
 }
@@ -142,9 +142,9 @@ TEST(parameters_may_have_32764_bytes) {
     words = words_make(2);
     void *params[] = {&words.device, bytes};
     bytes[0] = 0x11111111, bytes[BYTES / 4 - 1] = 0x22222222;
-    OK(cu.cuLaunchKernel(kernel("large"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuLaunchKernel(kernel("large"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     memset(bytes, 0, sizeof bytes);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(words.host[0], 0x11111111);
     assert_int_equal(words.host[1], 0x22222222);
 }
@@ -154,39 +154,36 @@ TEST(shared_memory_above_48_kib_needs_the_attribute) {
     CUfunction f = kernel("dynamic");
     unsigned bytes = 48 << 10;
     void *params[] = {&words.device, &bytes};
-    OK(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, bytes, NULL, params, NULL));
+    OK_CU(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, bytes, NULL, params, NULL));
     assert_int_equal(take_sum(), 42);
     bytes = (unsigned)device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, bytes, NULL, params, NULL));
-    OK(cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes));
-    OK(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, bytes, NULL, params, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, bytes, NULL, params, NULL));
+    OK_CU(cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes));
+    OK_CU(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, bytes, NULL, params, NULL));
     assert_int_equal(take_sum(), 42);
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, bytes + 1, NULL, params, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, bytes + 1, NULL, params, NULL));
 }
 
 TEST(a_block_must_fit_the_shape_its_function_requires) {
     begin();
     CUfunction f = kernel("required"), bounded = kernel("bounded");
     void *params[] = {&words.device};
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernel(f, 1, 1, 1, 4, 8, 2, 0, NULL, params, NULL));
-    OK(cu.cuLaunchKernel(f, 3, 1, 1, 8, 4, 2, 0, NULL, params, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuLaunchKernel(f, 1, 1, 1, 4, 8, 2, 0, NULL, params, NULL));
+    OK_CU(cu.cuLaunchKernel(f, 3, 1, 1, 8, 4, 2, 0, NULL, params, NULL));
     assert_int_equal(take_sum(), 8);
     assert_int_equal(words.host[1], 4);
     assert_int_equal(words.host[2], 2);
     assert_int_equal(words.host[3], 3 * 64);
     words.host[1] = words.host[2] = words.host[3] = 0;
     /* A single thread stands for it. */
-    OK(cu.cuLaunchKernel(f, 2, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuLaunchKernel(f, 2, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     assert_int_equal(take_sum(), 8);
     assert_int_equal(words.host[1], 4);
     assert_int_equal(words.host[2], 2);
     assert_int_equal(words.host[3], 2 * 64);
-    OK(cu.cuLaunchKernel(bounded, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuLaunchKernel(bounded, 1, 1, 1, 65, 1, 1, 0, NULL, NULL, NULL));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuLaunchKernel(bounded, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuLaunchKernel(bounded, 1, 1, 1, 65, 1, 1, 0, NULL, NULL, NULL));
+    OK_CU(cu.cuCtxSynchronize());
 }
 
 /* One by one, and each with a value that is taken. */
@@ -219,12 +216,12 @@ TEST(a_kernel_runs_with_each_launch_attribute) {
     /* This one is of graphs' nodes. */
     CUlaunchAttribute updatable = {.id = CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE};
     CUlaunchConfig node = {3, 1, 1, 7, 1, 1, 0, stream, &updatable, 1};
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuLaunchKernelEx(&node, kernel("add"), params, NULL));
+    FAILS_CU(NOT_SUPPORTED, cu.cuLaunchKernelEx(&node, kernel("add"), params, NULL));
     /* This one is of streams. */
     CUlaunchAttribute policy = {.id = CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
                                 .value = {.syncPolicy = CU_SYNC_POLICY_YIELD}};
     CUlaunchConfig config = {3, 1, 1, 7, 1, 1, 0, stream, &policy, 1};
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernelEx(&config, kernel("add"), params, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuLaunchKernelEx(&config, kernel("add"), params, NULL));
 }
 
 /* What a kernel declares is known beforehand: the limit does not bound it. */
@@ -234,11 +231,11 @@ TEST(local_memory_may_exceed_the_stack_limit) {
     int bytes;
     unsigned last = 65536 - 4;
     void *params[] = {&words.device, &last};
-    OK(cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
+    OK_CU(cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
     assert_true(limit < 65536);
-    OK(cu.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel("locals")));
+    OK_CU(cu.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel("locals")));
     assert_true(bytes >= 65536);
-    OK(cu.cuLaunchKernel(kernel("locals"), 2, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuLaunchKernel(kernel("locals"), 2, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
     assert_int_equal(take_sum(), 63 * 64); /* of the numbers of each block's threads, twice */
 }
 
@@ -248,11 +245,11 @@ TEST(calls_use_the_configured_stack_size) {
     size_t before;
     unsigned n = 20;
     void *params[] = {&words.device, &n};
-    OK(cu.cuCtxGetLimit(&before, CU_LIMIT_STACK_SIZE));
-    OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 128 << 10));
-    OK(cu.cuLaunchKernel(kernel("calls"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuCtxGetLimit(&before, CU_LIMIT_STACK_SIZE));
+    OK_CU(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 128 << 10));
+    OK_CU(cu.cuLaunchKernel(kernel("calls"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     assert_int_equal(take_sum(), 210);
-    OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, before));
+    OK_CU(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, before));
 }
 
 TEST(a_multi_device_launch_may_have_one_device) {
@@ -265,8 +262,8 @@ TEST(a_multi_device_launch_may_have_one_device) {
     CUstream stream = new_stream();
     CUDA_LAUNCH_PARAMS one = {kernel("add"), 2, 1, 1, 4, 1, 1, 0, stream, params};
     for (unsigned flags = 0; flags < 4; flags++) {
-        OK(cu.cuLaunchCooperativeKernelMultiDevice(&one, 1, flags));
-        OK(cu.cuStreamSynchronize(stream));
+        OK_CU(cu.cuLaunchCooperativeKernelMultiDevice(&one, 1, flags));
+        OK_CU(cu.cuStreamSynchronize(stream));
         assert_int_equal(take_sum(), 40);
     }
 }
@@ -283,32 +280,32 @@ static struct part {
 static void make_part(int device, unsigned *a, uint64_t *b) {
     struct part *part = &parts[device];
     CUdevice number;
-    OK(cu.cuDeviceGet(&number, device));
-    OK(cu.cuDevicePrimaryCtxRetain(&part->context, number));
-    OK(cu.cuCtxSetCurrent(part->context));
-    OK(cu.cuModuleLoadData(&part->module, text));
-    OK(cu.cuStreamCreate(&part->stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuMemAlloc_v2(&part->sum, 4));
-    OK(cu.cuMemsetD32_v2(part->sum, 0, 1));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuDeviceGet(&number, device));
+    OK_CU(cu.cuDevicePrimaryCtxRetain(&part->context, number));
+    OK_CU(cu.cuCtxSetCurrent(part->context));
+    OK_CU(cu.cuModuleLoadData(&part->module, text));
+    OK_CU(cu.cuStreamCreate(&part->stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuMemAlloc_v2(&part->sum, 4));
+    OK_CU(cu.cuMemsetD32_v2(part->sum, 0, 1));
+    OK_CU(cu.cuCtxSynchronize());
     part->list[0] = &part->sum, part->list[1] = a, part->list[2] = b;
     part->params = (CUDA_LAUNCH_PARAMS){NULL, 3, 1, 1, 5, 1, 1, 0, part->stream, part->list};
-    OK(cu.cuModuleGetFunction(&part->params.function, part->module, "add"));
-    OK(cu.cuFuncLoad(part->params.function));
+    OK_CU(cu.cuModuleGetFunction(&part->params.function, part->module, "add"));
+    OK_CU(cu.cuFuncLoad(part->params.function));
 }
 
 static unsigned end_part(int device) {
     struct part *part = &parts[device];
     unsigned sum = 0;
     CUdevice number;
-    OK(cu.cuDeviceGet(&number, device));
-    OK(cu.cuCtxSetCurrent(part->context));
-    OK(cu.cuStreamSynchronize(part->stream));
-    OK(cu.cuMemcpyDtoH_v2(&sum, part->sum, 4));
-    OK(cu.cuMemFree_v2(part->sum));
-    OK(cu.cuStreamDestroy_v2(part->stream));
-    OK(cu.cuModuleUnload(part->module));
-    OK(cu.cuDevicePrimaryCtxRelease_v2(number));
+    OK_CU(cu.cuDeviceGet(&number, device));
+    OK_CU(cu.cuCtxSetCurrent(part->context));
+    OK_CU(cu.cuStreamSynchronize(part->stream));
+    OK_CU(cu.cuMemcpyDtoH_v2(&sum, part->sum, 4));
+    OK_CU(cu.cuMemFree_v2(part->sum));
+    OK_CU(cu.cuStreamDestroy_v2(part->stream));
+    OK_CU(cu.cuModuleUnload(part->module));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(number));
     return sum;
 }
 
@@ -323,12 +320,12 @@ TEST(a_multi_device_launch_runs_on_every_device) {
     make_part(0, &a, &b);
     make_part(1, &a, &b);
     CUDA_LAUNCH_PARAMS list[] = {parts[0].params, parts[1].params};
-    OK(cu.cuLaunchCooperativeKernelMultiDevice(list, 2, 0));
-    OK(cu.cuLaunchCooperativeKernelMultiDevice(list, 2, 3));
+    OK_CU(cu.cuLaunchCooperativeKernelMultiDevice(list, 2, 0));
+    OK_CU(cu.cuLaunchCooperativeKernelMultiDevice(list, 2, 3));
     list[1] = list[0];
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchCooperativeKernelMultiDevice(list, 2, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuLaunchCooperativeKernelMultiDevice(list, 2, 0));
     unsigned second = end_part(1), first = end_part(0);
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
     assert_int_equal(first, 2 * 15 * 7);
     assert_int_equal(second, 2 * 15 * 7);
 }
@@ -345,13 +342,13 @@ TEST(the_printf_buffer_size_is_fixed_at_its_first_use) {
         "ld.param.b32 %r1, [r]; } ret; }\n";
     kernels_open(printing);
     size_t bytes;
-    OK(cu.cuCtxGetLimit(&bytes, CU_LIMIT_PRINTF_FIFO_SIZE));
-    OK(cu.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, bytes));
-    OK(cu.cuLaunchKernel(kernel("prints"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
-    OK(cu.cuCtxSynchronize());
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, bytes));
-    OK(cu.cuCtxGetLimit(&bytes, CU_LIMIT_STACK_SIZE));
-    OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, bytes));
+    OK_CU(cu.cuCtxGetLimit(&bytes, CU_LIMIT_PRINTF_FIFO_SIZE));
+    OK_CU(cu.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, bytes));
+    OK_CU(cu.cuLaunchKernel(kernel("prints"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    OK_CU(cu.cuCtxSynchronize());
+    FAILS_CU(INVALID_VALUE, cu.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, bytes));
+    OK_CU(cu.cuCtxGetLimit(&bytes, CU_LIMIT_STACK_SIZE));
+    OK_CU(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, bytes));
 }
 
 TEST(the_device_attributes_report_launch_support) {

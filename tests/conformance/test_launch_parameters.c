@@ -46,7 +46,7 @@ static void scribble(void) {
 }
 
 static void arrived(unsigned seed, const char *way) {
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     const unsigned expected[] = {seed << 16, seed << 16 | MIDDLE, seed << 16 | (WORDS - 1)};
     for (int i = 0; i < 3; i++) {
         if (words.host[i] != expected[i])
@@ -71,19 +71,19 @@ TEST(launches_accept_32764_bytes_of_parameters) {
     begin();
     CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, stream, NULL, 0};
     fill(1);
-    OK(cu.cuLaunchKernel(large, 1, 1, 1, 1, 1, 1, 0, stream, listed(), NULL));
+    OK_CU(cu.cuLaunchKernel(large, 1, 1, 1, 1, 1, 1, 0, stream, listed(), NULL));
     scribble();
     arrived(1, "cuLaunchKernel, a list");
     fill(2);
-    OK(cu.cuLaunchKernel(large, 1, 1, 1, 1, 1, 1, 0, stream, NULL, packed()));
+    OK_CU(cu.cuLaunchKernel(large, 1, 1, 1, 1, 1, 1, 0, stream, NULL, packed()));
     scribble();
     arrived(2, "cuLaunchKernel, a buffer");
     fill(3);
-    OK(cu.cuLaunchKernelEx(&config, large, listed(), NULL));
+    OK_CU(cu.cuLaunchKernelEx(&config, large, listed(), NULL));
     scribble();
     arrived(3, "cuLaunchKernelEx, a list");
     fill(4);
-    OK(cu.cuLaunchKernelEx(&config, large, NULL, packed()));
+    OK_CU(cu.cuLaunchKernelEx(&config, large, NULL, packed()));
     scribble();
     arrived(4, "cuLaunchKernelEx, a buffer");
 }
@@ -91,13 +91,13 @@ TEST(launches_accept_32764_bytes_of_parameters) {
 TEST(cooperative_launches_accept_32764_bytes_of_parameters) {
     begin();
     fill(5);
-    OK(cu.cuLaunchCooperativeKernel(large, 1, 1, 1, 1, 1, 1, 0, stream, listed()));
+    OK_CU(cu.cuLaunchCooperativeKernel(large, 1, 1, 1, 1, 1, 1, 0, stream, listed()));
     scribble();
     arrived(5, "cuLaunchCooperativeKernel");
     if (device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH)) {
         CUDA_LAUNCH_PARAMS one = {large, 1, 1, 1, 1, 1, 1, 0, stream, listed()};
         fill(6);
-        OK(cu.cuLaunchCooperativeKernelMultiDevice(&one, 1, 0));
+        OK_CU(cu.cuLaunchCooperativeKernelMultiDevice(&one, 1, 0));
         scribble();
         arrived(6, "cuLaunchCooperativeKernelMultiDevice");
     }
@@ -106,20 +106,20 @@ TEST(cooperative_launches_accept_32764_bytes_of_parameters) {
 TEST(the_first_launch_api_accepts_32764_bytes_of_parameters) {
     begin();
     fill(7);
-    OK(cu.cuFuncSetBlockShape(large, 1, 1, 1));
-    OK(cu.cuParamSetSize(large, MOST));
-    OK(cu.cuParamSetv(large, 0, &given, MOST));
+    OK_CU(cu.cuFuncSetBlockShape(large, 1, 1, 1));
+    OK_CU(cu.cuParamSetSize(large, MOST));
+    OK_CU(cu.cuParamSetv(large, 0, &given, MOST));
     scribble();
-    OK(cu.cuLaunchGrid(large, 1, 1));
+    OK_CU(cu.cuLaunchGrid(large, 1, 1));
     arrived(7, "cuParamSetv");
     fill(8);
-    OK(cu.cuParamSetv(large, 0, &given.out, 8));
+    OK_CU(cu.cuParamSetv(large, 0, &given.out, 8));
     for (int i = 0; i < WORDS; i++)
-        OK(cu.cuParamSeti(large, 8 + 4 * i, given.words[i]));
+        OK_CU(cu.cuParamSeti(large, 8 + 4 * i, given.words[i]));
     scribble();
-    OK(cu.cuLaunchGridAsync(large, 1, 1, stream));
+    OK_CU(cu.cuLaunchGridAsync(large, 1, 1, stream));
     arrived(8, "cuParamSeti");
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuParamSetSize(large, 40000)); /* as an H200 does */
+    FAILS_CU(INVALID_VALUE, cu.cuParamSetSize(large, 40000)); /* as an H200 does */
 }
 
 static CUDA_KERNEL_NODE_PARAMS node_params(void **list, void **extra) {
@@ -140,28 +140,28 @@ TEST(kernel_nodes_accept_32764_bytes_of_parameters) {
     CUDA_KERNEL_NODE_PARAMS params = node_params(listed(), NULL);
     CUgraph graph = new_graph();
     fill(10);
-    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
     scribble();
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
     arrived(10, "a node's list");
     fill(11);
-    OK(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    OK_CU(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
     scribble();
-    OK(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
     arrived(11, "an executable node's list");
     fill(12);
     params = node_params(NULL, packed());
-    OK(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    OK_CU(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
     scribble();
-    OK(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
     arrived(12, "an executable node's buffer");
     fill(13);
-    OK(cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    OK_CU(cu.cuGraphKernelNodeSetParams_v2(node, &params));
     scribble();
     CUgraphExecUpdateResultInfo info;
-    OK(cu.cuGraphExecUpdate_v2(exec, graph, &info));
-    OK(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuGraphExecUpdate_v2(exec, graph, &info));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
     arrived(13, "an update");
 }
 
@@ -169,15 +169,15 @@ TEST(captured_launches_accept_32764_bytes_of_parameters) {
     begin();
     for (unsigned way = 0; way < 2; way++) {
         CUgraph graph;
-        OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+        OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
         fill(20 + way);
-        OK(cu.cuLaunchKernel(large, 1, 1, 1, 1, 1, 1, 0, stream, way ? NULL : listed(),
-                             way ? packed() : NULL));
+        OK_CU(cu.cuLaunchKernel(large, 1, 1, 1, 1, 1, 1, 0, stream, way ? NULL : listed(),
+                                way ? packed() : NULL));
         scribble();
-        OK(cu.cuStreamEndCapture(stream, &graph));
+        OK_CU(cu.cuStreamEndCapture(stream, &graph));
         CUgraphExec exec = instantiate(graph);
-        OK(cu.cuGraphDestroy(graph));
-        OK(cu.cuGraphLaunch(exec, stream));
+        OK_CU(cu.cuGraphDestroy(graph));
+        OK_CU(cu.cuGraphLaunch(exec, stream));
         arrived(20 + way, way ? "a captured buffer" : "a captured list");
         destroy_exec(exec);
     }

@@ -5,14 +5,14 @@
 
 static CUlibrary load(const void *image) {
     CUlibrary library = NULL;
-    OK(cu.cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0));
+    OK_CU(cu.cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0));
     assert_non_null(library);
     return library;
 }
 
 static CUkernel kernel(CUlibrary library, const char *name) {
     CUkernel found = NULL;
-    OK(cu.cuLibraryGetKernel(&found, library, name));
+    OK_CU(cu.cuLibraryGetKernel(&found, library, name));
     return found;
 }
 
@@ -21,23 +21,23 @@ TEST(kernels_are_found_and_listed) {
     CUkernel types = kernel(library, "types"), list[20] = {NULL};
     unsigned count = 0, seen = 0;
     const char *name = NULL;
-    OK(cu.cuLibraryGetKernelCount(&count, library));
+    OK_CU(cu.cuLibraryGetKernelCount(&count, library));
     assert_int_equal(count, 9);
-    OK(cu.cuLibraryEnumerateKernels(list, 20, library));
+    OK_CU(cu.cuLibraryEnumerateKernels(list, 20, library));
     for (unsigned i = 0; i < count; i++)
         seen += list[i] == types;
     assert_int_equal(seen, 1);
     assert_null(list[count]);
-    OK(cu.cuKernelGetName(&name, types));
+    OK_CU(cu.cuKernelGetName(&name, types));
     assert_string_equal(name, "types");
-    OK(cu.cuKernelGetLibrary(&back, types));
+    OK_CU(cu.cuKernelGetLibrary(&back, types));
     assert_ptr_equal(back, library);
     size_t offset = 99, size = 99;
-    OK(cu.cuKernelGetParamInfo(types, 7, &offset, &size));
+    OK_CU(cu.cuKernelGetParamInfo(types, 7, &offset, &size));
     assert_int_equal(offset, 40);
     assert_int_equal(size, 24);
-    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuLibraryGetKernel(&types, library, "nothing"));
-    OK(cu.cuLibraryUnload(library));
+    FAILS_CU(NOT_FOUND, cu.cuLibraryGetKernel(&types, library, "nothing"));
+    OK_CU(cu.cuLibraryUnload(library));
 }
 
 /* A kernel belongs to no context; how its parameters lie is told in one all the same. */
@@ -45,19 +45,19 @@ TEST(kernel_parameter_layout_needs_a_context) {
     CUlibrary library = load(image_kernels_cubin);
     CUkernel types = kernel(library, "types");
     size_t offset = 99, size = 99;
-    OK(cu.cuCtxSetCurrent(NULL));
+    OK_CU(cu.cuCtxSetCurrent(NULL));
     CUresult both = cu.cuKernelGetParamInfo(types, 7, &offset, &size);
     CUresult one = cu.cuKernelGetParamInfo(types, 7, &offset, NULL);
     CUresult none = cu.cuKernelGetParamInfo(types, 7, NULL, &size);
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
     assert_int_equal(both, CUDA_ERROR_INVALID_CONTEXT);
     assert_int_equal(one, CUDA_ERROR_INVALID_CONTEXT);
     assert_int_equal(none, CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(offset, 99);
     assert_int_equal(size, 99);
-    OK(cu.cuKernelGetParamInfo(types, 7, &offset, NULL));
+    OK_CU(cu.cuKernelGetParamInfo(types, 7, &offset, NULL));
     assert_int_equal(offset, 40);
-    OK(cu.cuLibraryUnload(library));
+    OK_CU(cu.cuLibraryUnload(library));
 }
 
 /* nvcc's host programs hand over a wrapper that points to the fatbin. */
@@ -70,9 +70,9 @@ TEST(fatbin_wrappers_are_loaded) {
     CUlibrary library = load(&wrapper);
     unsigned count = 0;
     kernel(library, "small");
-    OK(cu.cuLibraryGetKernelCount(&count, library));
+    OK_CU(cu.cuLibraryGetKernelCount(&count, library));
     assert_int_equal(count, 1);
-    OK(cu.cuLibraryUnload(library));
+    OK_CU(cu.cuLibraryUnload(library));
 }
 
 /* An image that cannot be read makes a library without kernels; asking for one says why. */
@@ -80,12 +80,12 @@ TEST(an_unreadable_image_makes_an_empty_library) {
     CUlibrary library = load("no program");
     CUkernel found = NULL;
     unsigned count = 9;
-    OK(cu.cuLibraryGetKernelCount(&count, library));
+    OK_CU(cu.cuLibraryGetKernelCount(&count, library));
     assert_int_equal(count, 0);
-    OK(cu.cuLibraryEnumerateKernels(&found, 1, library));
+    OK_CU(cu.cuLibraryEnumerateKernels(&found, 1, library));
     assert_null(found);
-    FAILS(CUDA_ERROR_INVALID_IMAGE, cu.cuLibraryGetKernel(&found, library, "small"));
-    OK(cu.cuLibraryUnload(library));
+    FAILS_CU(INVALID_IMAGE, cu.cuLibraryGetKernel(&found, library, "small"));
+    OK_CU(cu.cuLibraryUnload(library));
 }
 
 TEST(a_library_is_loaded_from_a_file) {
@@ -95,13 +95,13 @@ TEST(a_library_is_loaded_from_a_file) {
     assert_true(fd >= 0);
     assert_int_equal(write(fd, image_small_fatbin, sizeof image_small_fatbin),
                      sizeof image_small_fatbin);
-    OK(cu.cuLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0));
+    OK_CU(cu.cuLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0));
     kernel(library, "small");
-    OK(cu.cuLibraryUnload(library));
+    OK_CU(cu.cuLibraryUnload(library));
     close(fd);
     unlink(path);
-    FAILS(CUDA_ERROR_FILE_NOT_FOUND,
-          cu.cuLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0));
+    FAILS_CU(FILE_NOT_FOUND,
+             cu.cuLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0));
 }
 
 TEST(each_context_has_its_own_module_of_a_library) {
@@ -113,30 +113,30 @@ TEST(each_context_has_its_own_module_of_a_library) {
     CUdeviceptr p = 0, q = 0;
     uint32_t value = 0;
     size_t size = 0;
-    OK(cu.cuLibraryGetModule(&here, library));
-    OK(cu.cuKernelGetFunction(&f, empty));
-    OK(cu.cuFuncGetModule(&of_function, f));
+    OK_CU(cu.cuLibraryGetModule(&here, library));
+    OK_CU(cu.cuKernelGetFunction(&f, empty));
+    OK_CU(cu.cuFuncGetModule(&of_function, f));
     assert_ptr_equal(of_function, here);
-    OK(cu.cuLibraryGetGlobal(&p, &size, library, "counter"));
-    OK(cu.cuMemcpyDtoH_v2(&value, p, 4));
+    OK_CU(cu.cuLibraryGetGlobal(&p, &size, library, "counter"));
+    OK_CU(cu.cuMemcpyDtoH_v2(&value, p, 4));
     assert_int_equal(value, 7);
     assert_int_equal(size, 4);
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
-    OK(cu.cuLibraryGetModule(&there, library));
-    OK(cu.cuKernelGetFunction(&g, empty));
-    OK(cu.cuLibraryGetGlobal(&q, NULL, library, "counter"));
+    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK_CU(cu.cuLibraryGetModule(&there, library));
+    OK_CU(cu.cuKernelGetFunction(&g, empty));
+    OK_CU(cu.cuLibraryGetGlobal(&q, NULL, library, "counter"));
     assert_ptr_not_equal(here, there);
     assert_ptr_not_equal(f, g);
     assert_int_not_equal(p, q);
-    OK(cu.cuCtxDestroy_v2(other));
-    FAILS(CUDA_ERROR_NOT_PERMITTED, cu.cuModuleUnload(here));
-    OK(cu.cuLibraryUnload(library));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&value, p, 4));
+    OK_CU(cu.cuCtxDestroy_v2(other));
+    FAILS_CU(NOT_PERMITTED, cu.cuModuleUnload(here));
+    OK_CU(cu.cuLibraryUnload(library));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpyDtoH_v2(&value, p, 4));
 }
 
 static int of_kernel(CUkernel k, CUfunction_attribute which) {
     int value = -99;
-    OK(cu.cuKernelGetAttribute(&value, which, k, dev));
+    OK_CU(cu.cuKernelGetAttribute(&value, which, k, dev));
     return value;
 }
 
@@ -148,20 +148,20 @@ TEST(a_function_attribute_overrides_the_kernel_attribute) {
     CUfunction f;
     int value = 0;
     assert_int_equal(of_kernel(k, shared), 49152);
-    OK(cu.cuKernelSetAttribute(shared, 1024, k, dev));
+    OK_CU(cu.cuKernelSetAttribute(shared, 1024, k, dev));
     assert_int_equal(of_kernel(k, shared), 1024);
-    OK(cu.cuKernelGetFunction(&f, k));
-    OK(cu.cuFuncGetAttribute(&value, shared, f));
+    OK_CU(cu.cuKernelGetFunction(&f, k));
+    OK_CU(cu.cuFuncGetAttribute(&value, shared, f));
     assert_int_equal(value, 1024);
-    OK(cu.cuFuncSetAttribute(f, shared, 2048));
-    OK(cu.cuKernelSetAttribute(shared, 4096, k, dev));
-    OK(cu.cuFuncGetAttribute(&value, shared, f));
+    OK_CU(cu.cuFuncSetAttribute(f, shared, 2048));
+    OK_CU(cu.cuKernelSetAttribute(shared, 4096, k, dev));
+    OK_CU(cu.cuFuncGetAttribute(&value, shared, f));
     assert_int_equal(value, 2048);
     assert_int_equal(of_kernel(k, shared), 4096);
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuKernelSetAttribute(shared, 0, k, 99));
-    OK(cu.cuKernelSetCacheConfig(k, CU_FUNC_CACHE_PREFER_L1, dev));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuKernelSetCacheConfig(k, (CUfunc_cache)9, dev));
-    OK(cu.cuLibraryUnload(library));
+    FAILS_CU(INVALID_DEVICE, cu.cuKernelSetAttribute(shared, 0, k, 99));
+    OK_CU(cu.cuKernelSetCacheConfig(k, CU_FUNC_CACHE_PREFER_L1, dev));
+    FAILS_CU(INVALID_VALUE, cu.cuKernelSetCacheConfig(k, (CUfunc_cache)9, dev));
+    OK_CU(cu.cuLibraryUnload(library));
 }
 
 #define MANAGED                                                                                    \
@@ -175,16 +175,16 @@ TEST(managed_variables_are_found_with_their_initial_values) {
     CUlibrary library = load(MANAGED);
     CUdeviceptr p = 0, q = 0;
     size_t size = 0;
-    OK(cu.cuLibraryGetManaged(&p, &size, library, "shared_one"));
+    OK_CU(cu.cuLibraryGetManaged(&p, &size, library, "shared_one"));
     assert_int_equal(size, 4);
     assert_int_equal(*(uint32_t *)(uintptr_t)p, 9);
-    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuLibraryGetManaged(&q, NULL, library, "plain_one"));
+    FAILS_CU(NOT_FOUND, cu.cuLibraryGetManaged(&q, NULL, library, "plain_one"));
     *(uint32_t *)(uintptr_t)p = 10;
     new_context(dev);
-    OK(cu.cuLibraryGetManaged(&q, NULL, library, "shared_one"));
+    OK_CU(cu.cuLibraryGetManaged(&q, NULL, library, "shared_one"));
     assert_int_equal(p, q);
     assert_int_equal(*(uint32_t *)(uintptr_t)q, 10);
-    OK(cu.cuLibraryUnload(library));
+    OK_CU(cu.cuLibraryUnload(library));
 }
 
 /* Managed variables belong to the library alone: they are there before any context. */
@@ -193,26 +193,26 @@ CHILD_TEST_WHERE(managed_variables_need_no_context,
     CUdeviceptr p = 0, q = 0;
     size_t size = 0, of_both = 0;
     CUcontext primary, context = (CUcontext)&p;
-    OK(cu.cuInit(0));
+    OK_CU(cu.cuInit(0));
     CUlibrary library = load(MANAGED);
-    OK(cu.cuCtxGetCurrent(&context));
+    OK_CU(cu.cuCtxGetCurrent(&context));
     assert_null(context);
-    OK(cu.cuLibraryGetManaged(NULL, &size, library, "shared_one"));
+    OK_CU(cu.cuLibraryGetManaged(NULL, &size, library, "shared_one"));
     assert_int_equal(size, 4);
-    OK(cu.cuLibraryGetManaged(&p, &of_both, library, "shared_one"));
+    OK_CU(cu.cuLibraryGetManaged(&p, &of_both, library, "shared_one"));
     assert_int_equal(of_both, 4);
-    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuLibraryGetManaged(&q, NULL, library, "plain_one"));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuLibraryGetGlobal(&q, NULL, library, "plain_one"));
-    OK(cu.cuDeviceGet(&dev, 0));
-    OK(cu.cuDevicePrimaryCtxRetain(&primary, dev));
-    OK(cu.cuCtxSetCurrent(primary));
+    FAILS_CU(NOT_FOUND, cu.cuLibraryGetManaged(&q, NULL, library, "plain_one"));
+    FAILS_CU(INVALID_CONTEXT, cu.cuLibraryGetGlobal(&q, NULL, library, "plain_one"));
+    OK_CU(cu.cuDeviceGet(&dev, 0));
+    OK_CU(cu.cuDevicePrimaryCtxRetain(&primary, dev));
+    OK_CU(cu.cuCtxSetCurrent(primary));
     assert_int_equal(word_at(p), 9);
-    OK(cu.cuMemsetD32_v2(p, 10, 1));
-    OK(cu.cuLibraryGetManaged(&q, NULL, library, "shared_one"));
+    OK_CU(cu.cuMemsetD32_v2(p, 10, 1));
+    OK_CU(cu.cuLibraryGetManaged(&q, NULL, library, "shared_one"));
     assert_int_equal(p, q);
     assert_int_equal(word_at(q), 10);
-    OK(cu.cuLibraryUnload(library));
-    OK(cu.cuDevicePrimaryCtxRelease_v2(dev));
+    OK_CU(cu.cuLibraryUnload(library));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(dev));
     return 0;
 }
 
@@ -222,18 +222,18 @@ TEST(managed_variables_outlive_contexts) {
     CUlibrary library = load(MANAGED);
     CUcontext other;
     CUdeviceptr p = 0, q = 0;
-    OK(cu.cuCtxSetCurrent(NULL));
-    OK(cu.cuLibraryGetManaged(&p, NULL, library, "shared_one"));
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
-    OK(cu.cuLibraryGetGlobal(&q, NULL, library, "plain_one"));
-    OK(cu.cuMemsetD32_v2(p, 11, 1));
-    OK(cu.cuCtxDestroy_v2(other));
-    OK(cu.cuCtxSetCurrent(NULL));
-    OK(cu.cuLibraryGetManaged(&q, NULL, library, "shared_one"));
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuCtxSetCurrent(NULL));
+    OK_CU(cu.cuLibraryGetManaged(&p, NULL, library, "shared_one"));
+    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK_CU(cu.cuLibraryGetGlobal(&q, NULL, library, "plain_one"));
+    OK_CU(cu.cuMemsetD32_v2(p, 11, 1));
+    OK_CU(cu.cuCtxDestroy_v2(other));
+    OK_CU(cu.cuCtxSetCurrent(NULL));
+    OK_CU(cu.cuLibraryGetManaged(&q, NULL, library, "shared_one"));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
     assert_int_equal(p, q);
     assert_int_equal(word_at(p), 11);
-    OK(cu.cuLibraryUnload(library));
+    OK_CU(cu.cuLibraryUnload(library));
 }
 
 /* Work that was queued before reads the variable as it was. */
@@ -244,44 +244,44 @@ TEST(unloading_a_library_waits_for_queued_work) {
     CUdeviceptr p, q;
     CUstream stream;
     uint32_t *seen;
-    OK(cu.cuModuleLoadData(&module, image_kernels_cubin));
-    OK(cu.cuMemHostAlloc((void **)&seen, 8, 0));
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuLibraryGetGlobal(&p, NULL, library, "counter"));
-    OK(cu.cuModuleGetGlobal_v2(&q, NULL, module, "counter"));
+    OK_CU(cu.cuModuleLoadData(&module, image_kernels_cubin));
+    OK_CU(cu.cuMemHostAlloc((void **)&seen, 8, 0));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuLibraryGetGlobal(&p, NULL, library, "counter"));
+    OK_CU(cu.cuModuleGetGlobal_v2(&q, NULL, module, "counter"));
     seen[0] = seen[1] = 0;
     soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
-    OK(cu.cuMemcpyDtoHAsync_v2(&seen[0], p, 4, stream));
-    OK(cu.cuLibraryUnload(library));
-    OK(cu.cuMemcpyDtoHAsync_v2(&seen[1], q, 4, stream));
-    OK(cu.cuModuleUnload(module));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuMemcpyDtoHAsync_v2(&seen[0], p, 4, stream));
+    OK_CU(cu.cuLibraryUnload(library));
+    OK_CU(cu.cuMemcpyDtoHAsync_v2(&seen[1], q, 4, stream));
+    OK_CU(cu.cuModuleUnload(module));
+    OK_CU(cu.cuStreamSynchronize(stream));
     soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
     assert_int_equal(seen[0], 7);
     assert_int_equal(seen[1], 7);
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuMemFreeHost(seen));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuMemFreeHost(seen));
 }
 
 TEST(unified_functions_are_not_found) {
     CUlibrary library = load(image_kernels_cubin);
     void *address = NULL;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLibraryGetUnifiedFunction(&address, library, "empty"));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuLibraryGetUnifiedFunction(&address, NULL, "empty"));
-    OK(cu.cuLibraryUnload(library));
+    FAILS_CU(INVALID_VALUE, cu.cuLibraryGetUnifiedFunction(&address, library, "empty"));
+    FAILS_CU(INVALID_HANDLE, cu.cuLibraryGetUnifiedFunction(&address, NULL, "empty"));
+    OK_CU(cu.cuLibraryUnload(library));
 }
 
 CHILD_TEST(a_library_needs_no_context) {
     CUlibrary library = NULL;
     CUfunction f;
     CUmodule m;
-    OK(cu.cuInit(0));
+    OK_CU(cu.cuInit(0));
     dev = 0;
     library = load(image_kernels_cubin);
     CUkernel k = kernel(library, "bounded");
     assert_int_equal(of_kernel(k, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK), 128);
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuKernelGetFunction(&f, k));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuLibraryGetModule(&m, library));
-    OK(cu.cuLibraryUnload(library));
+    FAILS_CU(INVALID_CONTEXT, cu.cuKernelGetFunction(&f, k));
+    FAILS_CU(INVALID_CONTEXT, cu.cuLibraryGetModule(&m, library));
+    OK_CU(cu.cuLibraryUnload(library));
     return 0;
 }

@@ -6,29 +6,29 @@ static CUstream stream;
 
 static void begin(void) {
     open_library();
-    DONE(gpumem_stream_create(device, NULL, &stream));
+    OK(gpumem_stream_create(device, NULL, &stream));
 }
 
 static void end(void) {
-    DONE(gpumem_device_trim(device, 1));
-    DONE(gpumem_stream_destroy(device, stream));
+    OK(gpumem_device_trim(device, 1));
+    OK(gpumem_stream_destroy(device, stream));
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
     gpumem_buffer *buffer;
-    DONE(gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
+    OK(gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
     return buffer;
 }
 
 static gpumem_buffer_attributes attributes_of(gpumem_buffer *buffer) {
     gpumem_buffer_attributes attributes = {.size = sizeof attributes};
-    DONE(gpumem_buffer_get_attributes(buffer, &attributes));
+    OK(gpumem_buffer_get_attributes(buffer, &attributes));
     return attributes;
 }
 
 static gpumem_resource *make_virtual(gpumem_location location) {
     gpumem_resource *resource;
-    DONE(gpumem_virtual_resource_create(
+    OK(gpumem_virtual_resource_create(
         device,
         GPUMEM_VIRTUAL_OPTIONS(.location = location, .capacity = 64 * MIB, .chunk_maximum = 2 * MIB,
                                .exact_growth = 1),
@@ -38,14 +38,14 @@ static gpumem_resource *make_virtual(gpumem_location location) {
 
 static gpumem_resource *make_pool(void) {
     gpumem_resource *resource;
-    DONE(gpumem_device_pool_resource_create(
+    OK(gpumem_device_pool_resource_create(
         device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &resource));
     return resource;
 }
 
 static gpumem_resource *make_pinned(gpumem_pinned_method method) {
     gpumem_resource *resource;
-    DONE(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.method = method), &resource));
+    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.method = method), &resource));
     return resource;
 }
 
@@ -54,16 +54,16 @@ TEST(a_view_keeps_its_buffer_alive) {
     begin();
     gpumem_resource *resource = make_virtual(GPUMEM_LOCATION_DEVICE);
     gpumem_buffer *view, *buffer = allocate(resource, 4 * MIB);
-    DONE(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, stream));
-    DONE(gpumem_buffer_view(buffer, 4 * MIB - KIB, KIB, &view));
+    OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, stream));
+    OK(gpumem_buffer_view(buffer, 4 * MIB - KIB, KIB, &view));
     assert_int_equal(gpumem_buffer_shrink(buffer, 2 * MIB, stream), GPUMEM_ERROR_BUSY);
-    DONE(gpumem_buffer_free(buffer, NULL));
-    DONE(gpumem_buffer_fill(view, 0, KIB / 2, 2, stream));
-    DONE(gpumem_buffer_read_sync(view, 0, bytes, KIB, stream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_fill(view, 0, KIB / 2, 2, stream));
+    OK(gpumem_buffer_read_sync(view, 0, bytes, KIB, stream));
     for (size_t i = 0; i < KIB; i++)
         assert_int_equal(bytes[i], i < KIB / 2 ? 2 : 1);
-    DONE(gpumem_buffer_free(view, stream));
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_buffer_free(view, stream));
+    OK(gpumem_resource_destroy(resource));
     end();
 }
 
@@ -78,25 +78,25 @@ static void check_copies(gpumem_resource *to_resource, gpumem_resource *from_res
         source[i] = (unsigned char)(i * 3);
     gpumem_buffer *to = allocate(to_resource, sizeof bytes);
     gpumem_buffer *from = allocate(from_resource, sizeof source);
-    DONE(gpumem_buffer_write_sync(from, 0, source, sizeof source, stream));
-    DONE(gpumem_buffer_fill_pattern(to, 0, sizeof bytes, &pattern, 4, stream));
-    DONE(gpumem_buffer_copy_2d(to, 0, from, 0, &rows, stream));
-    DONE(gpumem_buffer_read_sync(to, 0, bytes, sizeof bytes, stream));
+    OK(gpumem_buffer_write_sync(from, 0, source, sizeof source, stream));
+    OK(gpumem_buffer_fill_pattern(to, 0, sizeof bytes, &pattern, 4, stream));
+    OK(gpumem_buffer_copy_2d(to, 0, from, 0, &rows, stream));
+    OK(gpumem_buffer_read_sync(to, 0, bytes, sizeof bytes, stream));
     for (size_t i = 0; i < sizeof bytes; i++)
         assert_int_equal(bytes[i], i % PITCH < WIDTH ? source[i / PITCH * WIDTH + i % PITCH]
                                                      : pattern >> i % 4 * 8 & 0xff);
-    DONE(gpumem_buffer_fill_sync(to, 0, sizeof bytes, 9, stream));
+    OK(gpumem_buffer_fill_sync(to, 0, sizeof bytes, 9, stream));
     for (size_t i = 0; i < ITEMS; i++)
         items[i] = (gpumem_buffer_copy_item){to, i * 32, from, (ITEMS - 1 - i) * 32, 16};
     gpumem_batch_report report = {.size = sizeof report};
-    DONE(gpumem_buffer_copy_batch(items, ITEMS, stream, &report));
+    OK(gpumem_buffer_copy_batch(items, ITEMS, stream, &report));
     print_message("batch: %s\n", report.batched ? "one call" : report.note);
     assert_true(report.batched || report.note[0]);
-    DONE(gpumem_buffer_read_sync(to, 0, bytes, sizeof bytes, stream));
+    OK(gpumem_buffer_read_sync(to, 0, bytes, sizeof bytes, stream));
     for (size_t i = 0; i < ITEMS * 32; i++)
         assert_int_equal(bytes[i], i % 32 < 16 ? source[(ITEMS - 1 - i / 32) * 32 + i % 32] : 9);
-    DONE(gpumem_buffer_free(to, stream));
-    DONE(gpumem_buffer_free(from, stream));
+    OK(gpumem_buffer_free(to, stream));
+    OK(gpumem_buffer_free(from, stream));
 }
 
 TEST(every_form_of_copy_works_between_all_memory_kinds) {
@@ -107,7 +107,7 @@ TEST(every_form_of_copy_works_between_all_memory_kinds) {
         for (size_t j = 0; j < COUNT(resources); j++)
             check_copies(resources[i], resources[j]);
     for (size_t i = 0; i < COUNT(resources); i++)
-        DONE(gpumem_resource_destroy(resources[i]));
+        OK(gpumem_resource_destroy(resources[i]));
     end();
 }
 
@@ -122,13 +122,13 @@ TEST(rows_are_copied_to_and_from_plain_host_memory) {
     begin();
     gpumem_resource *resource = make_pool();
     gpumem_buffer *buffer = allocate(resource, 64);
-    DONE(gpumem_buffer_write_2d(buffer, 1, source, &there, stream));
-    DONE(gpumem_buffer_read_2d(buffer, 1, bytes, &back, stream));
-    DONE(gpumem_stream_synchronize(device, stream));
+    OK(gpumem_buffer_write_2d(buffer, 1, source, &there, stream));
+    OK(gpumem_buffer_read_2d(buffer, 1, bytes, &back, stream));
+    OK(gpumem_stream_synchronize(device, stream));
     for (size_t i = 0; i < 27; i++)
         assert_int_equal(bytes[i], i % 6 < 3 ? source[i] : 0xee);
-    DONE(gpumem_buffer_free(buffer, stream));
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_buffer_free(buffer, stream));
+    OK(gpumem_resource_destroy(resource));
     end();
 }
 
@@ -148,34 +148,34 @@ TEST(rows_are_copied_to_and_from_a_host_pool) {
     gpumem_resource *pool = make_pool();
     gpumem_buffer *host = allocate(resource, 64), *there = allocate(pool, 64);
     gpumem_buffer *back = allocate(resource, 64);
-    DONE(gpumem_stream_synchronize(device, stream));
+    OK(gpumem_stream_synchronize(device, stream));
     unsigned char *from = gpumem_buffer_host_pointer(host), *to = gpumem_buffer_host_pointer(back);
     for (size_t i = 0; i < 64; i++)
         from[i] = (unsigned char)(i + 1);
     memset(to, 0xee, 64);
-    DONE(gpumem_buffer_copy_2d(there, 0, host, 0, &rows, stream));
-    DONE(gpumem_buffer_copy_2d(
-        back, 0, there, 0, &(gpumem_rows){.width = 3, .count = 5, .to_pitch = 6, .from_pitch = 8},
-        stream));
-    DONE(gpumem_stream_synchronize(device, stream));
+    OK(gpumem_buffer_copy_2d(there, 0, host, 0, &rows, stream));
+    OK(gpumem_buffer_copy_2d(back, 0, there, 0,
+                             &(gpumem_rows){.width = 3, .count = 5, .to_pitch = 6, .from_pitch = 8},
+                             stream));
+    OK(gpumem_stream_synchronize(device, stream));
     for (size_t i = 0; i < 64; i++)
         assert_int_equal(to[i], i < 27 && i % 6 < 3 ? from[i] : 0xee);
     assert_int_equal(attributes_of(host).location, GPUMEM_LOCATION_HOST);
-    DONE(gpumem_buffer_free(host, stream));
-    DONE(gpumem_buffer_free(back, stream));
-    DONE(gpumem_buffer_free(there, stream));
-    DONE(gpumem_resource_destroy(resource));
-    DONE(gpumem_resource_destroy(pool));
+    OK(gpumem_buffer_free(host, stream));
+    OK(gpumem_buffer_free(back, stream));
+    OK(gpumem_buffer_free(there, stream));
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(pool));
     end();
 }
 
 static void free_in_order(void *user, CUdeviceptr pointer, size_t bytes, CUstream in) {
-    OK(cu.cuMemFreeAsync(pointer, in));
+    OK_CU(cu.cuMemFreeAsync(pointer, in));
     ++*(int *)user;
 }
 
 static void free_now(void *user, CUdeviceptr pointer, size_t bytes, CUstream unused) {
-    OK(cu.cuMemFree_v2(pointer));
+    OK_CU(cu.cuMemFree_v2(pointer));
     ++*(int *)user;
 }
 
@@ -185,24 +185,23 @@ TEST(foreign_memory_is_used_and_released) {
     gpumem_buffer *first, *second, *refused = NULL;
     char stack[16];
     begin();
-    OK(cu.cuMemAlloc_v2(&plain, KIB));
-    OK(cu.cuMemAllocAsync(&ordered, KIB, stream));
-    DONE(gpumem_buffer_from_pointer(
+    OK_CU(cu.cuMemAlloc_v2(&plain, KIB));
+    OK_CU(cu.cuMemAllocAsync(&ordered, KIB, stream));
+    OK(gpumem_buffer_from_pointer(
         device, plain, KIB,
         GPUMEM_FOREIGN_OPTIONS(.stream = stream, .deleter = free_now, .user = &deleted), &first));
-    DONE(gpumem_buffer_from_pointer(device, ordered, KIB,
-                                    GPUMEM_FOREIGN_OPTIONS(.stream = stream,
-                                                           .deleter = free_in_order,
-                                                           .user = &deleted, .stream_ordered = 1),
-                                    &second));
+    OK(gpumem_buffer_from_pointer(device, ordered, KIB,
+                                  GPUMEM_FOREIGN_OPTIONS(.stream = stream, .deleter = free_in_order,
+                                                         .user = &deleted, .stream_ordered = 1),
+                                  &second));
     assert_int_equal(
         gpumem_buffer_from_pointer(device, (CUdeviceptr)(uintptr_t)stack, 16, NULL, &refused),
         GPUMEM_ERROR_INVALID_ARGUMENT);
     assert_int_equal(attributes_of(first).location, GPUMEM_LOCATION_DEVICE);
-    DONE(gpumem_buffer_copy_sync(first, 0, second, 0, KIB, stream));
-    DONE(gpumem_buffer_free(first, stream));
-    DONE(gpumem_buffer_free(second, stream));
-    DONE(gpumem_device_trim(device, 1));
+    OK(gpumem_buffer_copy_sync(first, 0, second, 0, KIB, stream));
+    OK(gpumem_buffer_free(first, stream));
+    OK(gpumem_buffer_free(second, stream));
+    OK(gpumem_device_trim(device, 1));
     assert_int_equal(deleted, 2);
     end();
 }
@@ -214,12 +213,12 @@ TEST(memory_of_several_mappings_is_wrapped_as_one_foreign_buffer) {
     gpumem_resource *resource = make_virtual(GPUMEM_LOCATION_DEVICE);
     gpumem_buffer *buffer = allocate(resource, 6 * MIB);
     CUdeviceptr pointer = gpumem_buffer_pointer(buffer);
-    DONE(gpumem_buffer_from_pointer(device, pointer + KIB, 6 * MIB - KIB, NULL, &foreign));
-    DONE(gpumem_buffer_free(foreign, NULL));
+    OK(gpumem_buffer_from_pointer(device, pointer + KIB, 6 * MIB - KIB, NULL, &foreign));
+    OK(gpumem_buffer_free(foreign, NULL));
     assert_int_equal(gpumem_buffer_from_pointer(device, pointer, 6 * MIB + 1, NULL, &refused),
                      GPUMEM_ERROR_INVALID_ARGUMENT);
-    DONE(gpumem_buffer_free(buffer, NULL));
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
     end();
 }
 
@@ -234,8 +233,8 @@ static void check_attributes(gpumem_resource *resource, gpumem_location location
     assert_int_equal(is.managed, managed);
     assert_int_equal(is.device_accessible, 1);
     assert_int_equal(is.device_ordinal, location == GPUMEM_LOCATION_DEVICE ? 0 : -1);
-    DONE(gpumem_buffer_free(buffer, stream));
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_buffer_free(buffer, stream));
+    OK(gpumem_resource_destroy(resource));
 }
 
 TEST(buffers_of_every_resource_have_their_attributes) {
@@ -277,8 +276,8 @@ TEST(an_unmapping_is_announced_to_the_watcher_first) {
     begin();
     gpumem_resource *resource = make_virtual(GPUMEM_LOCATION_DEVICE);
     gpumem_buffer *buffer = allocate(resource, 8 * MIB);
-    DONE(gpumem_resource_watch(resource, listen, &heard, &watch));
-    DONE(gpumem_buffer_get_layout(buffer, &layout, segments, COUNT(segments)));
+    OK(gpumem_resource_watch(resource, listen, &heard, &watch));
+    OK(gpumem_buffer_get_layout(buffer, &layout, segments, COUNT(segments)));
     assert_int_equal(layout.base % layout.granularity, 0);
     assert_int_equal(layout.bytes % layout.granularity, 0);
     assert_true(layout.segment_count <= COUNT(segments));
@@ -286,22 +285,22 @@ TEST(an_unmapping_is_announced_to_the_watcher_first) {
     for (size_t i = 0; i < layout.segment_count; i++)
         sum += segments[i].bytes;
     assert_int_equal(sum, layout.bytes);
-    DONE(gpumem_buffer_shrink(buffer, 3 * MIB, stream));
+    OK(gpumem_buffer_shrink(buffer, 3 * MIB, stream));
     assert_int_equal(heard.count, 1);
     assert_int_equal(heard.event.reason, GPUMEM_LEAVING_SHRINK);
     assert_int_equal(heard.event.base % layout.granularity, 0);
     assert_int_equal(heard.event.base + heard.event.bytes, layout.base + layout.bytes);
     assert_int_equal(heard.mapped, CUDA_SUCCESS);
-    DONE(gpumem_buffer_get_layout(buffer, &later, NULL, 0));
+    OK(gpumem_buffer_get_layout(buffer, &later, NULL, 0));
     assert_int_equal(later.base, layout.base);
     assert_int_not_equal(later.generation, layout.generation);
-    DONE(gpumem_buffer_free(buffer, stream));
-    DONE(gpumem_device_trim(device, 1));
+    OK(gpumem_buffer_free(buffer, stream));
+    OK(gpumem_device_trim(device, 1));
     assert_int_equal(heard.count, 2);
     assert_int_equal(heard.event.base, layout.base);
     assert_int_equal(heard.event.bytes, later.bytes);
     assert_int_equal(heard.mapped, CUDA_SUCCESS);
-    DONE(gpumem_watch_end(watch));
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_watch_end(watch));
+    OK(gpumem_resource_destroy(resource));
     end();
 }

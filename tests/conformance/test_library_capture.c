@@ -12,32 +12,32 @@ static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
 
 static CUstream make_stream(unsigned flags) {
     CUstream stream;
-    OK(cu.cuStreamCreate(&stream, flags));
+    OK_CU(cu.cuStreamCreate(&stream, flags));
     return stream;
 }
 
 static CUgraph end_capture(CUstream stream) {
     CUgraph graph = NULL;
-    OK(cu.cuStreamEndCapture(stream, &graph));
+    OK_CU(cu.cuStreamEndCapture(stream, &graph));
     return graph;
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, CUstream stream) {
     gpumem_buffer *buffer;
-    DONE(gpumem_buffer_allocate(resource, 2 * MIB,
-                                GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    OK(gpumem_buffer_allocate(resource, 2 * MIB,
+                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
     return buffer;
 }
 
 static gpumem_resource *make_virtual(void) {
     gpumem_resource *resource;
-    DONE(gpumem_virtual_resource_create(device, NULL, &resource));
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
     return resource;
 }
 
 static gpumem_resource *make_pinned(void) {
     gpumem_resource *resource;
-    DONE(gpumem_pinned_resource_create(
+    OK(gpumem_pinned_resource_create(
         device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB), &resource));
     return resource;
 }
@@ -45,7 +45,7 @@ static gpumem_resource *make_pinned(void) {
 /* The driver's own default pool, whose use it tells. */
 static gpumem_resource *make_pool(void) {
     gpumem_resource *resource;
-    DONE(gpumem_device_pool_resource_create(
+    OK(gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_DEFAULT),
         &resource));
     return resource;
@@ -54,14 +54,14 @@ static gpumem_resource *make_pool(void) {
 static uint64_t pool_used(void) {
     CUmemoryPool pool;
     cuuint64_t used = 0;
-    OK(cu.cuDeviceGetDefaultMemPool(&pool, dev));
-    OK(cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+    OK_CU(cu.cuDeviceGetDefaultMemPool(&pool, dev));
+    OK_CU(cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
     return used;
 }
 
 static uint64_t graph_memory_used(void) {
     cuuint64_t used = 0;
-    OK(cu.cuDeviceGetGraphMemAttribute(dev, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
+    OK_CU(cu.cuDeviceGetGraphMemAttribute(dev, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
     return used;
 }
 
@@ -72,29 +72,29 @@ static void use_all(void) {
     CUstream other;
     int done;
     char host[64] = {0};
-    DONE(gpumem_stream_create(device, NULL, &other));
+    OK(gpumem_stream_create(device, NULL, &other));
     gpumem_resource *resources[] = {make_virtual(), make_pinned(), make_pool()};
     gpumem_resource *own;
-    DONE(gpumem_device_pool_resource_create(
+    OK(gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &own));
     gpumem_buffer *buffer = allocate(own, other);
-    DONE(gpumem_buffer_free(buffer, other));
+    OK(gpumem_buffer_free(buffer, other));
     for (size_t i = 0; i < COUNT(resources); i++) {
         buffer = allocate(resources[i], other);
         if (i != 1)
-            DONE(gpumem_buffer_fill(buffer, 0, 4096, 1, other));
+            OK(gpumem_buffer_fill(buffer, 0, 4096, 1, other));
         if (i != 1)
-            DONE(gpumem_buffer_read(buffer, 0, host, sizeof host, other));
-        DONE(gpumem_stream_query(device, other, &done));
-        DONE(gpumem_buffer_free(buffer, NULL));
+            OK(gpumem_buffer_read(buffer, 0, host, sizeof host, other));
+        OK(gpumem_stream_query(device, other, &done));
+        OK(gpumem_buffer_free(buffer, NULL));
     }
-    DONE(gpumem_stream_synchronize(device, other));
+    OK(gpumem_stream_synchronize(device, other));
     (void)device_stats();
-    DONE(gpumem_device_trim(device, 1));
+    OK(gpumem_device_trim(device, 1));
     for (size_t i = 0; i < COUNT(resources); i++)
-        DONE(gpumem_resource_destroy(resources[i]));
-    DONE(gpumem_resource_destroy(own));
-    DONE(gpumem_stream_destroy(device, other));
+        OK(gpumem_resource_destroy(resources[i]));
+    OK(gpumem_resource_destroy(own));
+    OK(gpumem_stream_destroy(device, other));
 }
 
 static void *use_all_elsewhere(void *unused) {
@@ -107,12 +107,12 @@ TEST(library_calls_leave_captures_undisturbed) {
     for (size_t i = 0; i < COUNT(modes); i++) {
         CUstream stream = make_stream(CU_STREAM_DEFAULT);
         pthread_t thread;
-        OK(cu.cuStreamBeginCapture_v2(stream, modes[i]));
+        OK_CU(cu.cuStreamBeginCapture_v2(stream, modes[i]));
         use_all();
         assert_int_equal(pthread_create(&thread, NULL, use_all_elsewhere, NULL), 0);
         pthread_join(thread, NULL);
-        OK(cu.cuGraphDestroy(end_capture(stream)));
-        OK(cu.cuStreamDestroy_v2(stream));
+        OK_CU(cu.cuGraphDestroy(end_capture(stream)));
+        OK_CU(cu.cuStreamDestroy_v2(stream));
     }
     assert_int_equal(device_stats().quarantined, 0);
 }
@@ -122,13 +122,13 @@ TEST(library_calls_preserve_the_capture_mode_of_the_thread) {
     open_library();
     for (size_t i = 0; i < COUNT(modes); i++) {
         CUstreamCaptureMode mode = modes[i];
-        OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
+        OK_CU(cu.cuThreadExchangeStreamCaptureMode(&mode));
         use_all();
-        OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
+        OK_CU(cu.cuThreadExchangeStreamCaptureMode(&mode));
         assert_int_equal(mode, modes[i]);
     }
     CUstreamCaptureMode usual = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    OK(cu.cuThreadExchangeStreamCaptureMode(&usual));
+    OK_CU(cu.cuThreadExchangeStreamCaptureMode(&usual));
 }
 
 struct freeing {
@@ -139,7 +139,7 @@ struct freeing {
 static void *free_them(void *data) {
     struct freeing *freeing = data;
     for (size_t i = 0; i < COUNT(freeing->buffers); i++)
-        DONE(gpumem_buffer_free(freeing->buffers[i], freeing->stream));
+        OK(gpumem_buffer_free(freeing->buffers[i], freeing->stream));
     return NULL;
 }
 
@@ -151,7 +151,7 @@ static void free_during_a_capture(CUstreamCaptureMode mode, CUstream stream, boo
     struct freeing freeing = {.stream = stream};
     for (size_t i = 0; i < COUNT(resources); i++)
         freeing.buffers[i] = allocate(resources[i], NULL);
-    OK(cu.cuStreamBeginCapture_v2(captured, mode));
+    OK_CU(cu.cuStreamBeginCapture_v2(captured, mode));
     pthread_t thread;
     if (elsewhere) {
         assert_int_equal(pthread_create(&thread, NULL, free_them, &freeing), 0);
@@ -159,14 +159,14 @@ static void free_during_a_capture(CUstreamCaptureMode mode, CUstream stream, boo
     } else {
         free_them(&freeing);
     }
-    OK(cu.cuGraphDestroy(end_capture(captured)));
-    DONE(gpumem_device_trim(device, 1));
+    OK_CU(cu.cuGraphDestroy(end_capture(captured)));
+    OK(gpumem_device_trim(device, 1));
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.deferred_frees, 0);
     assert_int_equal(stats.quarantined, 0);
     for (size_t i = 0; i < COUNT(resources); i++)
-        DONE(gpumem_resource_destroy(resources[i]));
-    OK(cu.cuStreamDestroy_v2(captured));
+        OK(gpumem_resource_destroy(resources[i]));
+    OK_CU(cu.cuStreamDestroy_v2(captured));
 }
 
 TEST(frees_on_the_default_stream_do_not_invalidate_captures) {
@@ -177,7 +177,7 @@ TEST(frees_on_the_default_stream_do_not_invalidate_captures) {
         free_during_a_capture(modes[i], NULL, true);
         free_during_a_capture(modes[i], CU_STREAM_LEGACY, true);
     }
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(pool_used(), used);
 }
 
@@ -187,12 +187,12 @@ TEST(a_refused_allocation_on_the_default_stream_leaves_the_capture_valid) {
     gpumem_resource *pool = make_pool();
     CUstream captured = make_stream(CU_STREAM_DEFAULT);
     gpumem_buffer *none = NULL;
-    OK(cu.cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK_CU(cu.cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
     assert_int_equal(gpumem_buffer_allocate(pool, MIB, NULL, &none), GPUMEM_ERROR_DRIVER);
     assert_int_equal(gpumem_last_error()->driver_code, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-    OK(cu.cuGraphDestroy(end_capture(captured)));
-    OK(cu.cuStreamDestroy_v2(captured));
-    DONE(gpumem_resource_destroy(pool));
+    OK_CU(cu.cuGraphDestroy(end_capture(captured)));
+    OK_CU(cu.cuStreamDestroy_v2(captured));
+    OK(gpumem_resource_destroy(pool));
 }
 
 #define ROUNDS 300
@@ -203,7 +203,7 @@ static unsigned frees;
 static void *allocate_and_free(void *data) {
     gpumem_resource *resource = data;
     while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
-        DONE(gpumem_buffer_free(allocate(resource, NULL), NULL));
+        OK(gpumem_buffer_free(allocate(resource, NULL), NULL));
         __atomic_fetch_add(&frees, 1, __ATOMIC_RELEASE);
     }
     return NULL;
@@ -229,20 +229,20 @@ TEST(a_capture_that_begins_during_a_free_stays_valid) {
     int spoilt = 0;
     for (int i = 0; i < ROUNDS; i++) {
         CUgraph graph = NULL;
-        OK(cu.cuStreamBeginCapture_v2(captured, modes[i % 3]));
+        OK_CU(cu.cuStreamBeginCapture_v2(captured, modes[i % 3]));
         let_them_free();
         CUresult ended = cu.cuStreamEndCapture(captured, &graph);
         spoilt += ended != CUDA_SUCCESS;
         if (graph)
-            OK(cu.cuGraphDestroy(graph));
+            OK_CU(cu.cuGraphDestroy(graph));
     }
     __atomic_store_n(&stop, true, __ATOMIC_RELEASE);
     for (size_t i = 0; i < COUNT(threads); i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(spoilt, 0);
     for (size_t i = 0; i < COUNT(resources); i++)
-        DONE(gpumem_resource_destroy(resources[i]));
-    OK(cu.cuStreamDestroy_v2(captured));
+        OK(gpumem_resource_destroy(resources[i]));
+    OK_CU(cu.cuStreamDestroy_v2(captured));
 }
 
 struct exchange {
@@ -262,7 +262,7 @@ static void *free_what_comes(void *data) {
     while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
         gpumem_buffer *taken = __atomic_exchange_n(&exchange->buffer, NULL, __ATOMIC_ACQ_REL);
         if (taken)
-            DONE(gpumem_buffer_free(taken, NULL));
+            OK(gpumem_buffer_free(taken, NULL));
         else
             sched_yield();
     }
@@ -275,14 +275,14 @@ static int capture_while_others_free(struct exchange *exchanges, size_t count, C
         CUgraph graph = NULL;
         for (size_t n = 0; n < count; n++) {
             gpumem_buffer *made = allocate(exchanges[n].resource, stream);
-            DONE(gpumem_buffer_free(
-                __atomic_exchange_n(&exchanges[n].buffer, made, __ATOMIC_ACQ_REL), NULL));
+            OK(gpumem_buffer_free(__atomic_exchange_n(&exchanges[n].buffer, made, __ATOMIC_ACQ_REL),
+                                  NULL));
         }
-        OK(cu.cuStreamBeginCapture_v2(stream, modes[i % 3]));
+        OK_CU(cu.cuStreamBeginCapture_v2(stream, modes[i % 3]));
         sched_yield();
         spoilt += cu.cuStreamEndCapture(stream, &graph) != CUDA_SUCCESS;
         if (graph)
-            OK(cu.cuGraphDestroy(graph));
+            OK_CU(cu.cuGraphDestroy(graph));
     }
     return spoilt;
 }
@@ -304,17 +304,17 @@ TEST(frees_in_other_threads_do_not_invalidate_captures) {
     __atomic_store_n(&stop, true, __ATOMIC_RELEASE);
     for (size_t i = 0; i < COUNT(threads); i++) {
         pthread_join(threads[i], NULL);
-        DONE(gpumem_buffer_free(exchanges[i].buffer, NULL));
+        OK(gpumem_buffer_free(exchanges[i].buffer, NULL));
     }
-    DONE(gpumem_device_trim(device, 1));
+    OK(gpumem_device_trim(device, 1));
     assert_int_equal(spoilt, 0);
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.deferred_frees, 0);
     assert_int_equal(stats.quarantined, 0);
     for (size_t i = 0; i < COUNT(exchanges); i++)
-        DONE(gpumem_resource_destroy(exchanges[i].resource));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuStreamDestroy_v2(stream));
+        OK(gpumem_resource_destroy(exchanges[i].resource));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 static void *allocate_and_end(void *exchange) {
@@ -334,15 +334,15 @@ TEST(waiting_for_the_context_does_not_invalidate_captures) {
         assert_int_equal(pthread_create(&thread, NULL, allocate_and_end, &exchange), 0);
         pthread_join(thread, NULL);
         wait_until_gone(exchange.task);
-        OK(cu.cuStreamBeginCapture_v2(captured, modes[i]));
-        DONE(gpumem_buffer_free(exchange.buffer, NULL));
+        OK_CU(cu.cuStreamBeginCapture_v2(captured, modes[i]));
+        OK(gpumem_buffer_free(exchange.buffer, NULL));
         assert_int_equal(device_stats().deferred_frees, 1);
-        DONE(gpumem_device_trim(device, 1));
+        OK(gpumem_device_trim(device, 1));
         assert_int_equal(device_stats().deferred_frees, 0);
-        OK(cu.cuGraphDestroy(end_capture(captured)));
+        OK_CU(cu.cuGraphDestroy(end_capture(captured)));
     }
-    DONE(gpumem_resource_destroy(exchange.resource));
-    OK(cu.cuStreamDestroy_v2(captured));
+    OK(gpumem_resource_destroy(exchange.resource));
+    OK_CU(cu.cuStreamDestroy_v2(captured));
 }
 
 /* ---- Memory of a capture --------------------------------------------------------------------- */
@@ -350,10 +350,10 @@ TEST(waiting_for_the_context_does_not_invalidate_captures) {
 static size_t count_nodes(CUgraph graph, CUgraphNodeType type) {
     CUgraphNode nodes[16];
     size_t count = COUNT(nodes), found = 0;
-    OK(cu.cuGraphGetNodes(graph, nodes, &count));
+    OK_CU(cu.cuGraphGetNodes(graph, nodes, &count));
     for (size_t i = 0; i < count; i++) {
         CUgraphNodeType is;
-        OK(cu.cuGraphNodeGetType(nodes[i], &is));
+        OK_CU(cu.cuGraphNodeGetType(nodes[i], &is));
         found += is == type;
     }
     return found;
@@ -361,9 +361,9 @@ static size_t count_nodes(CUgraph graph, CUgraphNodeType type) {
 
 static void launch_and_end(CUgraph graph, CUstream stream) {
     CUgraphExec exec = instantiate(graph);
-    OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuGraphDestroy(graph));
 }
 
 TEST(memory_allocated_and_freed_in_a_capture_becomes_nodes) {
@@ -372,22 +372,22 @@ TEST(memory_allocated_and_freed_in_a_capture_becomes_nodes) {
     for (size_t i = 0; i < COUNT(modes); i++) {
         CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
         uint64_t used = pool_used();
-        OK(cu.cuStreamBeginCapture_v2(stream, modes[i]));
+        OK_CU(cu.cuStreamBeginCapture_v2(stream, modes[i]));
         gpumem_buffer *buffer = allocate(pool, stream);
-        DONE(gpumem_buffer_fill(buffer, 0, 4096, 1, stream));
-        DONE(gpumem_buffer_free(buffer, stream));
+        OK(gpumem_buffer_fill(buffer, 0, 4096, 1, stream));
+        OK(gpumem_buffer_free(buffer, stream));
         CUgraph graph = end_capture(stream);
         assert_int_equal(count_nodes(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC), 1);
         assert_int_equal(count_nodes(graph, CU_GRAPH_NODE_TYPE_MEM_FREE), 1);
         assert_int_equal(pool_used(), used);
         launch_and_end(graph, stream);
-        OK(cu.cuStreamDestroy_v2(stream));
+        OK_CU(cu.cuStreamDestroy_v2(stream));
     }
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.deferred_frees, 0);
     assert_int_equal(stats.quarantined, 0);
-    DONE(gpumem_resource_destroy(pool));
-    OK(cu.cuDeviceGraphMemTrim(dev));
+    OK(gpumem_resource_destroy(pool));
+    OK_CU(cu.cuDeviceGraphMemTrim(dev));
 }
 
 /* A second stream of the capture: the free comes after what it did. */
@@ -397,40 +397,40 @@ TEST(a_free_in_a_capture_joins_the_other_streams) {
     CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
     CUstream fork = make_stream(CU_STREAM_NON_BLOCKING);
     CUevent event = new_event();
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     gpumem_buffer *buffer = allocate(pool, stream);
-    OK(cu.cuEventRecord(event, stream));
-    OK(cu.cuStreamWaitEvent(fork, event, 0));
-    DONE(gpumem_buffer_fill(buffer, 0, 4096, 1, fork));
-    DONE(gpumem_buffer_free(buffer, stream));
+    OK_CU(cu.cuEventRecord(event, stream));
+    OK_CU(cu.cuStreamWaitEvent(fork, event, 0));
+    OK(gpumem_buffer_fill(buffer, 0, 4096, 1, fork));
+    OK(gpumem_buffer_free(buffer, stream));
     CUgraph graph = end_capture(stream); /* UNJOINED if the fork was not joined */
     assert_int_equal(count_nodes(graph, CU_GRAPH_NODE_TYPE_MEM_FREE), 1);
     launch_and_end(graph, stream);
     assert_int_equal(device_stats().quarantined, 0);
-    DONE(gpumem_resource_destroy(pool));
-    OK(cu.cuDeviceGraphMemTrim(dev));
-    OK(cu.cuStreamDestroy_v2(fork));
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK(gpumem_resource_destroy(pool));
+    OK_CU(cu.cuDeviceGraphMemTrim(dev));
+    OK_CU(cu.cuStreamDestroy_v2(fork));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 static void free_from_outside(gpumem_resource *resource, CUstreamCaptureMode mode) {
     CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
     gpumem_buffer *buffer = allocate(resource, stream);
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuStreamBeginCapture_v2(stream, mode));
-    DONE(gpumem_buffer_free(buffer, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, mode));
+    OK(gpumem_buffer_free(buffer, stream));
     assert_int_equal(device_stats().deferred_frees, 1);
     assert_int_equal(gpumem_resource_destroy(resource), GPUMEM_ERROR_BUSY);
-    DONE(gpumem_device_trim(device, 1)); /* does not wait for the capture */
+    OK(gpumem_device_trim(device, 1)); /* does not wait for the capture */
     assert_int_equal(device_stats().deferred_frees, 1);
     CUgraph graph = end_capture(stream);
     assert_int_equal(count_nodes(graph, CU_GRAPH_NODE_TYPE_MEM_FREE), 0);
-    DONE(gpumem_device_trim(device, 1));
+    OK(gpumem_device_trim(device, 1));
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.deferred_frees, 0);
     assert_int_equal(stats.quarantined, 0);
-    OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 TEST(a_free_in_a_capture_of_older_memory_is_deferred) {
@@ -441,10 +441,10 @@ TEST(a_free_in_a_capture_of_older_memory_is_deferred) {
         free_from_outside(pool, modes[i]);
         free_from_outside(big, modes[i]);
     }
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(pool_used(), used);
-    DONE(gpumem_resource_destroy(pool));
-    DONE(gpumem_resource_destroy(big));
+    OK(gpumem_resource_destroy(pool));
+    OK(gpumem_resource_destroy(big));
 }
 
 /* Its owner may end the stream once the capture is over. */
@@ -453,17 +453,17 @@ TEST(a_stream_may_be_destroyed_before_a_deferred_free) {
     gpumem_resource *pool = make_pool();
     uint64_t used = pool_used();
     CUstream stream;
-    DONE(gpumem_stream_create(device, NULL, &stream));
+    OK(gpumem_stream_create(device, NULL, &stream));
     gpumem_buffer *buffer = allocate(pool, stream);
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    DONE(gpumem_buffer_free(buffer, stream));
-    OK(cu.cuGraphDestroy(end_capture(stream)));
-    DONE(gpumem_stream_destroy(device, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(gpumem_buffer_free(buffer, stream));
+    OK_CU(cu.cuGraphDestroy(end_capture(stream)));
+    OK(gpumem_stream_destroy(device, stream));
     assert_int_equal(device_stats().deferred_frees, 0);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(pool_used(), used);
-    DONE(gpumem_resource_destroy(pool));
+    OK(gpumem_resource_destroy(pool));
 }
 
 /* A wrapper has let go; the pool that it wraps has not. */
@@ -472,21 +472,21 @@ TEST(a_free_in_a_capture_through_a_wrapper_is_deferred) {
     gpumem_resource *pool = make_pool(), *limit;
     CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
     uint64_t used = pool_used();
-    DONE(gpumem_limit_resource_create(pool, 4 * MIB, &limit));
+    OK(gpumem_limit_resource_create(pool, 4 * MIB, &limit));
     gpumem_buffer *buffer = allocate(limit, stream);
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    DONE(gpumem_buffer_free(buffer, stream));
-    DONE(gpumem_resource_destroy(limit));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(gpumem_buffer_free(buffer, stream));
+    OK(gpumem_resource_destroy(limit));
     assert_int_equal(gpumem_resource_destroy(pool), GPUMEM_ERROR_BUSY);
-    OK(cu.cuGraphDestroy(end_capture(stream)));
-    DONE(gpumem_resource_destroy(pool));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuGraphDestroy(end_capture(stream)));
+    OK(gpumem_resource_destroy(pool));
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(pool_used(), used);
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.quarantined, 0);
     assert_int_equal(stats.committed_bytes, 0);
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 /* The capture comes to nothing; the memory does not. */
@@ -497,21 +497,21 @@ TEST(an_invalidated_capture_leaks_no_memory) {
     CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
     gpumem_buffer *outside = allocate(pool, stream);
     CUgraph graph = NULL;
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     gpumem_buffer *inside = allocate(pool, stream);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamQuery(stream));
-    DONE(gpumem_buffer_free(outside, stream));
-    DONE(gpumem_buffer_free(inside, stream));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(stream, &graph));
-    DONE(gpumem_device_trim(device, 1));
+    FAILS_CU(STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamQuery(stream));
+    OK(gpumem_buffer_free(outside, stream));
+    OK(gpumem_buffer_free(inside, stream));
+    FAILS_CU(STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(stream, &graph));
+    OK(gpumem_device_trim(device, 1));
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.deferred_frees, 0);
     assert_int_equal(stats.quarantined, 0);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(pool_used(), used);
-    DONE(gpumem_resource_destroy(pool));
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK(gpumem_resource_destroy(pool));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 /* As the driver has it: before the launch there is no memory to free, after it there is. */
@@ -519,29 +519,29 @@ TEST(a_buffer_allocated_in_a_capture_is_freed_outside) {
     open_library();
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     gpumem_buffer *early = allocate(pool, stream);
     CUgraph graph = end_capture(stream);
-    DONE(gpumem_buffer_free(early, stream));
+    OK(gpumem_buffer_free(early, stream));
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.deferred_frees, 0);
     assert_int_equal(stats.quarantined, 0);
     assert_int_equal(stats.committed_bytes, 0);
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphDestroy(graph));
 
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     gpumem_buffer *late = allocate(pool, stream);
     graph = end_capture(stream);
     uint64_t used = graph_memory_used();
     launch_and_end(graph, stream);
     assert_true(graph_memory_used() > used);
-    DONE(gpumem_buffer_free(late, stream));
-    OK(cu.cuStreamSynchronize(stream));
+    OK(gpumem_buffer_free(late, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     stats = device_stats();
     assert_int_equal(stats.deferred_frees, 0);
     assert_int_equal(stats.quarantined, 0);
-    OK(cu.cuDeviceGraphMemTrim(dev));
+    OK_CU(cu.cuDeviceGraphMemTrim(dev));
     assert_int_equal(graph_memory_used(), used);
-    DONE(gpumem_resource_destroy(pool));
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK(gpumem_resource_destroy(pool));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
 }

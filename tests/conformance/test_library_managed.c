@@ -11,25 +11,24 @@ static CUstream stream;
 
 static void begin(gpumem_managed_method method) {
     open_library();
-    DONE(gpumem_stream_create(device, NULL, &stream));
-    DONE(gpumem_managed_resource_create(
+    OK(gpumem_stream_create(device, NULL, &stream));
+    OK(gpumem_managed_resource_create(
         device, GPUMEM_MANAGED_OPTIONS(.method = method, .pool = GPUMEM_POOL_CURRENT), &resource));
-    DONE(gpumem_buffer_allocate(resource, 4 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream),
-                                &buffer));
-    DONE(gpumem_stream_synchronize(device, stream));
+    OK(gpumem_buffer_allocate(resource, 4 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
+    OK(gpumem_stream_synchronize(device, stream));
 }
 
 static void end(void) {
-    DONE(gpumem_buffer_free(buffer, stream));
-    DONE(gpumem_stream_synchronize(device, stream));
-    DONE(gpumem_device_trim(device, 1));
-    DONE(gpumem_resource_destroy(resource));
-    DONE(gpumem_stream_destroy(device, stream));
+    OK(gpumem_buffer_free(buffer, stream));
+    OK(gpumem_stream_synchronize(device, stream));
+    OK(gpumem_device_trim(device, 1));
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_stream_destroy(device, stream));
 }
 
 static gpumem_managed_range range_of(size_t offset, size_t bytes) {
     gpumem_managed_range range = {.size = sizeof range};
-    DONE(gpumem_buffer_get_managed_range(buffer, offset, bytes, &range));
+    OK(gpumem_buffer_get_managed_range(buffer, offset, bytes, &range));
     return range;
 }
 
@@ -38,14 +37,14 @@ TEST(advice_and_prefetch_are_read_back) {
     begin(GPUMEM_MANAGED_ALLOCATED);
     unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
     fill_pattern(bytes, 4 * MIB, 3);
-    DONE(gpumem_buffer_advise(buffer, 0, 2 * MIB, GPUMEM_ADVICE_SET_READ_MOSTLY,
-                              GPUMEM_LOCATION_DEVICE, 0));
-    DONE(gpumem_buffer_advise(buffer, 0, 2 * MIB, GPUMEM_ADVICE_SET_PREFERRED_LOCATION,
-                              GPUMEM_LOCATION_HOST, 0));
-    DONE(gpumem_buffer_advise(buffer, 2 * MIB, 2 * MIB, GPUMEM_ADVICE_SET_ACCESSED_BY,
-                              GPUMEM_LOCATION_DEVICE, 0));
-    DONE(gpumem_buffer_prefetch(buffer, 2 * MIB, 2 * MIB, GPUMEM_LOCATION_DEVICE, 0, stream));
-    DONE(gpumem_stream_synchronize(device, stream));
+    OK(gpumem_buffer_advise(buffer, 0, 2 * MIB, GPUMEM_ADVICE_SET_READ_MOSTLY,
+                            GPUMEM_LOCATION_DEVICE, 0));
+    OK(gpumem_buffer_advise(buffer, 0, 2 * MIB, GPUMEM_ADVICE_SET_PREFERRED_LOCATION,
+                            GPUMEM_LOCATION_HOST, 0));
+    OK(gpumem_buffer_advise(buffer, 2 * MIB, 2 * MIB, GPUMEM_ADVICE_SET_ACCESSED_BY,
+                            GPUMEM_LOCATION_DEVICE, 0));
+    OK(gpumem_buffer_prefetch(buffer, 2 * MIB, 2 * MIB, GPUMEM_LOCATION_DEVICE, 0, stream));
+    OK(gpumem_stream_synchronize(device, stream));
     gpumem_managed_range first = range_of(0, 2 * MIB), second = range_of(2 * MIB, 2 * MIB);
     assert_int_equal(first.read_mostly, 1);
     assert_int_equal(first.has_preferred, 1);
@@ -68,13 +67,12 @@ TEST(discarded_memory_can_be_written_again) {
     begin(GPUMEM_MANAGED_ALLOCATED);
     unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
     fill_pattern(bytes, 4 * MIB, 3);
-    DONE(gpumem_buffer_discard(buffer, 0, 2 * MIB, stream));
-    DONE(gpumem_buffer_discard_and_prefetch(buffer, 2 * MIB, MIB, GPUMEM_LOCATION_DEVICE, 0,
-                                            stream));
-    DONE(gpumem_stream_synchronize(device, stream));
+    OK(gpumem_buffer_discard(buffer, 0, 2 * MIB, stream));
+    OK(gpumem_buffer_discard_and_prefetch(buffer, 2 * MIB, MIB, GPUMEM_LOCATION_DEVICE, 0, stream));
+    OK(gpumem_stream_synchronize(device, stream));
     assert_int_equal(range_of(2 * MIB, MIB).prefetched, GPUMEM_LOCATION_DEVICE);
-    DONE(gpumem_buffer_fill(buffer, 0, 3 * MIB, 9, stream));
-    DONE(gpumem_stream_synchronize(device, stream));
+    OK(gpumem_buffer_fill(buffer, 0, 3 * MIB, 9, stream));
+    OK(gpumem_stream_synchronize(device, stream));
     assert_int_equal(bytes[0], 9);
     assert_int_equal(bytes[3 * MIB - 1], 9);
     assert_int_equal(gpumem_buffer_discard(buffer, 0, MIB, NULL), GPUMEM_ERROR_INVALID_ARGUMENT);
@@ -85,15 +83,15 @@ TEST(managed_memory_calls_leave_captures_valid) {
     NEEDS_MANAGED();
     CUgraph graph = NULL;
     begin(GPUMEM_MANAGED_ALLOCATED);
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     assert_int_equal(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream),
                      GPUMEM_ERROR_NOT_SUPPORTED);
     assert_int_equal(gpumem_buffer_discard(buffer, 0, MIB, stream), GPUMEM_ERROR_NOT_SUPPORTED);
-    DONE(gpumem_buffer_advise(buffer, 0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY, GPUMEM_LOCATION_DEVICE,
-                              0));
+    OK(gpumem_buffer_advise(buffer, 0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY, GPUMEM_LOCATION_DEVICE,
+                            0));
     (void)range_of(0, MIB);
-    OK(cu.cuStreamEndCapture(stream, &graph));
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    OK_CU(cu.cuGraphDestroy(graph));
     end();
 }
 
@@ -101,15 +99,15 @@ TEST(a_managed_resource_uses_a_pool_or_reports_why_not) {
     NEEDS_MANAGED();
     gpumem_resource_properties properties = {.size = sizeof properties};
     begin(GPUMEM_MANAGED_POOL);
-    DONE(gpumem_resource_get_properties(resource, &properties));
+    OK(gpumem_resource_get_properties(resource, &properties));
     bool pooled = strcmp(properties.kind, "managed_pool") == 0;
     assert_int_equal(properties.note[0] == 0, pooled);
     unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
-    DONE(gpumem_buffer_fill(buffer, 0, 4 * MIB, 5, stream));
-    DONE(gpumem_stream_synchronize(device, stream));
+    OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 5, stream));
+    OK(gpumem_stream_synchronize(device, stream));
     assert_int_equal(bytes[4 * MIB - 1], 5);
-    DONE(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
-    DONE(gpumem_stream_synchronize(device, stream));
+    OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
+    OK(gpumem_stream_synchronize(device, stream));
     assert_int_equal(range_of(0, MIB).prefetched, GPUMEM_LOCATION_HOST);
     if (pooled) {
         gpumem_buffer *none;
@@ -117,12 +115,12 @@ TEST(a_managed_resource_uses_a_pool_or_reports_why_not) {
         assert_int_equal(gpumem_buffer_advise(buffer, 0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY,
                                               GPUMEM_LOCATION_DEVICE, 0),
                          GPUMEM_ERROR_NOT_SUPPORTED);
-        OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
         assert_int_equal(
             gpumem_buffer_allocate(resource, MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &none),
             GPUMEM_ERROR_NOT_SUPPORTED);
-        OK(cu.cuStreamEndCapture(stream, &graph));
-        OK(cu.cuGraphDestroy(graph));
+        OK_CU(cu.cuStreamEndCapture(stream, &graph));
+        OK_CU(cu.cuGraphDestroy(graph));
     }
     end();
 }
@@ -131,12 +129,12 @@ TEST(a_managed_resource_uses_a_pool_or_reports_why_not) {
 
 static CUresult other_sets(CUdeviceptr at, unsigned char value) {
     CUcontext other;
-    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
-    OK(cu.cuCtxPushCurrent_v2(other));
+    OK_CU(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    OK_CU(cu.cuCtxPushCurrent_v2(other));
     CUresult result = cu.cuMemsetD8_v2(at, value, 64);
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuCtxPopCurrent_v2(NULL));
-    OK(cu.cuDevicePrimaryCtxRelease_v2(1));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxPopCurrent_v2(NULL));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(1));
     return result;
 }
 
@@ -148,37 +146,37 @@ TEST(peers_of_a_pool_access_existing_and_new_buffers) {
     size_t count = 77;
     unsigned char byte = 0;
     open_library();
-    DONE(gpumem_device_pool_resource_create(
+    OK(gpumem_device_pool_resource_create(
         device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
-    DONE(gpumem_buffer_allocate(pool, 4096, NULL, &early));
-    DONE(gpumem_stream_synchronize(device, NULL));
-    DONE(gpumem_pool_get_peers(pool, peers, 2, &count));
+    OK(gpumem_buffer_allocate(pool, 4096, NULL, &early));
+    OK(gpumem_stream_synchronize(device, NULL));
+    OK(gpumem_pool_get_peers(pool, peers, 2, &count));
     assert_int_equal(count, 0);
     assert_int_not_equal(other_sets(gpumem_buffer_pointer(early), 9), CUDA_SUCCESS);
-    DONE(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
-    DONE(gpumem_buffer_allocate(pool, 64 * MIB, NULL, &late));
-    DONE(gpumem_stream_synchronize(device, NULL));
-    DONE(gpumem_pool_get_peers(pool, peers, 2, &count));
+    OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
+    OK(gpumem_buffer_allocate(pool, 64 * MIB, NULL, &late));
+    OK(gpumem_stream_synchronize(device, NULL));
+    OK(gpumem_pool_get_peers(pool, peers, 2, &count));
     assert_int_equal(count, 1);
     assert_int_equal(peers[0], 1);
-    OK(other_sets(gpumem_buffer_pointer(early), 2));
-    OK(other_sets(gpumem_buffer_pointer(late), 3));
-    DONE(gpumem_buffer_read_sync(early, 63, &byte, 1, NULL));
+    OK_CU(other_sets(gpumem_buffer_pointer(early), 2));
+    OK_CU(other_sets(gpumem_buffer_pointer(late), 3));
+    OK(gpumem_buffer_read_sync(early, 63, &byte, 1, NULL));
     assert_int_equal(byte, 2);
-    DONE(gpumem_buffer_read_sync(late, 63, &byte, 1, NULL));
+    OK(gpumem_buffer_read_sync(late, 63, &byte, 1, NULL));
     assert_int_equal(byte, 3);
-    DONE(gpumem_pool_set_peers(pool, NULL, 0));
-    DONE(gpumem_pool_get_peers(pool, NULL, 0, &count));
+    OK(gpumem_pool_set_peers(pool, NULL, 0));
+    OK(gpumem_pool_get_peers(pool, NULL, 0, &count));
     assert_int_equal(count, 0);
     assert_int_not_equal(other_sets(gpumem_buffer_pointer(late), 4), CUDA_SUCCESS);
-    DONE(gpumem_buffer_free(early, NULL));
-    DONE(gpumem_buffer_free(late, NULL));
-    DONE(gpumem_resource_destroy(pool));
+    OK(gpumem_buffer_free(early, NULL));
+    OK(gpumem_buffer_free(late, NULL));
+    OK(gpumem_resource_destroy(pool));
 }
 
 static uint64_t number(gpumem_graph_memory_attribute attribute) {
     uint64_t value = 77;
-    DONE(gpumem_graph_memory_get_attribute(device, attribute, &value));
+    OK(gpumem_graph_memory_get_attribute(device, attribute, &value));
     return value;
 }
 
@@ -187,28 +185,28 @@ TEST(graph_memory_is_counted_and_trimmed) {
     CUgraph graph;
     CUgraphExec exec;
     open_library();
-    DONE(gpumem_stream_create(device, NULL, &stream));
-    DONE(gpumem_device_pool_resource_create(device, NULL, &resource));
-    DONE(gpumem_graph_memory_trim(device));
+    OK(gpumem_stream_create(device, NULL, &stream));
+    OK(gpumem_device_pool_resource_create(device, NULL, &resource));
+    OK(gpumem_graph_memory_trim(device));
     uint64_t before = number(GPUMEM_GRAPH_MEMORY_RESERVED_CURRENT);
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-    DONE(gpumem_buffer_allocate(resource, 20 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream),
-                                &buffer));
-    DONE(gpumem_buffer_fill(buffer, 0, 20 * MIB, 3, stream));
-    DONE(gpumem_buffer_free(buffer, stream));
-    OK(cu.cuStreamEndCapture(stream, &graph));
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
-    OK(cu.cuGraphLaunch(exec, stream));
-    DONE(gpumem_stream_synchronize(device, stream));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    OK(gpumem_buffer_allocate(resource, 20 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream),
+                              &buffer));
+    OK(gpumem_buffer_fill(buffer, 0, 20 * MIB, 3, stream));
+    OK(gpumem_buffer_free(buffer, stream));
+    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK(gpumem_stream_synchronize(device, stream));
     assert_true(number(GPUMEM_GRAPH_MEMORY_RESERVED_HIGH) >= before + 20 * MIB);
     assert_true(number(GPUMEM_GRAPH_MEMORY_USED_HIGH) >= 20 * MIB);
-    OK(cu.cuGraphExecDestroy(exec));
-    OK(cu.cuGraphDestroy(graph));
-    DONE(gpumem_graph_memory_trim(device));
+    OK_CU(cu.cuGraphExecDestroy(exec));
+    OK_CU(cu.cuGraphDestroy(graph));
+    OK(gpumem_graph_memory_trim(device));
     assert_int_equal(number(GPUMEM_GRAPH_MEMORY_RESERVED_CURRENT), before);
-    DONE(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_RESERVED_HIGH, 0));
+    OK(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_RESERVED_HIGH, 0));
     assert_int_equal(number(GPUMEM_GRAPH_MEMORY_RESERVED_HIGH), before);
-    DONE(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 0));
-    DONE(gpumem_resource_destroy(resource));
-    DONE(gpumem_stream_destroy(device, stream));
+    OK(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 0));
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_stream_destroy(device, stream));
 }

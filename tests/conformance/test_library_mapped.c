@@ -23,7 +23,7 @@ static gpumem_resource *make(const gpumem_mapped_options *options) {
 
 static gpumem_mapped_info info_of(gpumem_resource *resource) {
     gpumem_mapped_info info = {.size = sizeof info};
-    DONE(gpumem_mapped_get_info(resource, &info));
+    OK(gpumem_mapped_get_info(resource, &info));
     return info;
 }
 
@@ -43,8 +43,8 @@ static void store(void *host, size_t seed, size_t bytes) {
 static void check_device(CUdeviceptr address, size_t seed, size_t bytes) {
     unsigned char *back = malloc(bytes);
     assert_non_null(back);
-    DONE(gpumem_copy(device, (CUdeviceptr)(uintptr_t)back, address, bytes, NULL));
-    DONE(gpumem_stream_synchronize(device, NULL));
+    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)back, address, bytes, NULL));
+    OK(gpumem_stream_synchronize(device, NULL));
     for (size_t i = 0; i < bytes; i++)
         if (back[i] != value(seed, i))
             fail_msg("the device has %d at %zu of %zu, not %d", back[i], i, bytes, value(seed, i));
@@ -63,10 +63,10 @@ static void both_ways(gpumem_buffer *buffer, size_t seed) {
     unsigned char *host = gpumem_buffer_host_pointer(buffer);
     assert_non_null(host);
     store(host, seed, bytes);
-    DONE(gpumem_mapped_flush(buffer, 0, bytes));
+    OK(gpumem_mapped_flush(buffer, 0, bytes));
     check_device(gpumem_buffer_pointer(buffer), seed, bytes);
-    DONE(gpumem_buffer_fill_sync(buffer, 0, bytes, (unsigned char)seed, NULL));
-    DONE(gpumem_mapped_invalidate(buffer, 0, bytes));
+    OK(gpumem_buffer_fill_sync(buffer, 0, bytes, (unsigned char)seed, NULL));
+    OK(gpumem_mapped_invalidate(buffer, 0, bytes));
     check_host(host, (unsigned char)seed, bytes);
 }
 
@@ -74,13 +74,13 @@ static void written_and_published(gpumem_buffer *buffer) {
     unsigned char data[5000], back[5000];
     uint32_t flag = 0;
     store(data, 9, sizeof data);
-    DONE(gpumem_mapped_write(buffer, 3, data, sizeof data));
+    OK(gpumem_mapped_write(buffer, 3, data, sizeof data));
     check_device(gpumem_buffer_pointer(buffer) + 3, 9, sizeof data);
-    DONE(gpumem_mapped_read(buffer, 3, back, sizeof back));
+    OK(gpumem_mapped_read(buffer, 3, back, sizeof back));
     assert_memory_equal(back, data, sizeof data);
-    DONE(gpumem_mapped_publish(buffer, 8192, data, 64, 8256, 77));
+    OK(gpumem_mapped_publish(buffer, 8192, data, 64, 8256, 77));
     check_device(gpumem_buffer_pointer(buffer) + 8192, 9, 64);
-    DONE(gpumem_buffer_read_sync(buffer, 8256, &flag, sizeof flag, NULL));
+    OK(gpumem_buffer_read_sync(buffer, 8256, &flag, sizeof flag, NULL));
     assert_int_equal(flag, 77);
 }
 
@@ -88,13 +88,13 @@ static void written_and_published(gpumem_buffer *buffer) {
 static void aligned_as_asked_for(gpumem_resource *resource) {
     for (size_t alignment = 1; alignment <= 2 * MIB; alignment *= 8) {
         gpumem_buffer *buffer;
-        DONE(gpumem_buffer_allocate(resource, 1000, GPUMEM_BUFFER_OPTIONS(.alignment = alignment),
-                                    &buffer));
+        OK(gpumem_buffer_allocate(resource, 1000, GPUMEM_BUFFER_OPTIONS(.alignment = alignment),
+                                  &buffer));
         assert_int_equal(gpumem_buffer_pointer(buffer) % alignment, 0);
         store(gpumem_buffer_host_pointer(buffer), alignment, 1000);
-        DONE(gpumem_mapped_flush(buffer, 0, 1000));
+        OK(gpumem_mapped_flush(buffer, 0, 1000));
         check_device(gpumem_buffer_pointer(buffer), alignment, 1000);
-        DONE(gpumem_buffer_free(buffer, NULL));
+        OK(gpumem_buffer_free(buffer, NULL));
     }
 }
 
@@ -104,12 +104,12 @@ static void aligned_as_asked_for(gpumem_resource *resource) {
 static void go_round(gpumem_ring *ring, size_t most, size_t turns, const CUstream streams[2]) {
     for (size_t turn = 0; turn < turns; turn++) {
         gpumem_ring_chunk chunk = {.size = sizeof chunk};
-        DONE(gpumem_ring_acquire(ring, most / 2 + turn * 977 % (most / 2), 10000, &chunk));
+        OK(gpumem_ring_acquire(ring, most / 2 + turn * 977 % (most / 2), 10000, &chunk));
         store(chunk.host, turn, chunk.bytes);
-        DONE(gpumem_ring_commit(ring, chunk.sequence, chunk.bytes));
-        DONE(gpumem_ring_consume(ring, 0, &chunk));
+        OK(gpumem_ring_commit(ring, chunk.sequence, chunk.bytes));
+        OK(gpumem_ring_consume(ring, 0, &chunk));
         check_device(chunk.device, turn, chunk.bytes);
-        DONE(gpumem_ring_release(ring, chunk.sequence, streams, 2));
+        OK(gpumem_ring_release(ring, chunk.sequence, streams, 2));
     }
 }
 
@@ -117,45 +117,45 @@ static void through_rings(gpumem_resource *resource) {
     gpumem_ring *ring = NULL;
     CUstream streams[2];
     for (int i = 0; i < 2; i++)
-        DONE(gpumem_stream_create(device, NULL, &streams[i]));
-    DONE(gpumem_ring_create(resource, GPUMEM_RING_OPTIONS(.chunk_bytes = 100000, .chunk_count = 3),
-                            &ring));
+        OK(gpumem_stream_create(device, NULL, &streams[i]));
+    OK(gpumem_ring_create(resource, GPUMEM_RING_OPTIONS(.chunk_bytes = 100000, .chunk_count = 3),
+                          &ring));
     go_round(ring, 100000, 10, streams);
-    DONE(gpumem_ring_destroy(ring));
+    OK(gpumem_ring_destroy(ring));
     gpumem_status status = gpumem_ring_create(
         resource, GPUMEM_RING_OPTIONS(.chunk_bytes = MIB, .chunk_count = 3, .mirrored = 1), &ring);
     if (info_of(resource).method == GPUMEM_MAPPED_VULKAN_EXPORT) {
         assert_int_equal(status, GPUMEM_ERROR_NOT_SUPPORTED);
     } else {
-        DONE(status);
+        OK(status);
         go_round(ring, MIB, 12, streams);
-        DONE(gpumem_ring_destroy(ring));
+        OK(gpumem_ring_destroy(ring));
     }
     for (int i = 0; i < 2; i++)
-        DONE(gpumem_stream_destroy(device, streams[i]));
+        OK(gpumem_stream_destroy(device, streams[i]));
 }
 
 static void producers_are_held_back(gpumem_resource *resource) {
     CUstream stream;
     gpumem_ring *ring;
     gpumem_ring_chunk chunk = {.size = sizeof chunk};
-    DONE(gpumem_stream_create(device, NULL, &stream));
-    DONE(gpumem_ring_create(resource, GPUMEM_RING_OPTIONS(.chunk_bytes = 4096, .chunk_count = 2),
-                            &ring));
+    OK(gpumem_stream_create(device, NULL, &stream));
+    OK(gpumem_ring_create(resource, GPUMEM_RING_OPTIONS(.chunk_bytes = 4096, .chunk_count = 2),
+                          &ring));
     struct gate gate = hold(stream);
     for (int i = 0; i < 2; i++) {
-        DONE(gpumem_ring_acquire(ring, 0, 0, &chunk));
-        DONE(gpumem_ring_commit(ring, chunk.sequence, 1));
-        DONE(gpumem_ring_consume(ring, 0, &chunk));
-        DONE(gpumem_ring_release(ring, chunk.sequence, &stream, 1));
+        OK(gpumem_ring_acquire(ring, 0, 0, &chunk));
+        OK(gpumem_ring_commit(ring, chunk.sequence, 1));
+        OK(gpumem_ring_consume(ring, 0, &chunk));
+        OK(gpumem_ring_release(ring, chunk.sequence, &stream, 1));
     }
     assert_int_equal(gpumem_ring_acquire(ring, 0, 5, &chunk), GPUMEM_ERROR_TIMED_OUT);
     gate_release(&gate);
-    DONE(gpumem_ring_acquire(ring, 0, 10000, &chunk));
-    DONE(gpumem_ring_abandon(ring, chunk.sequence));
-    DONE(gpumem_ring_destroy(ring));
-    DONE(gpumem_stream_synchronize(device, stream));
-    DONE(gpumem_stream_destroy(device, stream));
+    OK(gpumem_ring_acquire(ring, 0, 10000, &chunk));
+    OK(gpumem_ring_abandon(ring, chunk.sequence));
+    OK(gpumem_ring_destroy(ring));
+    OK(gpumem_stream_synchronize(device, stream));
+    OK(gpumem_stream_destroy(device, stream));
 }
 
 /* ---- Small buffers --------------------------------------------------------------------------- */
@@ -167,26 +167,26 @@ static void small_buffers(gpumem_resource *resource) {
     static gpumem_buffer *buffers[SMALL];
     const gpumem_mapped_info info = info_of(resource);
     gpumem_stats stats = {.size = sizeof stats};
-    DONE(gpumem_resource_trim(resource, 0));
-    DONE(gpumem_resource_get_stats(resource, &stats));
+    OK(gpumem_resource_trim(resource, 0));
+    OK(gpumem_resource_get_stats(resource, &stats));
     uint64_t before = stats.committed_bytes;
     for (size_t i = 0; i < SMALL; i++) {
-        DONE(gpumem_buffer_allocate(resource, 64 + i % 500,
-                                    GPUMEM_BUFFER_OPTIONS(.stream = GPUMEM_STREAM_NONE),
-                                    &buffers[i]));
+        OK(gpumem_buffer_allocate(resource, 64 + i % 500,
+                                  GPUMEM_BUFFER_OPTIONS(.stream = GPUMEM_STREAM_NONE),
+                                  &buffers[i]));
         assert_int_equal(gpumem_buffer_pointer(buffers[i]) % info.atom, 0);
         assert_ptr_equal(gpumem_buffer_resource(buffers[i]), resource);
         store(gpumem_buffer_host_pointer(buffers[i]), i, 64 + i % 500);
-        DONE(gpumem_mapped_flush(buffers[i], 0, 64 + i % 500));
+        OK(gpumem_mapped_flush(buffers[i], 0, 64 + i % 500));
     }
-    DONE(gpumem_resource_get_stats(resource, &stats));
+    OK(gpumem_resource_get_stats(resource, &stats));
     assert_true(stats.committed_bytes - before <= 4 * MIB);
     for (size_t i = 0; i < SMALL; i += 13)
         check_device(gpumem_buffer_pointer(buffers[i]), i, 64 + i % 500);
     for (size_t i = 0; i < SMALL; i++)
-        DONE(gpumem_buffer_free(buffers[i], NULL));
-    DONE(gpumem_resource_trim(resource, 0));
-    DONE(gpumem_resource_get_stats(resource, &stats));
+        OK(gpumem_buffer_free(buffers[i], NULL));
+    OK(gpumem_resource_trim(resource, 0));
+    OK(gpumem_resource_get_stats(resource, &stats));
     assert_int_equal(stats.committed_bytes, before);
 }
 
@@ -195,30 +195,30 @@ static void small_buffers_rest(gpumem_resource *resource) {
     CUstream stream;
     gpumem_resource *plain; /* what is copied between host memory is copied at once */
     gpumem_buffer *copy, *buffer, *others[100];
-    DONE(gpumem_virtual_resource_create(device, NULL, &plain));
-    DONE(gpumem_stream_create(device, NULL, &stream));
-    DONE(gpumem_buffer_allocate(plain, MIB, NULL, &copy));
-    DONE(gpumem_buffer_allocate(resource, 500, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
+    OK(gpumem_virtual_resource_create(device, NULL, &plain));
+    OK(gpumem_stream_create(device, NULL, &stream));
+    OK(gpumem_buffer_allocate(plain, MIB, NULL, &copy));
+    OK(gpumem_buffer_allocate(resource, 500, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
     store(gpumem_buffer_host_pointer(buffer), 5, 500);
-    DONE(gpumem_mapped_flush(buffer, 0, 500));
+    OK(gpumem_mapped_flush(buffer, 0, 500));
     struct gate gate = hold(stream);
-    DONE(gpumem_copy(device, gpumem_buffer_pointer(copy), gpumem_buffer_pointer(buffer), 500,
-                     stream));
-    DONE(gpumem_buffer_free(buffer, stream));
+    OK(gpumem_copy(device, gpumem_buffer_pointer(copy), gpumem_buffer_pointer(buffer), 500,
+                   stream));
+    OK(gpumem_buffer_free(buffer, stream));
     for (size_t i = 0; i < COUNT(others); i++) {
-        DONE(gpumem_buffer_allocate(resource, 500, GPUMEM_BUFFER_OPTIONS(.stream = stream),
-                                    &others[i]));
+        OK(gpumem_buffer_allocate(resource, 500, GPUMEM_BUFFER_OPTIONS(.stream = stream),
+                                  &others[i]));
         store(gpumem_buffer_host_pointer(others[i]), 6, 500);
-        DONE(gpumem_mapped_flush(others[i], 0, 500));
+        OK(gpumem_mapped_flush(others[i], 0, 500));
     }
     gate_release(&gate);
-    DONE(gpumem_stream_synchronize(device, stream));
+    OK(gpumem_stream_synchronize(device, stream));
     check_device(gpumem_buffer_pointer(copy), 5, 500);
     for (size_t i = 0; i < COUNT(others); i++)
-        DONE(gpumem_buffer_free(others[i], NULL));
-    DONE(gpumem_buffer_free(copy, NULL));
-    DONE(gpumem_resource_destroy(plain));
-    DONE(gpumem_stream_destroy(device, stream));
+        OK(gpumem_buffer_free(others[i], NULL));
+    OK(gpumem_buffer_free(copy, NULL));
+    OK(gpumem_resource_destroy(plain));
+    OK(gpumem_stream_destroy(device, stream));
 }
 
 static void a_maximum_bounds_all(gpumem_mapped_method method) {
@@ -226,15 +226,15 @@ static void a_maximum_bounds_all(gpumem_mapped_method method) {
         GPUMEM_MAPPED_OPTIONS(.method = method, .method_strict = 1, .maximum_bytes = 32 * MIB));
     gpumem_buffer *small, *large, *more;
     assert_non_null(resource);
-    DONE(gpumem_buffer_allocate(resource, 100, NULL, &small));
-    DONE(gpumem_buffer_allocate(resource, 16 * MIB, NULL, &large));
+    OK(gpumem_buffer_allocate(resource, 100, NULL, &small));
+    OK(gpumem_buffer_allocate(resource, 16 * MIB, NULL, &large));
     assert_int_equal(gpumem_buffer_allocate(resource, 16 * MIB, NULL, &more),
                      GPUMEM_ERROR_OUT_OF_CAPACITY);
-    DONE(gpumem_buffer_free(small, NULL));
-    DONE(gpumem_buffer_allocate(resource, 16 * MIB, NULL, &more)); /* the slab has gone */
-    DONE(gpumem_buffer_free(more, NULL));
-    DONE(gpumem_buffer_free(large, NULL));
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_buffer_free(small, NULL));
+    OK(gpumem_buffer_allocate(resource, 16 * MIB, NULL, &more)); /* the slab has gone */
+    OK(gpumem_buffer_free(more, NULL));
+    OK(gpumem_buffer_free(large, NULL));
+    OK(gpumem_resource_destroy(resource));
 }
 
 /* ---- Each method ----------------------------------------------------------------------------- */
@@ -243,25 +243,25 @@ static void grows_on_both_sides(gpumem_buffer *buffer) {
     void *host = gpumem_buffer_host_pointer(buffer);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     for (size_t bytes = 4 * MIB; bytes <= 16 * MIB; bytes *= 2) {
-        DONE(gpumem_buffer_grow(buffer, bytes, NULL));
+        OK(gpumem_buffer_grow(buffer, bytes, NULL));
         assert_ptr_equal(gpumem_buffer_host_pointer(buffer), host);
         assert_true(gpumem_buffer_pointer(buffer) == address);
         both_ways(buffer, bytes / MIB);
     }
-    DONE(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
+    OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     both_ways(buffer, 3);
 }
 
 static void everything_of(gpumem_resource *resource) {
     bool grows = info_of(resource).method != GPUMEM_MAPPED_VULKAN_EXPORT;
     gpumem_buffer *buffer;
-    DONE(gpumem_buffer_allocate(resource, 2 * MIB,
-                                GPUMEM_BUFFER_OPTIONS(.capacity = grows ? 16 * MIB : 0), &buffer));
+    OK(gpumem_buffer_allocate(resource, 2 * MIB,
+                              GPUMEM_BUFFER_OPTIONS(.capacity = grows ? 16 * MIB : 0), &buffer));
     both_ways(buffer, 1);
     written_and_published(buffer);
     if (grows)
         grows_on_both_sides(buffer);
-    DONE(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
     aligned_as_asked_for(resource);
     through_rings(resource);
     producers_are_held_back(resource);
@@ -280,7 +280,7 @@ TEST(every_available_method_supports_all_operations) {
             continue;
         assert_int_equal(info_of(resource).method, methods[i]);
         everything_of(resource);
-        DONE(gpumem_resource_destroy(resource));
+        OK(gpumem_resource_destroy(resource));
         a_maximum_bounds_all(methods[i]);
         assert_int_equal(device_stats().quarantined, 0);
     }
@@ -296,7 +296,7 @@ TEST(the_best_method_is_chosen_and_refusals_are_explained) {
                   (unsigned long long)info.budget_bytes / MIB);
     print_message("# refused: %s\n", info.refusals);
     assert_true(info.method == GPUMEM_MAPPED_COHERENT || strlen(info.refusals) > 0);
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(resource));
 }
 
 TEST(forced_non_coherent_writes_reach_the_device) {
@@ -307,7 +307,7 @@ TEST(forced_non_coherent_writes_reach_the_device) {
     print_message("# with force_non_coherent: %s, coherent %d, atom %zu\n",
                   gpumem_mapped_method_name(info.method), info.coherent, info.atom);
     everything_of(resource);
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(resource));
 }
 
 /* ---- Views ----------------------------------------------------------------------------------- */
@@ -315,13 +315,13 @@ TEST(forced_non_coherent_writes_reach_the_device) {
 static void view_follows(gpumem_buffer *buffer, gpumem_host_view *view) {
     unsigned char *host = gpumem_host_view_pointer(view);
     for (size_t bytes = 2 * MIB; bytes <= 16 * MIB; bytes *= 2) {
-        DONE(gpumem_buffer_grow(buffer, bytes, NULL));
+        OK(gpumem_buffer_grow(buffer, bytes, NULL));
         assert_ptr_equal(gpumem_host_view_pointer(view), host);
         store(host, bytes / MIB, bytes);
-        DONE(gpumem_host_view_flush(view, 0, bytes));
+        OK(gpumem_host_view_flush(view, 0, bytes));
         check_device(gpumem_buffer_pointer(buffer), bytes / MIB, bytes);
-        DONE(gpumem_buffer_fill_sync(buffer, 0, bytes, 5, NULL));
-        DONE(gpumem_host_view_invalidate(view, 0, bytes));
+        OK(gpumem_buffer_fill_sync(buffer, 0, bytes, 5, NULL));
+        OK(gpumem_host_view_invalidate(view, 0, bytes));
         check_host(host, 5, bytes);
     }
 }
@@ -331,20 +331,20 @@ TEST(a_host_view_maps_an_existing_buffer) {
     gpumem_buffer *buffer;
     gpumem_host_view *view = NULL;
     open_library();
-    DONE(gpumem_virtual_resource_create(device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 16 * MIB),
-                                        &memory));
-    DONE(gpumem_buffer_allocate(memory, 2 * MIB, NULL, &buffer));
+    OK(gpumem_virtual_resource_create(device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 16 * MIB),
+                                      &memory));
+    OK(gpumem_buffer_allocate(memory, 2 * MIB, NULL, &buffer));
     gpumem_status status = gpumem_host_view_create(buffer, NULL, &view);
     bool works = status == GPUMEM_OK;
     if (works) {
         view_follows(buffer, view);
         assert_int_equal(gpumem_buffer_shrink(buffer, 2 * MIB, NULL), GPUMEM_ERROR_BUSY);
-        DONE(gpumem_host_view_destroy(view));
+        OK(gpumem_host_view_destroy(view));
     } else {
         print_message("skip: only host memory can be shared: %s\n", gpumem_last_error()->message);
     }
-    DONE(gpumem_buffer_free(buffer, NULL));
-    DONE(gpumem_resource_destroy(memory));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(memory));
     close_library();
     if (!works) {
         assert_int_equal(status, GPUMEM_ERROR_NOT_SUPPORTED);

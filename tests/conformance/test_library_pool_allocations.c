@@ -11,38 +11,38 @@ static CUstream stream;
 
 static void begin(void) {
     open_library();
-    DONE(gpumem_device_pool_resource_create(
+    OK(gpumem_device_pool_resource_create(
         device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
-    DONE(gpumem_stream_create(device, NULL, &stream));
+    OK(gpumem_stream_create(device, NULL, &stream));
 }
 
 static void finish(void) {
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.allocations, 0);
     assert_int_equal(stats.quarantined, 0);
-    DONE(gpumem_stream_destroy(device, stream));
-    DONE(gpumem_resource_destroy(pool));
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pool));
 }
 
 static void pairs(CUstream on) {
     for (int i = 0; i < PAIRS; i++) {
         gpumem_buffer *buffer = NULL;
-        DONE(gpumem_buffer_allocate(pool, 4096 + (size_t)i, GPUMEM_BUFFER_OPTIONS(.stream = on),
-                                    &buffer));
+        OK(gpumem_buffer_allocate(pool, 4096 + (size_t)i, GPUMEM_BUFFER_OPTIONS(.stream = on),
+                                  &buffer));
         assert_true(gpumem_buffer_pointer(buffer) != 0);
-        DONE(gpumem_buffer_free(buffer, NULL));
+        OK(gpumem_buffer_free(buffer, NULL));
     }
 }
 
 static void bytes_arrive(void) {
     gpumem_buffer *buffer = NULL;
     unsigned char back = 0;
-    DONE(gpumem_buffer_allocate(pool, MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
-    DONE(gpumem_buffer_fill(buffer, 0, MIB, 0x6b, stream));
-    DONE(gpumem_buffer_read(buffer, MIB - 1, &back, 1, stream));
-    DONE(gpumem_stream_synchronize(device, stream));
+    OK(gpumem_buffer_allocate(pool, MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
+    OK(gpumem_buffer_fill(buffer, 0, MIB, 0x6b, stream));
+    OK(gpumem_buffer_read(buffer, MIB - 1, &back, 1, stream));
+    OK(gpumem_stream_synchronize(device, stream));
     assert_int_equal(back, 0x6b);
-    DONE(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
 }
 
 /* On the program's stream, the default stream by two names, and the thread's own. */
@@ -58,18 +58,18 @@ TEST(any_context_may_be_current_during_allocation_and_free) {
     CUcontext before = NULL, other = NULL, popped = NULL, now = NULL;
     begin();
     on_all_streams();
-    OK(cu.cuCtxGetCurrent(&before));
-    OK(cu.cuCtxSetCurrent(NULL));
+    OK_CU(cu.cuCtxGetCurrent(&before));
+    OK_CU(cu.cuCtxSetCurrent(NULL));
     on_all_streams();
-    OK(cu.cuCtxGetCurrent(&now));
+    OK_CU(cu.cuCtxGetCurrent(&now));
     assert_null(now);
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
     on_all_streams();
-    OK(cu.cuCtxGetCurrent(&now));
+    OK_CU(cu.cuCtxGetCurrent(&now));
     assert_ptr_equal(now, other);
-    OK(cu.cuCtxPopCurrent_v2(&popped));
-    OK(cu.cuCtxDestroy_v2(other));
-    OK(cu.cuCtxSetCurrent(before));
+    OK_CU(cu.cuCtxPopCurrent_v2(&popped));
+    OK_CU(cu.cuCtxDestroy_v2(other));
+    OK_CU(cu.cuCtxSetCurrent(before));
     finish();
 }
 
@@ -88,14 +88,14 @@ TEST(allocation_and_free_do_not_invalidate_captures) {
         CUstream captured;
         CUgraph graph = NULL;
         pthread_t thread;
-        OK(cu.cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
-        OK(cu.cuStreamBeginCapture_v2(captured, modes[i]));
+        OK_CU(cu.cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
+        OK_CU(cu.cuStreamBeginCapture_v2(captured, modes[i]));
         pairs(stream);
         assert_int_equal(pthread_create(&thread, NULL, pairs_elsewhere, NULL), 0);
         pthread_join(thread, NULL);
-        OK(cu.cuStreamEndCapture(captured, &graph));
-        OK(cu.cuGraphDestroy(graph));
-        OK(cu.cuStreamDestroy_v2(captured));
+        OK_CU(cu.cuStreamEndCapture(captured, &graph));
+        OK_CU(cu.cuGraphDestroy(graph));
+        OK_CU(cu.cuStreamDestroy_v2(captured));
     }
     finish();
 }
@@ -106,13 +106,13 @@ TEST(allocations_and_frees_of_a_captured_stream_become_nodes) {
     size_t nodes = 0;
     begin();
     pairs(stream);
-    DONE(gpumem_stream_synchronize(device, stream));
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(gpumem_stream_synchronize(device, stream));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     pairs(stream);
-    OK(cu.cuStreamEndCapture(stream, &graph));
-    OK(cu.cuGraphGetNodes(graph, NULL, &nodes));
+    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    OK_CU(cu.cuGraphGetNodes(graph, NULL, &nodes));
     assert_int_equal(nodes, 2 * PAIRS);
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphDestroy(graph));
     bytes_arrive();
     finish();
 }

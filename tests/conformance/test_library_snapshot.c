@@ -4,7 +4,7 @@
 
 static char *take(void) {
     char *text = NULL;
-    DONE(gpumem_snapshot(device, NULL, &text));
+    OK(gpumem_snapshot(device, NULL, &text));
     if (!json_is_valid(text))
         fail_msg("no valid JSON:\n%s", text);
     return text;
@@ -20,8 +20,8 @@ static void check_mappings(const char *memory, CUdeviceptr from, size_t bytes) {
         const char *mapping = json_find(list, index);
         CUdeviceptr address = json_unsigned(json_find(mapping, "address"));
         CUmemGenericAllocationHandle handle = 0;
-        OK(cu.cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)address));
-        OK(cu.cuMemRelease(handle));
+        OK_CU(cu.cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)address));
+        OK_CU(cu.cuMemRelease(handle));
         if (address >= from && address - from < bytes)
             found += json_unsigned(json_find(mapping, "bytes"));
     }
@@ -32,13 +32,14 @@ static gpumem_resource *make_virtual(const gpumem_virtual_options *options) {
     gpumem_resource *resource;
     int has = 0;
     open_library();
-    OK(cu.cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, dev));
+    OK_CU(cu.cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+                                  dev));
     if (!has) {
         close_library();
         print_message("skip: the device has no virtual memory management\n");
         skip();
     }
-    DONE(gpumem_virtual_resource_create(device, options, &resource));
+    OK(gpumem_virtual_resource_create(device, options, &resource));
     return resource;
 }
 
@@ -46,16 +47,16 @@ TEST(a_snapshot_lists_the_mappings_of_a_virtual_buffer) {
     gpumem_resource *resource =
         make_virtual(GPUMEM_VIRTUAL_OPTIONS(.capacity = 64 * MIB, .exact_growth = 1));
     gpumem_buffer *buffer;
-    DONE(gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer));
-    DONE(gpumem_buffer_grow(buffer, 10 * MIB, NULL));
+    OK(gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer));
+    OK(gpumem_buffer_grow(buffer, 10 * MIB, NULL));
     char *text = take();
     check_mappings(json_find(text, "devices.0.virtual_memory"), gpumem_buffer_pointer(buffer),
                    gpumem_buffer_committed(buffer));
     assert_int_equal(json_count(json_find(text, "devices.0.resources.0.buffers")), 1);
     assert_true(json_is(json_find(text, "devices.0.resources.0.kind"), "virtual"));
     free(text);
-    DONE(gpumem_buffer_free(buffer, NULL));
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
     text = take();
     assert_int_equal(json_count(json_find(text, "devices.0.virtual_memory.mappings")), 0);
     assert_int_equal(json_count(json_find(text, "devices.0.resources")), 0);
@@ -66,7 +67,7 @@ static CUresult is_mapped_at(CUdeviceptr address) {
     CUmemGenericAllocationHandle handle = 0;
     CUresult result = cu.cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)address);
     if (result == CUDA_SUCCESS)
-        OK(cu.cuMemRelease(handle));
+        OK_CU(cu.cuMemRelease(handle));
     return result;
 }
 
@@ -75,8 +76,8 @@ TEST(decommitted_ranges_are_not_listed_in_a_snapshot) {
     gpumem_resource *resource = make_virtual(
         GPUMEM_VIRTUAL_OPTIONS(.capacity = 32 * MIB, .chunk_maximum = 4 * MIB, .exact_growth = 1));
     gpumem_buffer *buffer;
-    DONE(gpumem_buffer_allocate(resource, 16 * MIB, NULL, &buffer));
-    DONE(gpumem_buffer_decommit(buffer, 4 * MIB, 8 * MIB, NULL, NULL));
+    OK(gpumem_buffer_allocate(resource, 16 * MIB, NULL, &buffer));
+    OK(gpumem_buffer_decommit(buffer, 4 * MIB, 8 * MIB, NULL, NULL));
     char *text = take();
     const char *listed = json_find(text, "devices.0.resources.0.buffers.0.chunks");
     assert_int_equal(json_count(listed), 2);
@@ -88,17 +89,17 @@ TEST(decommitted_ranges_are_not_listed_in_a_snapshot) {
         assert_int_equal(result, hole ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
     }
     free(text);
-    DONE(gpumem_buffer_free(buffer, NULL));
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
 }
 
 TEST(cached_ranges_stay_mapped_and_listed) {
     gpumem_resource *resource =
         make_virtual(GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 4 * MIB, .cache_bytes = 64 * MIB));
     gpumem_buffer *buffer;
-    DONE(gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer));
+    OK(gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer));
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
-    DONE(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
     char *text = take();
     const char *range = json_find(text, "devices.0.resources.0.freed.ranges.0");
     assert_non_null(range);
@@ -106,23 +107,23 @@ TEST(cached_ranges_stay_mapped_and_listed) {
     assert_int_equal(json_unsigned(json_find(range, "committed_bytes")), 4 * MIB);
     assert_int_equal(is_mapped_at(address), CUDA_SUCCESS);
     free(text);
-    DONE(gpumem_resource_trim(resource, 0));
-    DONE(gpumem_device_trim(device, 1));
+    OK(gpumem_resource_trim(resource, 0));
+    OK(gpumem_device_trim(device, 1));
     text = take();
     assert_int_equal(json_count(json_find(text, "devices.0.resources.0.freed.ranges")), 0);
     assert_int_equal(json_count(json_find(text, "devices.0.virtual_memory.mappings")), 0);
     free(text);
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(resource));
 }
 
 TEST(a_snapshot_names_the_resource_of_each_buffer) {
     gpumem_resource *pinned, *tracking;
     gpumem_buffer *buffer, *view;
     open_library();
-    DONE(gpumem_pinned_resource_create(device, NULL, &pinned));
-    DONE(gpumem_tracking_resource_create(pinned, NULL, &tracking));
-    DONE(gpumem_buffer_allocate(tracking, 5000, NULL, &buffer));
-    DONE(gpumem_buffer_view(buffer, 1000, 2000, &view));
+    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    OK(gpumem_tracking_resource_create(pinned, NULL, &tracking));
+    OK(gpumem_buffer_allocate(tracking, 5000, NULL, &buffer));
+    OK(gpumem_buffer_view(buffer, 1000, 2000, &view));
     char *text = take();
     const char *tracked = json_find(text, "devices.0.resources.0.tracked.0");
     assert_non_null(tracked);
@@ -133,18 +134,18 @@ TEST(a_snapshot_names_the_resource_of_each_buffer) {
     assert_int_equal(json_unsigned(json_find(text, "devices.0.resources.2.buffers.0.offset")),
                      1000);
     free(text);
-    DONE(gpumem_buffer_free(view, NULL));
-    DONE(gpumem_buffer_free(buffer, NULL));
-    DONE(gpumem_resource_destroy(tracking));
-    DONE(gpumem_resource_destroy(pinned));
+    OK(gpumem_buffer_free(view, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(tracking));
+    OK(gpumem_resource_destroy(pinned));
 }
 
 TEST(a_snapshot_describes_the_device) {
     open_library();
     char *text = take(), name[256] = "";
     size_t total = 0;
-    OK(cu.cuDeviceGetName(name, sizeof name, dev));
-    OK(cu.cuDeviceTotalMem_v2(&total, dev));
+    OK_CU(cu.cuDeviceGetName(name, sizeof name, dev));
+    OK_CU(cu.cuDeviceTotalMem_v2(&total, dev));
     assert_true(json_is(json_find(text, "devices.0.name"), name));
     assert_int_equal(json_unsigned(json_find(text, "devices.0.memory_bytes")), total);
     assert_true(json_unsigned(json_find(text, "devices.0.free_bytes")) <= total);

@@ -6,8 +6,8 @@
 
 static gpumem_buffer *allocate(gpumem_resource *resource, CUstream stream) {
     gpumem_buffer *buffer;
-    DONE(gpumem_buffer_allocate(resource, 2 * MIB,
-                                GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    OK(gpumem_buffer_allocate(resource, 2 * MIB,
+                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
     return buffer;
 }
 
@@ -18,8 +18,8 @@ static bool is_mapped(CUdeviceptr address) {
 }
 
 static void *free_and_trim(void *buffer) {
-    DONE(gpumem_buffer_free(buffer, NULL));
-    DONE(gpumem_device_trim(device, 1));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_device_trim(device, 1));
     return NULL;
 }
 
@@ -33,19 +33,19 @@ static void free_elsewhere(gpumem_buffer *buffer) {
 TEST(a_free_in_another_thread_waits_for_the_per_thread_stream) {
     open_library();
     gpumem_resource *resource;
-    DONE(gpumem_virtual_resource_create(device, NULL, &resource));
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
     gpumem_buffer *buffer = allocate(resource, CU_STREAM_PER_THREAD);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     struct gate gate = hold(CU_STREAM_PER_THREAD);
-    DONE(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, CU_STREAM_PER_THREAD));
+    OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, CU_STREAM_PER_THREAD));
     free_elsewhere(buffer);
     assert_true(is_mapped(address));
     assert_int_equal(device_stats().deferred_frees, 1);
     gate_release(&gate);
-    OK(cu.cuStreamSynchronize(CU_STREAM_PER_THREAD)); /* no fault */
-    DONE(gpumem_device_trim(device, 1));
+    OK_CU(cu.cuStreamSynchronize(CU_STREAM_PER_THREAD)); /* no fault */
+    OK(gpumem_device_trim(device, 1));
     assert_false(is_mapped(address));
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(resource));
 }
 
 #define TRIES 1024 /* with two GPUs, NVIDIA's driver once took more than 64 */
@@ -54,32 +54,32 @@ TEST(a_free_in_another_thread_waits_for_the_per_thread_stream) {
 static CUstream make_again(CUstream destroyed) {
     CUstream made[TRIES], found = NULL;
     int count = 0;
-    OK(cu.cuStreamDestroy_v2(destroyed));
+    OK_CU(cu.cuStreamDestroy_v2(destroyed));
     while (!found && count < TRIES) {
-        OK(cu.cuStreamCreate(&made[count], CU_STREAM_NON_BLOCKING));
+        OK_CU(cu.cuStreamCreate(&made[count], CU_STREAM_NON_BLOCKING));
         found = made[count] == destroyed ? destroyed : NULL;
         count++;
     }
     for (int i = 0; i < count; i++)
         if (made[i] != found)
-            OK(cu.cuStreamDestroy_v2(made[i]));
+            OK_CU(cu.cuStreamDestroy_v2(made[i]));
     return found;
 }
 
 /* What the old one ran is not known any more, so that its memory is kept until all is done. */
 TEST(a_free_does_not_query_a_new_stream_with_a_reused_handle) {
     CUstream stream;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CUstream again = make_again(stream);
     if (!again)
         SKIP("this driver does not use the values of streams again");
-    OK(cu.cuStreamDestroy_v2(again));
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamDestroy_v2(again));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     open_library();
     gpumem_resource *resource;
-    DONE(gpumem_virtual_resource_create(device, NULL, &resource));
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
     gpumem_buffer *buffer = allocate(resource, stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     again = make_again(stream);
@@ -87,14 +87,14 @@ TEST(a_free_does_not_query_a_new_stream_with_a_reused_handle) {
         forget(device);
         SKIP("this driver used the value of a stream again once, but not a second time");
     }
-    DONE(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
     assert_true(is_mapped(address));
     assert_int_equal(device_stats().deferred_frees, 1);
-    DONE(gpumem_device_trim(device, 0));
+    OK(gpumem_device_trim(device, 0));
     assert_true(is_mapped(address));
-    DONE(gpumem_device_trim(device, 1));
+    OK(gpumem_device_trim(device, 1));
     assert_false(is_mapped(address));
-    DONE(gpumem_resource_destroy(resource));
-    OK(cu.cuStreamDestroy_v2(again));
+    OK(gpumem_resource_destroy(resource));
+    OK_CU(cu.cuStreamDestroy_v2(again));
     close_library();
 }

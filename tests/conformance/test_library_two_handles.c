@@ -6,25 +6,25 @@ static gpumem_device *second;
 
 static void open_both(void) {
     open_library();
-    DONE(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = soft ? "softgpu" : NULL), &second_library));
-    DONE(gpumem_device_open(second_library, 0, &second));
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = soft ? "softgpu" : NULL), &second_library));
+    OK(gpumem_device_open(second_library, 0, &second));
 }
 
 static void close_both(void) {
-    DONE(gpumem_device_close(second));
-    DONE(gpumem_close(second_library));
+    OK(gpumem_device_close(second));
+    OK(gpumem_close(second_library));
 }
 
 /* More than half of what is free, so that it is there once and not twice. */
 static size_t more_than_half(void) {
     uint64_t free_bytes, total;
-    DONE(gpumem_device_get_memory(device, &free_bytes, &total));
+    OK(gpumem_device_get_memory(device, &free_bytes, &total));
     return (size_t)(free_bytes / 10 * 6) / (2 * MIB) * (2 * MIB);
 }
 
 static uint64_t cached(gpumem_device *of) {
     gpumem_stats stats = {.size = sizeof stats};
-    DONE(gpumem_device_get_stats(of, &stats));
+    OK(gpumem_device_get_stats(of, &stats));
     return stats.cached_bytes;
 }
 
@@ -32,14 +32,14 @@ static void take_through_the_first(size_t bytes) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
     unsigned char last = 0;
-    DONE(gpumem_virtual_resource_create(device, NULL, &resource));
-    DONE(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
-    DONE(gpumem_buffer_fill(buffer, bytes - MIB, MIB, 0x6b, NULL));
-    DONE(gpumem_buffer_read_sync(buffer, bytes - 1, &last, 1, NULL));
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    OK(gpumem_buffer_fill(buffer, bytes - MIB, MIB, 0x6b, NULL));
+    OK(gpumem_buffer_read_sync(buffer, bytes - 1, &last, 1, NULL));
     assert_int_equal(last, 0x6b);
-    DONE(gpumem_buffer_free(buffer, NULL));
-    DONE(gpumem_device_trim(device, 1));
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_device_trim(device, 1));
+    OK(gpumem_resource_destroy(resource));
 }
 
 TEST(cached_ranges_are_released_to_another_library_handle) {
@@ -48,14 +48,14 @@ TEST(cached_ranges_are_released_to_another_library_handle) {
     gpumem_buffer *buffer;
     open_both();
     size_t bytes = more_than_half();
-    DONE(gpumem_virtual_resource_create(second, GPUMEM_VIRTUAL_OPTIONS(.cache_bytes = bytes),
-                                        &other));
-    DONE(gpumem_buffer_allocate(other, bytes, NULL, &buffer));
-    DONE(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_virtual_resource_create(second, GPUMEM_VIRTUAL_OPTIONS(.cache_bytes = bytes),
+                                      &other));
+    OK(gpumem_buffer_allocate(other, bytes, NULL, &buffer));
+    OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(cached(second), bytes);
     take_through_the_first(bytes);
     assert_int_equal(cached(second), 0);
-    DONE(gpumem_resource_destroy(other));
+    OK(gpumem_resource_destroy(other));
     close_both();
 }
 
@@ -66,15 +66,15 @@ TEST(a_pool_is_trimmed_for_another_library_handle) {
     gpumem_buffer *buffer;
     open_both();
     size_t bytes = more_than_half();
-    DONE(gpumem_device_pool_resource_create(
+    OK(gpumem_device_pool_resource_create(
         second, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &other));
-    DONE(gpumem_buffer_allocate(other, bytes, NULL, &buffer));
-    DONE(gpumem_buffer_free(buffer, NULL));
-    DONE(gpumem_stream_synchronize(second, NULL));
+    OK(gpumem_buffer_allocate(other, bytes, NULL, &buffer));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_stream_synchronize(second, NULL));
     assert_true(cached(second) >= bytes);
     take_through_the_first(bytes);
     assert_int_equal(cached(second), 0);
-    DONE(gpumem_resource_destroy(other));
+    OK(gpumem_resource_destroy(other));
     close_both();
 }
 

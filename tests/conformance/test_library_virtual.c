@@ -3,14 +3,14 @@
 
 static gpumem_resource *make(const gpumem_virtual_options *options) {
     gpumem_resource *resource;
-    DONE(gpumem_virtual_resource_create(device, options, &resource));
+    OK(gpumem_virtual_resource_create(device, options, &resource));
     return resource;
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t capacity,
                                CUstream stream) {
     gpumem_buffer *buffer;
-    DONE(gpumem_buffer_allocate(
+    OK(gpumem_buffer_allocate(
         resource, bytes,
         GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity, .stream = stream), &buffer));
     return buffer;
@@ -18,7 +18,7 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t c
 
 static CUdeviceptr free_it(gpumem_buffer *buffer) {
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
-    DONE(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
     return address;
 }
 
@@ -30,8 +30,8 @@ static unsigned long long rights(CUdeviceptr address, CUdevice of) {
 
 static unsigned char byte_of(gpumem_buffer *buffer, size_t offset, CUstream stream) {
     unsigned char byte = 0;
-    DONE(gpumem_buffer_read(buffer, offset, &byte, 1, stream));
-    OK(cu.cuStreamSynchronize(stream));
+    OK(gpumem_buffer_read(buffer, offset, &byte, 1, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     return byte;
 }
 
@@ -42,13 +42,13 @@ TEST(the_same_stream_reuses_a_freed_range_immediately) {
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = 256 * MIB));
     gpumem_buffer *buffer = allocate(resource, 64 * MIB, 0, stream);
     struct gate gate = hold(stream);
-    DONE(gpumem_buffer_fill(buffer, 0, 64 * MIB, 0x11, stream));
+    OK(gpumem_buffer_fill(buffer, 0, 64 * MIB, 0x11, stream));
     CUdeviceptr address = free_it(buffer);
     gpumem_buffer *elsewhere = allocate(resource, 64 * MIB, 0, other);
     assert_true(gpumem_buffer_pointer(elsewhere) != address);
     buffer = allocate(resource, 64 * MIB, 0, stream);
     assert_true(gpumem_buffer_pointer(buffer) == address);
-    DONE(gpumem_buffer_fill(buffer, 0, 64 * MIB, 0x22, stream));
+    OK(gpumem_buffer_fill(buffer, 0, 64 * MIB, 0x22, stream));
     gate_release(&gate);
     assert_int_equal(byte_of(buffer, 64 * MIB - 1, stream), 0x22);
     free_it(elsewhere);
@@ -56,9 +56,9 @@ TEST(the_same_stream_reuses_a_freed_range_immediately) {
     buffer = allocate(resource, 64 * MIB, 0, other);
     assert_true(gpumem_buffer_pointer(buffer) == address);
     free_it(buffer);
-    DONE(gpumem_resource_trim(resource, 0));
+    OK(gpumem_resource_trim(resource, 0));
     assert_int_equal(rights(address, dev), 0);
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(resource));
 }
 
 /* Few, since with two H200s making 64 streams behind a gate waited for it. */
@@ -73,20 +73,20 @@ TEST(a_new_stream_with_a_reused_handle_is_a_different_stream) {
     size_t count = 0;
     open_library();
     gate_make(&gate);
-    OK(cu.cuStreamCreate(&made[count++], CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&made[count++], CU_STREAM_NON_BLOCKING));
     gate_hold(&gate, made[0]);
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    OK(cu.cuEventRecord(event, made[0]));
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamWaitEvent(stream, event, 0));
+    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK_CU(cu.cuEventRecord(event, made[0]));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamWaitEvent(stream, event, 0));
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = 256 * MIB));
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0, stream);
-    DONE(gpumem_buffer_fill(buffer, 0, 2 * MIB, 0x11, stream));
+    OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 0x11, stream));
     CUdeviceptr address = free_it(buffer);
-    OK(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
     while (count < TRIES && !again) {
-        OK(cu.cuStreamCreate(&made[count], CU_STREAM_NON_BLOCKING));
+        OK_CU(cu.cuStreamCreate(&made[count], CU_STREAM_NON_BLOCKING));
         again = made[count++] == stream ? stream : NULL;
     }
     if (again) {
@@ -95,10 +95,10 @@ TEST(a_new_stream_with_a_reused_handle_is_a_different_stream) {
         free_it(buffer);
     }
     gate_drain(&gate, made[0]);
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(resource));
     while (count--)
-        OK(cu.cuStreamDestroy_v2(made[count]));
-    OK(cu.cuEventDestroy_v2(event));
+        OK_CU(cu.cuStreamDestroy_v2(made[count]));
+    OK_CU(cu.cuEventDestroy_v2(event));
     gate_free(&gate);
     close_library();
     if (!again)
@@ -113,39 +113,39 @@ TEST(access_to_parts_of_a_buffer_is_removed_and_restored) {
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 16 * MIB, stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     for (int i = 0; i < 64; i++)
-        DONE(gpumem_buffer_fill(buffer, 0, 8 * MIB, 0x11, stream));
-    DONE(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ)); /* no fault */
+        OK(gpumem_buffer_fill(buffer, 0, 8 * MIB, 0x11, stream));
+    OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ)); /* no fault */
     assert_int_equal(rights(address, dev), CU_MEM_ACCESS_FLAGS_PROT_READ);
     assert_int_equal(rights(address + 4 * MIB, dev), CU_MEM_ACCESS_FLAGS_PROT_READ);
     assert_int_equal(byte_of(buffer, 8 * MIB - 1, stream), 0x11);
-    DONE(gpumem_buffer_set_access(buffer, 4 * MIB, 4 * MIB, 0, GPUMEM_ACCESS_NONE, NULL));
+    OK(gpumem_buffer_set_access(buffer, 4 * MIB, 4 * MIB, 0, GPUMEM_ACCESS_NONE, NULL));
     assert_int_equal(rights(address + 4 * MIB, dev), 0);
-    DONE(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
-    DONE(gpumem_buffer_grow(buffer, 16 * MIB, NULL));
-    DONE(gpumem_buffer_fill(buffer, 0, 16 * MIB, 0x22, stream));
+    OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(gpumem_buffer_grow(buffer, 16 * MIB, NULL));
+    OK(gpumem_buffer_fill(buffer, 0, 16 * MIB, 0x22, stream));
     assert_int_equal(byte_of(buffer, 4 * MIB, stream), 0x22);
     free_it(buffer);
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(resource));
 }
 
 TEST(peer_access_to_a_buffer_is_granted_and_revoked) {
     NEEDS_DEVICES(2);
     CUdevice second;
     int can = 0, peer = 1;
-    OK(cu.cuDeviceGet(&second, 1));
+    OK_CU(cu.cuDeviceGet(&second, 1));
     open_library();
-    DONE(gpumem_device_can_access_peer(device, 1, &can));
+    OK(gpumem_device_can_access_peer(device, 1, &can));
     if (can) {
         gpumem_resource *resource = make(NULL);
         gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0, NULL);
         CUdeviceptr address = gpumem_buffer_pointer(buffer);
-        DONE(gpumem_virtual_resource_set_peers(resource, &peer, 1, GPUMEM_ACCESS_READ_WRITE));
+        OK(gpumem_virtual_resource_set_peers(resource, &peer, 1, GPUMEM_ACCESS_READ_WRITE));
         assert_int_equal(rights(address, second), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-        DONE(gpumem_virtual_resource_set_peers(resource, NULL, 0, GPUMEM_ACCESS_READ_WRITE));
+        OK(gpumem_virtual_resource_set_peers(resource, NULL, 0, GPUMEM_ACCESS_READ_WRITE));
         assert_int_equal(rights(address, second), 0);
-        DONE(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, NULL));
+        OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, NULL));
         free_it(buffer);
-        DONE(gpumem_resource_destroy(resource));
+        OK(gpumem_resource_destroy(resource));
     }
     close_library();
     if (!can)
@@ -158,26 +158,26 @@ TEST(decommitting_and_moving_keep_the_other_bytes) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
     gpumem_buffer *buffer = allocate(resource, 12 * MIB, 0, stream);
-    DONE(gpumem_buffer_fill(buffer, 0, 12 * MIB, 0x11, stream));
+    OK(gpumem_buffer_fill(buffer, 0, 12 * MIB, 0x11, stream));
     size_t released = 0;
-    DONE(gpumem_buffer_decommit(buffer, 4 * MIB, 4 * MIB, NULL, &released));
+    OK(gpumem_buffer_decommit(buffer, 4 * MIB, 4 * MIB, NULL, &released));
     assert_int_equal(released, 4 * MIB);
     assert_int_equal(byte_of(buffer, 0, stream), 0x11);
     assert_int_equal(byte_of(buffer, 12 * MIB - 1, stream), 0x11);
-    DONE(gpumem_buffer_recommit(buffer, 4 * MIB, 4 * MIB));
+    OK(gpumem_buffer_recommit(buffer, 4 * MIB, 4 * MIB));
     struct gate gate = hold(stream);
-    DONE(gpumem_buffer_fill(buffer, 4 * MIB, 4 * MIB, 0x22, stream));
+    OK(gpumem_buffer_fill(buffer, 4 * MIB, 4 * MIB, 0x22, stream));
     CUdeviceptr before = gpumem_buffer_pointer(buffer), now = 0;
-    DONE(gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &now));
+    OK(gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &now));
     assert_true(now != before);
-    DONE(gpumem_buffer_grow(buffer, 64 * MIB, NULL));
+    OK(gpumem_buffer_grow(buffer, 64 * MIB, NULL));
     gate_release(&gate); /* what was queued for the old address runs: no fault */
     assert_int_equal(byte_of(buffer, 8 * MIB - 1, stream), 0x22);
     assert_int_equal(byte_of(buffer, 12 * MIB - 1, stream), 0x11);
-    DONE(gpumem_device_trim(device, 1));
+    OK(gpumem_device_trim(device, 1));
     assert_int_equal(rights(before, dev), 0);
     free_it(buffer);
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(resource));
 }
 
 TEST(each_doubling_creates_one_handle) {
@@ -188,12 +188,12 @@ TEST(each_doubling_creates_one_handle) {
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     size_t handles = 1;
     for (size_t bytes = 128 * MIB; bytes <= 2048 * MIB; bytes *= 2) {
-        DONE(gpumem_buffer_grow(buffer, bytes, NULL));
+        OK(gpumem_buffer_grow(buffer, bytes, NULL));
         assert_int_equal(gpumem_buffer_chunks(buffer), ++handles);
     }
     assert_true(gpumem_buffer_pointer(buffer) == address);
-    DONE(gpumem_buffer_fill(buffer, 1024 * MIB - 1, 2, 0x33, NULL));
+    OK(gpumem_buffer_fill(buffer, 1024 * MIB - 1, 2, 0x33, NULL));
     assert_int_equal(byte_of(buffer, 1024 * MIB, NULL), 0x33);
     free_it(buffer);
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(resource));
 }

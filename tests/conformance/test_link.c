@@ -15,7 +15,7 @@
 
 static CUlinkState create(void) {
     CUlinkState link = NULL;
-    OK(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
+    OK_CU(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
     assert_non_null(link);
     return link;
 }
@@ -30,28 +30,28 @@ static void check(CUlinkState link) {
     void *image = NULL;
     size_t size = 0;
     CUdeviceptr p;
-    OK(cu.cuLinkComplete(link, &image, &size));
+    OK_CU(cu.cuLinkComplete(link, &image, &size));
     assert_non_null(image);
     assert_true(size > 0);
     CUmodule module = new_module(image);
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(cu.cuLinkDestroy(link));
     function_of(module, "caller");
-    OK(cu.cuModuleGetGlobal_v2(&p, NULL, module, "shared_value"));
+    OK_CU(cu.cuModuleGetGlobal_v2(&p, NULL, module, "shared_value"));
     assert_int_equal(word_at(p), 21);
 }
 
 TEST(two_ptx_texts_are_linked) {
     CUlinkState link = create();
-    OK(add(link, CALLER));
-    OK(add(link, GIVER));
+    OK_CU(add(link, CALLER));
+    OK_CU(add(link, GIVER));
     check(link);
 }
 
 TEST(ptx_and_a_cubin_are_linked) {
     CUlinkState link = create();
-    OK(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_CUBIN, (void *)(uintptr_t)image_part_cubin,
-                           sizeof image_part_cubin, "part", 0, NULL, NULL));
-    OK(add(link, OUTSIDE));
+    OK_CU(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_CUBIN, (void *)(uintptr_t)image_part_cubin,
+                              sizeof image_part_cubin, "part", 0, NULL, NULL));
+    OK_CU(add(link, OUTSIDE));
     check(link);
 }
 
@@ -61,36 +61,35 @@ TEST(the_first_abi_of_the_linker_works) {
     int fd = temporary_file(path, "gpumem-link");
     assert_true(fd >= 0);
     assert_int_equal(write(fd, GIVER, sizeof GIVER - 1), sizeof GIVER - 1);
-    OK(cu.cuLinkCreate(0, NULL, NULL, &link));
-    OK(cu.cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)CALLER, sizeof CALLER, "a", 0,
-                        NULL, NULL));
-    OK(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, path, 0, NULL, NULL));
+    OK_CU(cu.cuLinkCreate(0, NULL, NULL, &link));
+    OK_CU(cu.cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)CALLER, sizeof CALLER, "a", 0,
+                           NULL, NULL));
+    OK_CU(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, path, 0, NULL, NULL));
     check(link);
     link = create();
-    OK(add(link, CALLER));
-    OK(cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_PTX, path, 0, NULL, NULL));
+    OK_CU(add(link, CALLER));
+    OK_CU(cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_PTX, path, 0, NULL, NULL));
     check(link);
     close(fd);
     unlink(path);
     link = create();
-    FAILS(CUDA_ERROR_FILE_NOT_FOUND,
-          cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_PTX, path, 0, NULL, NULL));
-    OK(cu.cuLinkDestroy(link));
+    FAILS_CU(FILE_NOT_FOUND, cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_PTX, path, 0, NULL, NULL));
+    OK_CU(cu.cuLinkDestroy(link));
 }
 
 TEST(undefined_and_duplicate_symbols_are_refused) {
     void *image = NULL;
     size_t size;
     CUlinkState link = create();
-    OK(add(link, CALLER));
-    FAILS(CUDA_ERROR_INVALID_SOURCE, cu.cuLinkComplete(link, &image, &size));
+    OK_CU(add(link, CALLER));
+    FAILS_CU(INVALID_SOURCE, cu.cuLinkComplete(link, &image, &size));
     assert_null(image);
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(cu.cuLinkDestroy(link));
     link = create();
-    OK(add(link, GIVER));
-    FAILS(CUDA_ERROR_INVALID_SOURCE, add(link, GIVER));
-    FAILS(CUDA_ERROR_INVALID_SOURCE, cu.cuLinkComplete(link, &image, &size));
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(add(link, GIVER));
+    FAILS_CU(INVALID_SOURCE, add(link, GIVER));
+    FAILS_CU(INVALID_SOURCE, cu.cuLinkComplete(link, &image, &size));
+    OK_CU(cu.cuLinkDestroy(link));
 }
 
 /* Completes and loads it. */
@@ -98,21 +97,21 @@ static CUmodule load(CUlinkState link) {
     void *image = NULL;
     size_t size;
     CUmodule module;
-    OK(cu.cuLinkComplete(link, &image, &size));
-    OK(cu.cuModuleLoadData(&module, image));
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(cu.cuLinkComplete(link, &image, &size));
+    OK_CU(cu.cuModuleLoadData(&module, image));
+    OK_CU(cu.cuLinkDestroy(link));
     return module;
 }
 
 static uint32_t value_at(CUdeviceptr p) {
     uint32_t value = 0;
-    OK(cu.cuMemcpyDtoH_v2(&value, p, sizeof value));
+    OK_CU(cu.cuMemcpyDtoH_v2(&value, p, sizeof value));
     return value;
 }
 
 static CUdeviceptr global(CUmodule module, const char *name) {
     CUdeviceptr p;
-    OK(cu.cuModuleGetGlobal_v2(&p, NULL, module, name));
+    OK_CU(cu.cuModuleGetGlobal_v2(&p, NULL, module, name));
     return p;
 }
 
@@ -133,25 +132,25 @@ TEST(linker_errors_name_no_input) {
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {error, (void *)sizeof error}, *image;
     CUlinkState link;
-    OK(cu.cuLinkCreate_v2(2, options, values, &link));
-    OK(add(link, CALLER));
-    FAILS(CUDA_ERROR_INVALID_SOURCE, cu.cuLinkComplete(link, &image, NULL));
+    OK_CU(cu.cuLinkCreate_v2(2, options, values, &link));
+    OK_CU(add(link, CALLER));
+    FAILS_CU(INVALID_SOURCE, cu.cuLinkComplete(link, &image, NULL));
     assert_memory_equal(error, "error ", 6);
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(cu.cuLinkDestroy(link));
 }
 
 TEST(a_template_in_two_units_is_linked_once) {
     NEEDS_SOFTGPU("the linker of an H200's driver died of two weak entries");
     unsigned count = 0;
     CUlinkState link = create();
-    OK(add(link, TEMPLATE("5") ".visible .entry a()\n{\nret;\n}\n"));
-    OK(add(link, TEMPLATE("6") ".visible .entry b()\n{\nret;\n}\n"));
+    OK_CU(add(link, TEMPLATE("5") ".visible .entry a()\n{\nret;\n}\n"));
+    OK_CU(add(link, TEMPLATE("6") ".visible .entry b()\n{\nret;\n}\n"));
     CUmodule module = load(link);
-    OK(cu.cuModuleGetFunctionCount(&count, module));
+    OK_CU(cu.cuModuleGetFunctionCount(&count, module));
     assert_int_equal(count, 3);
     function_of(module, "kernel");
     assert_int_equal(value_at(global(module, "held")), 5);
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 TEST(a_strong_symbol_overrides_a_weak_symbol) {
@@ -161,29 +160,29 @@ TEST(a_strong_symbol_overrides_a_weak_symbol) {
                                 ".visible .func (.param .b32 result) twice(.param .b32 a)\n{\n"
                                 "st.param.b32 [result], 3;\nret;\n}\n"};
         CUlinkState link = create();
-        OK(add(link, texts[i]));
-        OK(add(link, texts[!i]));
+        OK_CU(add(link, texts[i]));
+        OK_CU(add(link, texts[!i]));
         CUmodule module = load(link);
         assert_int_equal(value_at(global(module, "held")), 7);
-        OK(cu.cuModuleUnload(module));
+        OK_CU(cu.cuModuleUnload(module));
     }
 }
 
 /* What is not visible is its own input's, where another has one of that name too. */
 TEST(local_variables_of_the_same_name_stay_separate) {
     CUlinkState link = create();
-    OK(add(link, HEAD ".global .align 4 .u32 own = 1;\n"
-                      ".visible .global .align 8 .u64 to_first = generic(own);\n"));
-    OK(add(link, HEAD ".global .align 4 .u32 own = 2;\n"
-                      ".visible .global .align 8 .u64 to_second = generic(own);\n"));
+    OK_CU(add(link, HEAD ".global .align 4 .u32 own = 1;\n"
+                         ".visible .global .align 8 .u64 to_first = generic(own);\n"));
+    OK_CU(add(link, HEAD ".global .align 4 .u32 own = 2;\n"
+                         ".visible .global .align 8 .u64 to_second = generic(own);\n"));
     CUmodule module = load(link);
     CUdeviceptr first = 0, second = 0;
-    OK(cu.cuMemcpyDtoH_v2(&first, global(module, "to_first"), sizeof first));
-    OK(cu.cuMemcpyDtoH_v2(&second, global(module, "to_second"), sizeof second));
+    OK_CU(cu.cuMemcpyDtoH_v2(&first, global(module, "to_first"), sizeof first));
+    OK_CU(cu.cuMemcpyDtoH_v2(&second, global(module, "to_second"), sizeof second));
     assert_true(first != second);
     assert_int_equal(value_at(first), 1);
     assert_int_equal(value_at(second), 2);
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 TEST(inputs_that_do_not_match_their_type_are_refused) {
@@ -204,9 +203,9 @@ TEST(inputs_that_do_not_match_their_type_are_refused) {
     /* A linker each: what one has refused, it may answer to all that come after. */
     for (size_t i = 0; i < COUNT(inputs); i++) {
         CUlinkState link = create();
-        FAILS(inputs[i].answer, cu.cuLinkAddData_v2(link, inputs[i].type, inputs[i].bytes,
-                                                    inputs[i].size, "a", 0, NULL, NULL));
-        OK(cu.cuLinkDestroy(link));
+        ANSWERS_CU(inputs[i].answer, cu.cuLinkAddData_v2(link, inputs[i].type, inputs[i].bytes,
+                                                         inputs[i].size, "a", 0, NULL, NULL));
+        OK_CU(cu.cuLinkDestroy(link));
     }
 }
 
@@ -249,43 +248,43 @@ TEST(every_image_is_answered_by_its_input_type) {
                          inputs[i].answer);
         assert_int_equal(add(link, HEAD ".visible .entry k()\n{\nret;\n}\n"), inputs[i].behind);
         assert_int_equal(cu.cuLinkComplete(link, &image, &size), inputs[i].whole);
-        OK(cu.cuLinkDestroy(link));
+        OK_CU(cu.cuLinkDestroy(link));
     }
 }
 
 /* Whole programs are no inputs, in a fatbin neither; what one spoils stays so. */
 TEST(whole_program_images_are_refused) {
     CUlinkState link = create();
-    FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU,
-          cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)image_small_fatbin,
-                              sizeof image_small_fatbin, "b", 0, NULL, NULL));
-    FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU,
-          cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)image_ptx_fatbin,
-                              sizeof image_ptx_fatbin, "c", 0, NULL, NULL));
-    FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, add(link, GIVER));
-    OK(cu.cuLinkDestroy(link));
+    FAILS_CU(NO_BINARY_FOR_GPU, cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY,
+                                                    (void *)(uintptr_t)image_small_fatbin,
+                                                    sizeof image_small_fatbin, "b", 0, NULL, NULL));
+    FAILS_CU(NO_BINARY_FOR_GPU,
+             cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)image_ptx_fatbin,
+                                 sizeof image_ptx_fatbin, "c", 0, NULL, NULL));
+    FAILS_CU(NO_BINARY_FOR_GPU, add(link, GIVER));
+    OK_CU(cu.cuLinkDestroy(link));
 }
 
 /* As a fatbin, code for another device adds nothing: not even to what was spoilt. */
 TEST(a_fatbinary_input_for_another_device_is_ignored) {
     CUlinkState link = create();
-    FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU,
-          cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)image_small_cubin,
-                              sizeof image_small_cubin, "a", 0, NULL, NULL));
-    OK(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)image_other_cubin,
-                           sizeof image_other_cubin, "e", 0, NULL, NULL));
-    OK(cu.cuLinkDestroy(link));
+    FAILS_CU(NO_BINARY_FOR_GPU,
+             cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)image_small_cubin,
+                                 sizeof image_small_cubin, "a", 0, NULL, NULL));
+    OK_CU(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)image_other_cubin,
+                              sizeof image_other_cubin, "e", 0, NULL, NULL));
+    OK_CU(cu.cuLinkDestroy(link));
 }
 
 TEST(ptx_that_does_not_compile_is_ignored) {
     void *image = NULL;
     size_t size;
     CUlinkState link = create();
-    FAILS(CUDA_ERROR_INVALID_IMAGE, add(link, "this is no program"));
-    FAILS(CUDA_ERROR_INVALID_PTX, add(link, HEAD ".visible .entry a()\n{\nfrob;\n}\n"));
-    OK(add(link, OUTSIDE));
-    OK(cu.cuLinkComplete(link, &image, &size));
-    OK(cu.cuLinkDestroy(link));
+    FAILS_CU(INVALID_IMAGE, add(link, "this is no program"));
+    FAILS_CU(INVALID_PTX, add(link, HEAD ".visible .entry a()\n{\nfrob;\n}\n"));
+    OK_CU(add(link, OUTSIDE));
+    OK_CU(cu.cuLinkComplete(link, &image, &size));
+    OK_CU(cu.cuLinkDestroy(link));
 }
 
 /* What is no machine code, but was given as such, spoils the whole. */
@@ -297,15 +296,14 @@ TEST(ptx_given_as_a_cubin_fails_the_whole_link) {
     assert_true(fd >= 0);
     assert_int_equal(write(fd, OUTSIDE, sizeof OUTSIDE - 1), sizeof OUTSIDE - 1);
     CUlinkState link = create();
-    OK(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, path, 0, NULL, NULL));
-    FAILS(CUDA_ERROR_INVALID_IMAGE,
-          cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_CUBIN, path, 0, NULL, NULL));
-    FAILS(CUDA_ERROR_UNKNOWN, cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_LIBRARY, path, 0, NULL, NULL));
+    OK_CU(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, path, 0, NULL, NULL));
+    FAILS_CU(INVALID_IMAGE, cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_CUBIN, path, 0, NULL, NULL));
+    FAILS_CU(UNKNOWN, cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_LIBRARY, path, 0, NULL, NULL));
     /* An H200 gives no sign that there is no object in it. */
-    OK(cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_OBJECT, path, 0, NULL, NULL));
-    FAILS(CUDA_ERROR_INVALID_IMAGE, cu.cuLinkComplete(link, &image, &size));
+    OK_CU(cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_OBJECT, path, 0, NULL, NULL));
+    FAILS_CU(INVALID_IMAGE, cu.cuLinkComplete(link, &image, &size));
     assert_null(image);
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(cu.cuLinkDestroy(link));
     close(fd);
     unlink(path);
 }
@@ -313,12 +311,12 @@ TEST(ptx_given_as_a_cubin_fails_the_whole_link) {
 static unsigned char *linked(size_t *size) {
     void *image = NULL;
     CUlinkState link = create();
-    OK(add(link, HEAD ".visible .entry k()\n{\nret;\n}\n"));
-    OK(cu.cuLinkComplete(link, &image, size));
+    OK_CU(add(link, HEAD ".visible .entry k()\n{\nret;\n}\n"));
+    OK_CU(cu.cuLinkComplete(link, &image, size));
     unsigned char *copy = malloc(*size);
     assert_non_null(copy);
     memcpy(copy, image, *size);
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(cu.cuLinkDestroy(link));
     return copy;
 }
 
@@ -350,9 +348,9 @@ TEST(the_output_is_an_elf_file) {
         *byte = changes[i].value;
         assert_int_equal(cu.cuModuleLoadData(&module, cubin), changes[i].answer);
         if (module) {
-            OK(cu.cuModuleGetFunctionCount(&count, module));
+            OK_CU(cu.cuModuleGetFunctionCount(&count, module));
             assert_int_equal(count, 1);
-            OK(cu.cuModuleUnload(module));
+            OK_CU(cu.cuModuleUnload(module));
         }
         *byte = before;
     }
@@ -366,10 +364,10 @@ TEST(the_output_cannot_be_compiled_for_another_device) {
     CUmodule module;
     size_t size;
     unsigned char *cubin = linked(&size);
-    FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cu.cuModuleLoadDataEx(&module, cubin, 1, &target, &value));
+    FAILS_CU(NO_BINARY_FOR_GPU, cu.cuModuleLoadDataEx(&module, cubin, 1, &target, &value));
     value = (void *)90;
-    OK(cu.cuModuleLoadDataEx(&module, cubin, 1, &target, &value));
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleLoadDataEx(&module, cubin, 1, &target, &value));
+    OK_CU(cu.cuModuleUnload(module));
     free(cubin);
 }
 
@@ -380,13 +378,13 @@ TEST(logs_are_written_after_each_input) {
                               CU_JIT_WALL_TIME};
     void *values[] = {error, (void *)sizeof error, (void *)77};
     CUlinkState link;
-    OK(cu.cuLinkCreate_v2(3, options, values, &link));
+    OK_CU(cu.cuLinkCreate_v2(3, options, values, &link));
     assert_int_equal((uintptr_t)values[1], 0);
     assert_ptr_not_equal(values[2], (void *)77);
-    FAILS(CUDA_ERROR_INVALID_PTX, add(link, HEAD ".visible .entry a()\n{\nfrob;\n}\n"));
+    FAILS_CU(INVALID_PTX, add(link, HEAD ".visible .entry a()\n{\nfrob;\n}\n"));
     assert_true(strlen(error) > 0);
     assert_int_equal((uintptr_t)values[1], strlen(error));
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(cu.cuLinkDestroy(link));
 }
 
 /* An array of options of which none counts belongs to the caller all the same. */
@@ -394,9 +392,9 @@ TEST(options_beyond_the_count_are_not_written) {
     CUjit_option options[] = {CU_JIT_WALL_TIME};
     void *values[] = {(void *)77};
     CUlinkState link;
-    OK(cu.cuLinkCreate_v2(0, options, values, &link));
-    OK(add(link, GIVER));
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(cu.cuLinkCreate_v2(0, options, values, &link));
+    OK_CU(add(link, GIVER));
+    OK_CU(cu.cuLinkDestroy(link));
     assert_ptr_equal(values[0], (void *)77);
 }
 
@@ -404,24 +402,24 @@ TEST(a_link_completes_once) {
     CUlinkState link = create();
     void *image, *again;
     size_t size;
-    OK(add(link, GIVER));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLinkComplete(link, NULL, &size));
-    OK(cu.cuLinkComplete(link, &image, &size));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuLinkComplete(link, &again, &size));
-    FAILS(CUDA_ERROR_INVALID_VALUE, add(link, CALLER));
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(add(link, GIVER));
+    FAILS_CU(INVALID_VALUE, cu.cuLinkComplete(link, NULL, &size));
+    OK_CU(cu.cuLinkComplete(link, &image, &size));
+    FAILS_CU(INVALID_HANDLE, cu.cuLinkComplete(link, &again, &size));
+    FAILS_CU(INVALID_VALUE, add(link, CALLER));
+    OK_CU(cu.cuLinkDestroy(link));
 }
 
 /* What one linker refused changes what later ones of the process answer. */
 TEST(a_missing_symbol_after_refused_ptx_is_an_unknown_error) {
     void *image;
     CUlinkState link = create();
-    FAILS(CUDA_ERROR_INVALID_PTX, add(link, HEAD ".visible .entry a()\n{\nfrob;\n}\n"));
-    OK(cu.cuLinkDestroy(link));
+    FAILS_CU(INVALID_PTX, add(link, HEAD ".visible .entry a()\n{\nfrob;\n}\n"));
+    OK_CU(cu.cuLinkDestroy(link));
     link = create();
-    OK(add(link, CALLER));
-    FAILS(CUDA_ERROR_UNKNOWN, cu.cuLinkComplete(link, &image, NULL));
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(add(link, CALLER));
+    FAILS_CU(UNKNOWN, cu.cuLinkComplete(link, &image, NULL));
+    OK_CU(cu.cuLinkDestroy(link));
 }
 
 TEST(ptx_ends_at_its_null_terminator) {
@@ -429,29 +427,29 @@ TEST(ptx_ends_at_its_null_terminator) {
     const size_t sizes[] = {1, 60, sizeof GIVER - 1, sizeof text};
     for (size_t i = 0; i < COUNT(sizes); i++) {
         CUlinkState link = create();
-        OK(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, text, sizes[i], "a", 0, NULL, NULL));
+        OK_CU(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, text, sizes[i], "a", 0, NULL, NULL));
         CUmodule module = load(link);
         assert_int_equal(value_at(global(module, "shared_value")), 21);
-        OK(cu.cuModuleUnload(module));
+        OK_CU(cu.cuModuleUnload(module));
     }
 }
 
 TEST(a_visible_variable_is_found_before_a_local_one) {
     CUlinkState link = create();
-    OK(add(link, HEAD ".global .align 4 .u32 own = 1;\n"));
-    OK(add(link, HEAD ".visible .global .align 4 .u32 own = 2;\n"));
+    OK_CU(add(link, HEAD ".global .align 4 .u32 own = 1;\n"));
+    OK_CU(add(link, HEAD ".visible .global .align 4 .u32 own = 2;\n"));
     CUmodule module = load(link);
     assert_int_equal(value_at(global(module, "own")), 2);
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 TEST(a_variable_and_a_function_of_the_same_name_are_refused) {
     CUlinkState link = create();
-    OK(add(link, HEAD ".weak .global .align 4 .u32 both = 1;\n"));
-    FAILS(CUDA_ERROR_UNKNOWN, add(link, HEAD ".weak .func (.param .b32 result) both()\n{\n"
-                                             ".reg .b32 r;\nmov.u32 r, 2;\n"
-                                             "st.param.b32 [result], r;\nret;\n}\n"));
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(add(link, HEAD ".weak .global .align 4 .u32 both = 1;\n"));
+    FAILS_CU(UNKNOWN, add(link, HEAD ".weak .func (.param .b32 result) both()\n{\n"
+                                     ".reg .b32 r;\nmov.u32 r, 2;\n"
+                                     "st.param.b32 [result], r;\nret;\n}\n"));
+    OK_CU(cu.cuLinkDestroy(link));
 }
 
 TEST(a_verbose_linker_writes_an_info_log) {
@@ -460,10 +458,10 @@ TEST(a_verbose_linker_writes_an_info_log) {
                               CU_JIT_LOG_VERBOSE};
     void *values[] = {info, (void *)sizeof info, (void *)1}, *image;
     CUlinkState link;
-    OK(cu.cuLinkCreate_v2(3, options, values, &link));
-    OK(add(link, CALLER));
+    OK_CU(cu.cuLinkCreate_v2(3, options, values, &link));
+    OK_CU(add(link, CALLER));
     assert_int_equal(info[0], 0);
     assert_int_not_equal(cu.cuLinkComplete(link, &image, NULL), CUDA_SUCCESS);
     assert_true(info[0] != 0);
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(cu.cuLinkDestroy(link));
 }

@@ -5,7 +5,7 @@
 
 static CUlinkState create(void) {
     CUlinkState link = NULL;
-    OK(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
+    OK_CU(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
     return link;
 }
 
@@ -32,9 +32,9 @@ static CUmodule finish(CUlinkState link) {
     void *image = NULL;
     size_t size = 0;
     CUmodule module = NULL;
-    OK(cu.cuLinkComplete(link, &image, &size));
-    OK(cu.cuModuleLoadData(&module, image));
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(cu.cuLinkComplete(link, &image, &size));
+    OK_CU(cu.cuModuleLoadData(&module, image));
+    OK_CU(cu.cuLinkDestroy(link));
     return module;
 }
 
@@ -46,9 +46,9 @@ static int value_of(CUmodule module, const char *name) {
     CUdeviceptr at;
     size_t size = 0;
     int value = 0;
-    OK(cu.cuModuleGetGlobal_v2(&at, &size, module, name));
+    OK_CU(cu.cuModuleGetGlobal_v2(&at, &size, module, name));
     assert_int_equal(size, sizeof value);
-    OK(cu.cuMemcpyDtoH_v2(&value, at, sizeof value));
+    OK_CU(cu.cuMemcpyDtoH_v2(&value, at, sizeof value));
     return value;
 }
 
@@ -60,20 +60,20 @@ static void check_all(CUlinkState link) {
     has_function(module, "second_of_two");
     assert_int_equal(value_of(module, "from_library"), 21);
     assert_int_equal(value_of(module, "first_value"), 5);
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 TEST(an_object_is_linked_with_an_archive) {
     CUlinkState link = create();
-    OK(ADD(link, OBJECT, image_caller_object));
-    OK(ADD(link, LIBRARY, image_archive));
+    OK_CU(ADD(link, OBJECT, image_caller_object));
+    OK_CU(ADD(link, LIBRARY, image_archive));
     check_all(link);
 }
 
 TEST(the_archive_may_come_first) {
     CUlinkState link = create();
-    OK(ADD(link, LIBRARY, image_archive));
-    OK(ADD(link, OBJECT, image_caller_object));
+    OK_CU(ADD(link, LIBRARY, image_archive));
+    OK_CU(ADD(link, OBJECT, image_caller_object));
     check_all(link);
 }
 
@@ -81,9 +81,9 @@ TEST(an_object_without_its_archive_is_refused) {
     CUlinkState link = create();
     void *image = NULL;
     size_t size = 0;
-    OK(ADD(link, OBJECT, image_caller_object));
-    FAILS(CUDA_ERROR_INVALID_SOURCE, cu.cuLinkComplete(link, &image, &size));
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(ADD(link, OBJECT, image_caller_object));
+    FAILS_CU(INVALID_SOURCE, cu.cuLinkComplete(link, &image, &size));
+    OK_CU(cu.cuLinkDestroy(link));
 }
 
 static void write_file(char path[TEMPORARY_ROOM], const void *data, size_t size) {
@@ -98,8 +98,8 @@ TEST(objects_and_archives_are_read_from_files) {
     CUlinkState link = create();
     write_file(object, image_caller_object, sizeof image_caller_object);
     write_file(archive, image_archive, sizeof image_archive);
-    OK(cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_OBJECT, object, 0, NULL, NULL));
-    OK(cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_LIBRARY, archive, 0, NULL, NULL));
+    OK_CU(cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_OBJECT, object, 0, NULL, NULL));
+    OK_CU(cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_LIBRARY, archive, 0, NULL, NULL));
     unlink(object);
     unlink(archive);
     check_all(link);
@@ -110,15 +110,15 @@ TEST(an_undefined_symbol_in_unreachable_code_is_accepted) {
     CUlinkState link = create();
     void *image = NULL;
     size_t size = 0;
-    OK(ADD(link, LIBRARY, image_archive));
+    OK_CU(ADD(link, LIBRARY, image_archive));
     CUmodule module = finish(link);
     has_function(module, "first_of_two");
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
     link = create();
-    OK(ADD(link, LIBRARY, image_archive));
-    OK(ADD(link, OBJECT, image_reaching_object));
-    FAILS(CUDA_ERROR_INVALID_SOURCE, cu.cuLinkComplete(link, &image, &size));
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(ADD(link, LIBRARY, image_archive));
+    OK_CU(ADD(link, OBJECT, image_reaching_object));
+    FAILS_CU(INVALID_SOURCE, cu.cuLinkComplete(link, &image, &size));
+    OK_CU(cu.cuLinkDestroy(link));
 }
 
 #define HEAD   ".version 7.8\n.target sm_70\n.address_size 64\n"
@@ -132,45 +132,45 @@ static CUresult link_texts(const char *first, const char *second) {
     CUlinkState link = create();
     void *image = NULL;
     size_t size = 0;
-    OK(add(link, CU_JIT_INPUT_PTX, first, strlen(first) + 1));
+    OK_CU(add(link, CU_JIT_INPUT_PTX, first, strlen(first) + 1));
     if (second)
-        OK(add(link, CU_JIT_INPUT_PTX, second, strlen(second) + 1));
+        OK_CU(add(link, CU_JIT_INPUT_PTX, second, strlen(second) + 1));
     CUresult result = cu.cuLinkComplete(link, &image, &size);
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(cu.cuLinkDestroy(link));
     return result;
 }
 
 TEST(an_undefined_symbol_in_unreachable_ptx_is_accepted) {
-    OK(link_texts(UNUSED, NULL));
-    FAILS(CUDA_ERROR_INVALID_SOURCE, link_texts(UNUSED, USED));
-    FAILS(CUDA_ERROR_INVALID_SOURCE, link_texts(USED, UNUSED));
-    FAILS(CUDA_ERROR_INVALID_SOURCE, link_texts(POINTS, NULL));
+    OK_CU(link_texts(UNUSED, NULL));
+    FAILS_CU(INVALID_SOURCE, link_texts(UNUSED, USED));
+    FAILS_CU(INVALID_SOURCE, link_texts(USED, UNUSED));
+    FAILS_CU(INVALID_SOURCE, link_texts(POINTS, NULL));
 }
 
 TEST(a_symbol_defined_in_two_inputs_is_refused) {
     void *image = NULL;
     size_t size = 0;
     CUlinkState link = create();
-    OK(ADD(link, LIBRARY, image_archive));
-    FAILS(CUDA_ERROR_INVALID_SOURCE, ADD(link, LIBRARY, image_archive));
-    FAILS(CUDA_ERROR_INVALID_SOURCE, cu.cuLinkComplete(link, &image, &size));
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(ADD(link, LIBRARY, image_archive));
+    FAILS_CU(INVALID_SOURCE, ADD(link, LIBRARY, image_archive));
+    FAILS_CU(INVALID_SOURCE, cu.cuLinkComplete(link, &image, &size));
+    OK_CU(cu.cuLinkDestroy(link));
     link = create();
-    OK(ADD(link, LIBRARY, image_archive));
-    OK(ADD(link, OBJECT, image_caller_object));
-    FAILS(CUDA_ERROR_INVALID_SOURCE, ADD(link, OBJECT, image_caller_object));
-    FAILS(CUDA_ERROR_INVALID_SOURCE, cu.cuLinkComplete(link, &image, &size));
-    OK(cu.cuLinkDestroy(link));
+    OK_CU(ADD(link, LIBRARY, image_archive));
+    OK_CU(ADD(link, OBJECT, image_caller_object));
+    FAILS_CU(INVALID_SOURCE, ADD(link, OBJECT, image_caller_object));
+    FAILS_CU(INVALID_SOURCE, cu.cuLinkComplete(link, &image, &size));
+    OK_CU(cu.cuLinkDestroy(link));
 }
 
 /* What one linker refuses changes an H200's answers of later ones in the process. */
 TEST(an_input_that_is_not_an_archive_is_refused) {
     CUlinkState link = create();
-    FAILS(CUDA_ERROR_UNKNOWN, add(link, CU_JIT_INPUT_LIBRARY, HEAD, sizeof HEAD));
-    OK(cu.cuLinkDestroy(link));
+    FAILS_CU(UNKNOWN, add(link, CU_JIT_INPUT_LIBRARY, HEAD, sizeof HEAD));
+    OK_CU(cu.cuLinkDestroy(link));
     link = create();
-    FAILS(CUDA_ERROR_UNKNOWN, ADD(link, LIBRARY, image_caller_object));
-    OK(cu.cuLinkDestroy(link));
+    FAILS_CU(UNKNOWN, ADD(link, LIBRARY, image_caller_object));
+    OK_CU(cu.cuLinkDestroy(link));
 }
 
 /* A linker that has refused an input says so of an archive, and nothing of an object. */
@@ -178,27 +178,27 @@ TEST(a_linker_that_refused_an_input_refuses_archives) {
     void *image = NULL;
     size_t size = 0;
     CUlinkState link = create();
-    FAILS(CUDA_ERROR_INVALID_IMAGE, add(link, CU_JIT_INPUT_CUBIN, "no program", 11));
-    OK(add(link, CU_JIT_INPUT_OBJECT, HEAD, sizeof HEAD));
-    OK(ADD(link, OBJECT, image_caller_object));
-    FAILS(CUDA_ERROR_INVALID_IMAGE, ADD(link, LIBRARY, image_archive));
-    FAILS(CUDA_ERROR_INVALID_IMAGE, cu.cuLinkComplete(link, &image, &size));
-    OK(cu.cuLinkDestroy(link));
+    FAILS_CU(INVALID_IMAGE, add(link, CU_JIT_INPUT_CUBIN, "no program", 11));
+    OK_CU(add(link, CU_JIT_INPUT_OBJECT, HEAD, sizeof HEAD));
+    OK_CU(ADD(link, OBJECT, image_caller_object));
+    FAILS_CU(INVALID_IMAGE, ADD(link, LIBRARY, image_archive));
+    FAILS_CU(INVALID_IMAGE, cu.cuLinkComplete(link, &image, &size));
+    OK_CU(cu.cuLinkDestroy(link));
 }
 
 static unsigned function_count(CUlinkState link) {
     unsigned count = 77;
     CUmodule module = finish(link);
-    OK(cu.cuModuleGetFunctionCount(&count, module));
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleGetFunctionCount(&count, module));
+    OK_CU(cu.cuModuleUnload(module));
     return count;
 }
 
 /* Refused by itself: what comes behind it is linked, and nothing of it. */
 static void check_nothing_in(CUjitInputType type, const void *data, size_t size) {
     CUlinkState link = create();
-    FAILS(CUDA_ERROR_INVALID_IMAGE, add(link, type, data, size));
-    OK(add(link, CU_JIT_INPUT_PTX, UNUSED, sizeof UNUSED));
+    FAILS_CU(INVALID_IMAGE, add(link, type, data, size));
+    OK_CU(add(link, CU_JIT_INPUT_PTX, UNUSED, sizeof UNUSED));
     assert_int_equal(function_count(link), 1);
 }
 
@@ -232,7 +232,7 @@ TEST(damaged_archives_do_not_crash_the_linker) {
             assert_int_equal(result, CUDA_ERROR_UNKNOWN);
         else
             assert_true(result == CUDA_SUCCESS || result == CUDA_ERROR_INVALID_IMAGE);
-        OK(cu.cuLinkDestroy(link));
+        OK_CU(cu.cuLinkDestroy(link));
         free(cut);
     }
     for (size_t at = 8; at < sizeof image_archive; at += 3) {
@@ -240,7 +240,7 @@ TEST(damaged_archives_do_not_crash_the_linker) {
         memcpy(copy, image_archive, sizeof image_archive);
         copy[at] ^= (unsigned char)(1u << at % 8);
         add(link, CU_JIT_INPUT_LIBRARY, copy, sizeof image_archive);
-        OK(cu.cuLinkDestroy(link));
+        OK_CU(cu.cuLinkDestroy(link));
     }
     free(copy);
 }
@@ -259,8 +259,8 @@ TEST(cudadevrt_is_linked) {
         skip();
     }
     CUlinkState link = create();
-    OK(cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_LIBRARY, path, 0, NULL, NULL));
-    OK(ADD(link, OBJECT, image_caller_object));
-    OK(ADD(link, LIBRARY, image_archive));
+    OK_CU(cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_LIBRARY, path, 0, NULL, NULL));
+    OK_CU(ADD(link, OBJECT, image_caller_object));
+    OK_CU(ADD(link, LIBRARY, image_archive));
     check_all(link);
 }

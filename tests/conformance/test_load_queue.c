@@ -32,28 +32,28 @@ TEST(a_thousand_streams_run_concurrently) {
     unsigned char bytes[STREAMS];
     assert_true(streams && events);
     CUdeviceptr memory = new_memory(STREAMS);
-    OK(cu.cuMemsetD8_v2(memory, 0, STREAMS));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemsetD8_v2(memory, 0, STREAMS));
+    OK_CU(cu.cuCtxSynchronize());
     for (unsigned i = 0; i < STREAMS; i++) {
-        OK(cu.cuStreamCreate(&streams[i], i % 2 ? CU_STREAM_NON_BLOCKING : 0));
+        OK_CU(cu.cuStreamCreate(&streams[i], i % 2 ? CU_STREAM_NON_BLOCKING : 0));
         events[i] = new_event();
     }
     /* Each stream sets its byte, and copies on what the stream before it has. */
     for (unsigned i = 0; i < STREAMS; i++) {
         for (unsigned k = 0; k < PER_STREAM; k++)
-            OK(cu.cuMemsetD8Async(memory + i, (unsigned char)(i + k), 1, streams[i]));
+            OK_CU(cu.cuMemsetD8Async(memory + i, (unsigned char)(i + k), 1, streams[i]));
         if (i > 0)
-            OK(cu.cuStreamWaitEvent(streams[i], events[i - 1], 0));
+            OK_CU(cu.cuStreamWaitEvent(streams[i], events[i - 1], 0));
         if (i % 10)
-            OK(cu.cuMemcpyDtoDAsync_v2(memory + i, memory + i - 1, 1, streams[i]));
-        OK(cu.cuEventRecord(events[i], streams[i]));
+            OK_CU(cu.cuMemcpyDtoDAsync_v2(memory + i, memory + i - 1, 1, streams[i]));
+        OK_CU(cu.cuEventRecord(events[i], streams[i]));
     }
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemcpyDtoH_v2(bytes, memory, STREAMS));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemcpyDtoH_v2(bytes, memory, STREAMS));
     for (unsigned i = 0; i < STREAMS; i++)
         assert_int_equal(bytes[i], (unsigned char)(i / 10 * 10 + PER_STREAM - 1));
     for (unsigned i = 0; i < STREAMS; i++)
-        OK(cu.cuStreamDestroy_v2(streams[i]));
+        OK_CU(cu.cuStreamDestroy_v2(streams[i]));
     free(streams);
     free(events);
 }
@@ -79,16 +79,16 @@ static void queue_and_drain(CUstream *streams, unsigned count, CUdeviceptr memor
     /* Each stream writes bytes of its own: what two of them wrote would be a race. */
     unsigned part = 4096 / count;
     for (unsigned i = 0; i < OPERATIONS; i++)
-        OK(cu.cuMemsetD8Async(memory + i % count * part + i / count % part, (unsigned char)i, 1,
-                              streams[i % count]));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(streams[0]));
+        OK_CU(cu.cuMemsetD8Async(memory + i % count * part + i / count % part, (unsigned char)i, 1,
+                                 streams[i % count]));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(streams[0]));
     size_t each = (heap() - before) / OPERATIONS;
     if (MEASURED) {
         print_message("%zu bytes for each queued operation\n", each);
         assert_in_range(each, 1, 400);
     }
     gate_release(&gate);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     size_t after = heap();
     malloc_trim(0);
     if (MEASURED) {
@@ -99,7 +99,7 @@ static void queue_and_drain(CUstream *streams, unsigned count, CUdeviceptr memor
 
 static void see_bytes(CUdeviceptr memory) {
     unsigned char bytes[4096];
-    OK(cu.cuMemcpyDtoH_v2(bytes, memory, sizeof bytes));
+    OK_CU(cu.cuMemcpyDtoH_v2(bytes, memory, sizeof bytes));
     for (unsigned i = 0; i < sizeof bytes; i++) {
         unsigned last = (OPERATIONS - 1 - i) / 4096 * 4096 + i;
         assert_int_equal(bytes[i], (unsigned char)last);
@@ -120,9 +120,9 @@ TEST(a_million_operations_run_in_a_thousand_streams) {
     assert_non_null(streams);
     CUdeviceptr memory = new_memory(4096);
     for (unsigned i = 0; i < STREAMS; i++)
-        OK(cu.cuStreamCreate(&streams[i], i % 2 ? CU_STREAM_NON_BLOCKING : 0));
+        OK_CU(cu.cuStreamCreate(&streams[i], i % 2 ? CU_STREAM_NON_BLOCKING : 0));
     queue_and_drain(streams, STREAMS, memory);
     for (unsigned i = 0; i < STREAMS; i++)
-        OK(cu.cuStreamDestroy_v2(streams[i]));
+        OK_CU(cu.cuStreamDestroy_v2(streams[i]));
     free(streams);
 }

@@ -15,15 +15,15 @@ struct scene {
 static void begin(struct scene *scene) {
     init_driver();
     gate_make(&scene->gate);
-    OK(cu.cuStreamCreate(&scene->stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamCreate(&scene->other, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuEventCreate(&scene->event, CU_EVENT_DISABLE_TIMING));
-    OK(cu.cuMemAlloc_v2(&scene->memory, 4096));
+    OK_CU(cu.cuStreamCreate(&scene->stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&scene->other, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuEventCreate(&scene->event, CU_EVENT_DISABLE_TIMING));
+    OK_CU(cu.cuMemAlloc_v2(&scene->memory, 4096));
     gate_hold(&scene->gate, scene->stream);
-    OK(cu.cuMemsetD8Async(scene->memory, 1, 4096, scene->stream));
-    OK(cu.cuEventRecord(scene->event, scene->stream));
-    OK(cu.cuStreamWaitEvent(scene->other, scene->event, 0));
-    OK(cu.cuMemsetD8Async(scene->memory, 2, 4096, scene->other));
+    OK_CU(cu.cuMemsetD8Async(scene->memory, 1, 4096, scene->stream));
+    OK_CU(cu.cuEventRecord(scene->event, scene->stream));
+    OK_CU(cu.cuStreamWaitEvent(scene->other, scene->event, 0));
+    OK_CU(cu.cuMemsetD8Async(scene->memory, 2, 4096, scene->other));
 }
 
 /* The gate is never opened. */
@@ -31,18 +31,18 @@ static void all_answer(const struct scene *scene, CUresult error) {
     CUdeviceptr p;
     CUcontext made = NULL;
     unsigned char byte;
-    FAILS(error, cu.cuStreamSynchronize(scene->other));
-    FAILS(error, cu.cuEventSynchronize(scene->event));
-    FAILS(error, cu.cuStreamQuery(scene->stream));
-    FAILS(error, cu.cuCtxSynchronize());
-    FAILS(error, cu.cuMemAlloc_v2(&p, 64));
-    FAILS(error, cu.cuMemcpyDtoH_v2(&byte, scene->memory, 1));
-    FAILS(error, cu.cuMemsetD8Async(scene->memory, 1, 1, scene->other));
-    FAILS(error, cu.cuCtxCreate_v2(&made, 0, dev));
+    ANSWERS_CU(error, cu.cuStreamSynchronize(scene->other));
+    ANSWERS_CU(error, cu.cuEventSynchronize(scene->event));
+    ANSWERS_CU(error, cu.cuStreamQuery(scene->stream));
+    ANSWERS_CU(error, cu.cuCtxSynchronize());
+    ANSWERS_CU(error, cu.cuMemAlloc_v2(&p, 64));
+    ANSWERS_CU(error, cu.cuMemcpyDtoH_v2(&byte, scene->memory, 1));
+    ANSWERS_CU(error, cu.cuMemsetD8Async(scene->memory, 1, 1, scene->other));
+    ANSWERS_CU(error, cu.cuCtxCreate_v2(&made, 0, dev));
     assert_null(made);
-    OK(cu.cuDevicePrimaryCtxReset_v2(dev));
-    OK(cu.cuCtxSetCurrent(NULL));
-    FAILS(error, cu.cuDevicePrimaryCtxRetain(&made, dev));
+    OK_CU(cu.cuDevicePrimaryCtxReset_v2(dev));
+    OK_CU(cu.cuCtxSetCurrent(NULL));
+    ANSWERS_CU(error, cu.cuDevicePrimaryCtxRetain(&made, dev));
 }
 
 CHILD(lost_by_call) {
@@ -59,8 +59,8 @@ CHILD(failed_at_a_call) {
     assert_int_equal(soft->fault_arm(twins ? "cuStreamQuery_ptsz" : "cuStreamQuery", 2,
                                      CUDA_ERROR_ECC_UNCORRECTABLE, SOFTGPU_FAULT_STICKY),
                      0);
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
-    FAILS(CUDA_ERROR_ECC_UNCORRECTABLE, cu.cuStreamQuery(scene.stream));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(scene.stream));
+    FAILS_CU(ECC_UNCORRECTABLE, cu.cuStreamQuery(scene.stream));
     assert_int_equal(soft->fault_disarm(), 1);
     all_answer(&scene, CUDA_ERROR_ECC_UNCORRECTABLE);
     return 0;
@@ -70,7 +70,7 @@ CHILD(failed_at_a_call) {
 CHILD(failed_by_environment) {
     struct scene scene;
     begin(&scene);
-    FAILS(CUDA_ERROR_ECC_UNCORRECTABLE, cu.cuStreamSynchronize(scene.stream));
+    FAILS_CU(ECC_UNCORRECTABLE, cu.cuStreamSynchronize(scene.stream));
     all_answer(&scene, CUDA_ERROR_ECC_UNCORRECTABLE);
     return 0;
 }
@@ -82,13 +82,13 @@ CHILD(out_of_memory_and_back) {
     while (count < 64 && cu.cuMemAlloc_v2(&held[count], (size_t)64 << 20) == CUDA_SUCCESS)
         count++;
     assert_in_range(count, 1, 16); /* 1 GiB of addresses in all */
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAlloc_v2(&last, (size_t)64 << 20));
-    OK(cu.cuMemFree_v2(held[0]));
-    OK(cu.cuMemAlloc_v2(&held[0], (size_t)64 << 20));
-    OK(cu.cuMemsetD8_v2(held[0], 1, 4096));
-    OK(cu.cuCtxSynchronize());
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemAlloc_v2(&last, (size_t)64 << 20));
+    OK_CU(cu.cuMemFree_v2(held[0]));
+    OK_CU(cu.cuMemAlloc_v2(&held[0], (size_t)64 << 20));
+    OK_CU(cu.cuMemsetD8_v2(held[0], 1, 4096));
+    OK_CU(cu.cuCtxSynchronize());
     for (unsigned i = 0; i < count; i++)
-        OK(cu.cuMemFree_v2(held[i]));
+        OK_CU(cu.cuMemFree_v2(held[i]));
     return 0;
 }
 

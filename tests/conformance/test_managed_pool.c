@@ -27,29 +27,29 @@ TEST(the_cpu_reads_and_writes_memory_of_a_managed_pool) {
     int where = 77;
     CUstream s = new_stream();
     CUmemoryPool pool = new_pool(&props);
-    OK(cu.cuMemAllocFromPoolAsync(&p, SIZE, pool, s));
-    OK(cu.cuStreamSynchronize(s));
-    OK(cu.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, p));
+    OK_CU(cu.cuMemAllocFromPoolAsync(&p, SIZE, pool, s));
+    OK_CU(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, p));
     assert_int_equal(managed, 1);
-    OK(cu.cuPointerGetAttribute(&told, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
+    OK_CU(cu.cuPointerGetAttribute(&told, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
     assert_ptr_equal(told, pool);
     unsigned char *bytes = (unsigned char *)(uintptr_t)p;
     fill_pattern(bytes, SIZE, 3);
-    OK(cu.cuMemcpyDtoH_v2(plain, p + SIZE - 8, 8));
+    OK_CU(cu.cuMemcpyDtoH_v2(plain, p + SIZE - 8, 8));
     assert_memory_equal(plain, bytes + SIZE - 8, 8);
-    OK(cu.cuMemsetD8_v2(p, 5, SIZE));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemsetD8_v2(p, 5, SIZE));
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(bytes[SIZE - 1], 5);
-    OK(cu.cuMemRangeGetAttribute(&where, 4, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, SIZE));
+    OK_CU(cu.cuMemRangeGetAttribute(&where, 4, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, SIZE));
     assert_int_equal(where, dev);
-    OK(cu.cuMemPrefetchAsync(p, SIZE, CU_DEVICE_CPU, s));
-    OK(cu.cuMemRangeGetAttribute(&where, 4, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p,
-                                 SIZE));
+    OK_CU(cu.cuMemPrefetchAsync(p, SIZE, CU_DEVICE_CPU, s));
+    OK_CU(cu.cuMemRangeGetAttribute(&where, 4, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p,
+                                    SIZE));
     assert_int_equal(where, CU_DEVICE_CPU);
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemAdvise(p, SIZE, CU_MEM_ADVISE_SET_READ_MOSTLY, dev));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAttachMemAsync(s, p, 0, CU_MEM_ATTACH_SINGLE));
-    OK(cu.cuMemFreeAsync(p, s));
-    OK(cu.cuStreamSynchronize(s));
+    FAILS_CU(NOT_SUPPORTED, cu.cuMemAdvise(p, SIZE, CU_MEM_ADVISE_SET_READ_MOSTLY, dev));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamAttachMemAsync(s, p, 0, CU_MEM_ATTACH_SINGLE));
+    OK_CU(cu.cuMemFreeAsync(p, s));
+    OK_CU(cu.cuStreamSynchronize(s));
 }
 
 TEST(each_allocation_type_has_its_own_current_pool) {
@@ -60,39 +60,39 @@ TEST(each_allocation_type_has_its_own_current_pool) {
     CUmemoryPool usual, got, pinned, after;
     here.id = dev;
     CUmemoryPool pool = new_pool(&props);
-    OK(cu.cuMemGetDefaultMemPool(&usual, &here, kind));
-    OK(cu.cuMemGetMemPool(&pinned, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
+    OK_CU(cu.cuMemGetDefaultMemPool(&usual, &here, kind));
+    OK_CU(cu.cuMemGetMemPool(&pinned, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
     assert_ptr_not_equal(usual, pinned);
-    OK(cu.cuMemSetMemPool(&here, kind, pool));
-    OK(cu.cuMemGetMemPool(&got, &here, kind));
+    OK_CU(cu.cuMemSetMemPool(&here, kind, pool));
+    OK_CU(cu.cuMemGetMemPool(&got, &here, kind));
     assert_ptr_equal(got, pool);
-    OK(cu.cuMemGetMemPool(&after, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
+    OK_CU(cu.cuMemGetMemPool(&after, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
     assert_ptr_equal(after, pinned);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetMemPool(&here, CU_MEM_ALLOCATION_TYPE_PINNED, pool));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetMemPool(&here, kind, pinned));
-    OK(cu.cuMemSetMemPool(&here, kind, usual));
+    FAILS_CU(INVALID_VALUE, cu.cuMemSetMemPool(&here, CU_MEM_ALLOCATION_TYPE_PINNED, pool));
+    FAILS_CU(INVALID_VALUE, cu.cuMemSetMemPool(&here, kind, pinned));
+    OK_CU(cu.cuMemSetMemPool(&here, kind, usual));
 }
 
 TEST(invalid_managed_pools_are_refused) {
     NEEDS_POOLS();
     CUmemoryPool pool;
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, 99);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
     props = props_of((CUmemLocationType)9, 0);
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemPoolCreate(&pool, &props));
+    FAILS_CU(NOT_SUPPORTED, cu.cuMemPoolCreate(&pool, &props));
     props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     props.maxSize = SIZE;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
     props.maxSize = 0;
     props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
     static const CUmemLocationType places[] = {CU_MEM_LOCATION_TYPE_NONE, CU_MEM_LOCATION_TYPE_HOST,
                                                CU_MEM_LOCATION_TYPE_HOST_NUMA,
                                                CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT};
     for (size_t i = 0; i < COUNT(places); i++) {
         props = props_of(places[i], 0);
-        OK(cu.cuMemPoolCreate(&pool, &props));
-        OK(cu.cuMemPoolDestroy(pool));
+        OK_CU(cu.cuMemPoolCreate(&pool, &props));
+        OK_CU(cu.cuMemPoolDestroy(pool));
     }
 }
 
@@ -104,17 +104,17 @@ TEST(access_to_a_managed_pool_is_reported_as_advice) {
     int list[2] = {77, 77};
     access.location = device_location(99);
     CUmemoryPool pool = new_pool(&props);
-    OK(cu.cuMemAllocFromPoolAsync(&p, SIZE, pool, NULL));
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMemPoolSetAccess(pool, &access, 1));
+    OK_CU(cu.cuMemAllocFromPoolAsync(&p, SIZE, pool, NULL));
+    FAILS_CU(INVALID_DEVICE, cu.cuMemPoolSetAccess(pool, &access, 1));
     access.location.id = dev;
-    OK(cu.cuMemPoolSetAccess(pool, &access, 1));
-    OK(cu.cuMemRangeGetAttribute(list, 8, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, SIZE));
+    OK_CU(cu.cuMemPoolSetAccess(pool, &access, 1));
+    OK_CU(cu.cuMemRangeGetAttribute(list, 8, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, SIZE));
     assert_int_equal(list[0], dev);
     assert_int_equal(list[1], CU_DEVICE_INVALID);
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    OK(cu.cuMemPoolSetAccess(pool, &access, 1));
-    OK(cu.cuMemRangeGetAttribute(list, 8, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, SIZE));
+    OK_CU(cu.cuMemPoolSetAccess(pool, &access, 1));
+    OK_CU(cu.cuMemRangeGetAttribute(list, 8, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, SIZE));
     assert_int_equal(list[0], CU_DEVICE_INVALID);
-    OK(cu.cuMemFreeAsync(p, NULL));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemFreeAsync(p, NULL));
+    OK_CU(cu.cuCtxSynchronize());
 }

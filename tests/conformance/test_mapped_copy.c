@@ -30,15 +30,15 @@ static void begin(void) {
     model = new_bytes(ROOM);
     seen = new_bytes(ROOM);
     pageable = new_bytes(ROOM + EDGE);
-    DONE(gpumem_pinned_resource_create(
+    OK(gpumem_pinned_resource_create(
         device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_ALLOCATED), &pinning));
-    DONE(gpumem_buffer_allocate(pinning, ROOM + EDGE, NULL, &pinned_buffer));
+    OK(gpumem_buffer_allocate(pinning, ROOM + EDGE, NULL, &pinned_buffer));
     pinned = gpumem_buffer_host_pointer(pinned_buffer);
 }
 
 static void end(void) {
-    DONE(gpumem_buffer_free(pinned_buffer, NULL));
-    DONE(gpumem_resource_destroy(pinning));
+    OK(gpumem_buffer_free(pinned_buffer, NULL));
+    OK(gpumem_resource_destroy(pinning));
 }
 
 /* NULL, and why, where the machine has no such method. */
@@ -60,12 +60,12 @@ static void one_copy(gpumem_buffer *buffer, size_t order) {
         unsigned char first = (unsigned char)drawn(256);
         for (size_t i = 0; i < bytes; i++)
             host[i] = (unsigned char)(first + i * 7 + i / 4099);
-        DONE(gpumem_mapped_write(buffer, offset, host, bytes));
+        OK(gpumem_mapped_write(buffer, offset, host, bytes));
         memcpy(model + offset, host, bytes);
         memset(host, 0xee, bytes); /* the caller's again */
     } else {
         memset(host, 0xee, bytes);
-        DONE(gpumem_mapped_read(buffer, offset, host, bytes));
+        OK(gpumem_mapped_read(buffer, offset, host, bytes));
         if (memcmp(host, model + offset, bytes) != 0)
             fail_msg("%zu bytes at %zu were read wrongly", bytes, offset);
     }
@@ -73,17 +73,17 @@ static void one_copy(gpumem_buffer *buffer, size_t order) {
 
 static void copies(gpumem_buffer *buffer) {
     memset(model, 0, ROOM);
-    DONE(gpumem_buffer_fill_sync(buffer, 0, ROOM, 0, NULL));
+    OK(gpumem_buffer_fill_sync(buffer, 0, ROOM, 0, NULL));
     for (size_t order = 0; order <= 23; order++)
         for (int i = 0; i < 20; i++)
             one_copy(buffer, order);
-    DONE(gpumem_buffer_read_sync(buffer, 0, seen, ROOM, NULL));
+    OK(gpumem_buffer_read_sync(buffer, 0, seen, ROOM, NULL));
     assert_int_equal(memcmp(seen, model, ROOM), 0);
 }
 
 static gpumem_measured source_of(gpumem_resource *resource) {
     gpumem_mapped_info info = {.size = sizeof info};
-    DONE(gpumem_mapped_get_info(resource, &info));
+    OK(gpumem_mapped_get_info(resource, &info));
     return info.copy_measured;
 }
 
@@ -96,7 +96,7 @@ static void calibrate(gpumem_resource *resource, gpumem_mapped_method method) {
         assert_int_equal(status, GPUMEM_ERROR_NOT_SUPPORTED);
         return;
     }
-    DONE(status);
+    OK(status);
     assert_int_equal(source_of(resource), GPUMEM_MEASURED_HERE);
 }
 
@@ -108,12 +108,12 @@ TEST(copies_are_correct_before_and_after_calibration) {
         if (!resource)
             continue;
         print_message("# %s\n", gpumem_mapped_method_name(methods[i]));
-        DONE(gpumem_buffer_allocate(resource, ROOM, NULL, &buffer));
+        OK(gpumem_buffer_allocate(resource, ROOM, NULL, &buffer));
         copies(buffer);
         calibrate(resource, methods[i]);
         copies(buffer);
-        DONE(gpumem_buffer_free(buffer, NULL));
-        DONE(gpumem_resource_destroy(resource));
+        OK(gpumem_buffer_free(buffer, NULL));
+        OK(gpumem_resource_destroy(resource));
         assert_int_equal(device_stats().quarantined, 0);
     }
     end();
@@ -124,9 +124,9 @@ TEST(copies_are_correct_before_and_after_calibration) {
 /* Large ones, which the driver copies where the memory is the device's. */
 static void there_and_back(gpumem_buffer *buffer, unsigned char *host, unsigned char value) {
     memset(host, value, ROOM);
-    DONE(gpumem_mapped_write(buffer, 0, host, ROOM));
+    OK(gpumem_mapped_write(buffer, 0, host, ROOM));
     memset(host, 0, ROOM);
-    DONE(gpumem_mapped_read(buffer, 0, host, ROOM));
+    OK(gpumem_mapped_read(buffer, 0, host, ROOM));
     for (size_t i = 0; i < ROOM; i += 1021)
         assert_int_equal(host[i], value);
 }
@@ -137,14 +137,14 @@ TEST(a_blocked_stream_does_not_block_copies) {
     begin();
     gpumem_resource *resource = make(GPUMEM_MAPPED_ANY);
     assert_non_null(resource);
-    DONE(gpumem_buffer_allocate(resource, ROOM, NULL, &buffer));
+    OK(gpumem_buffer_allocate(resource, ROOM, NULL, &buffer));
     CUstream stream = new_blocking_stream();
     struct gate gate = hold(stream);
     there_and_back(buffer, pinned, 3);
     there_and_back(buffer, pageable, 4);
     gate_drain(&gate, stream);
-    DONE(gpumem_buffer_free(buffer, NULL));
-    DONE(gpumem_resource_destroy(resource));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
     end();
 }
 
@@ -154,15 +154,15 @@ TEST(copies_do_not_invalidate_captures) {
     begin();
     gpumem_resource *resource = make(GPUMEM_MAPPED_ANY);
     assert_non_null(resource);
-    DONE(gpumem_buffer_allocate(resource, ROOM, NULL, &buffer));
+    OK(gpumem_buffer_allocate(resource, ROOM, NULL, &buffer));
     CUstream stream = new_blocking_stream();
-    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     there_and_back(buffer, pinned, 5);
     there_and_back(buffer, pageable, 6);
-    OK(cu.cuStreamEndCapture(stream, &graph));
-    OK(cu.cuGraphDestroy(graph));
-    DONE(gpumem_buffer_free(buffer, NULL));
-    DONE(gpumem_resource_destroy(resource));
+    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    OK_CU(cu.cuGraphDestroy(graph));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
     end();
 }
 
@@ -173,23 +173,23 @@ TEST(copies_of_a_host_view_are_correct) {
     gpumem_buffer *buffer;
     gpumem_host_view *view = NULL;
     begin();
-    DONE(gpumem_virtual_resource_create(device, NULL, &memory));
-    DONE(gpumem_buffer_allocate(memory, ROOM, NULL, &buffer));
+    OK(gpumem_virtual_resource_create(device, NULL, &memory));
+    OK(gpumem_buffer_allocate(memory, ROOM, NULL, &buffer));
     gpumem_status status = gpumem_host_view_create(buffer, NULL, &view);
     if (status == GPUMEM_OK) {
         for (size_t bytes = 1; bytes <= ROOM; bytes = bytes * 2 + 1) {
             size_t offset = drawn(ROOM - bytes + 1);
             memset(pageable, (int)bytes, bytes);
-            DONE(gpumem_host_view_write(view, offset, pageable, bytes));
-            DONE(gpumem_host_view_read(view, offset, pinned, bytes));
+            OK(gpumem_host_view_write(view, offset, pageable, bytes));
+            OK(gpumem_host_view_read(view, offset, pinned, bytes));
             assert_int_equal(memcmp(pinned, pageable, bytes), 0);
-            DONE(gpumem_buffer_read_sync(buffer, offset, seen, bytes, NULL));
+            OK(gpumem_buffer_read_sync(buffer, offset, seen, bytes, NULL));
             assert_int_equal(memcmp(seen, pageable, bytes), 0);
         }
-        DONE(gpumem_host_view_destroy(view));
+        OK(gpumem_host_view_destroy(view));
     }
-    DONE(gpumem_buffer_free(buffer, NULL));
-    DONE(gpumem_resource_destroy(memory));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(memory));
     end();
     if (status != GPUMEM_OK)
         SKIP("no view: %s", gpumem_last_error()->message);

@@ -45,7 +45,7 @@ struct source {
 
 static void by_publish(const struct source *source, uint32_t payload, const void *data,
                        size_t bytes, uint32_t flag, uint32_t value) {
-    DONE(gpumem_mapped_publish(source->buffer, payload, data, bytes, flag, value));
+    OK(gpumem_mapped_publish(source->buffer, payload, data, bytes, flag, value));
 }
 
 static void by_stores(const struct source *source, uint32_t payload, const void *data, size_t bytes,
@@ -60,9 +60,9 @@ static void by_stores(const struct source *source, uint32_t payload, const void 
 static void by_flushes(const struct source *source, uint32_t payload, const void *data,
                        size_t bytes, uint32_t flag, uint32_t value) {
     memcpy(source->host + payload, data, bytes);
-    DONE(gpumem_host_view_flush(source->view, payload, bytes));
+    OK(gpumem_host_view_flush(source->view, payload, bytes));
     memcpy(source->host + flag, &value, sizeof value);
-    DONE(gpumem_host_view_flush(source->view, flag, sizeof value));
+    OK(gpumem_host_view_flush(source->view, flag, sizeof value));
 }
 
 static void send_round(const struct source *source, const struct polling_layout *l,
@@ -108,11 +108,11 @@ static bool is_seen(const struct polling *polling, uint32_t sequence) {
 
 /* No flag of an earlier kernel is left, nor a payload that looks like one. */
 static void clear(const struct source *source) {
-    DONE(gpumem_buffer_fill_sync(source->buffer, 0, SLOTS * STRIDE, 0, NULL));
+    OK(gpumem_buffer_fill_sync(source->buffer, 0, SLOTS * STRIDE, 0, NULL));
     if (source->view)
-        DONE(gpumem_host_view_invalidate(source->view, 0, SLOTS * STRIDE));
+        OK(gpumem_host_view_invalidate(source->view, 0, SLOTS * STRIDE));
     else
-        DONE(gpumem_mapped_invalidate(source->buffer, 0, SLOTS * STRIDE));
+        OK(gpumem_mapped_invalidate(source->buffer, 0, SLOTS * STRIDE));
 }
 
 static struct polling_layout layout_of(const struct round_case *c) {
@@ -125,7 +125,7 @@ static struct polling_layout layout_of(const struct round_case *c) {
 
 static void check_end(const struct polling *polling, uint32_t rounds, const char *what) {
     const struct polling_answer *a = polling->answer;
-    OK(cu.cuStreamSynchronize(polling->stream));
+    OK_CU(cu.cuStreamSynchronize(polling->stream));
     if (polling_wrong(polling))
         fail_msg("%s: %llu wrong words; in round %u word %u was 0x%08x, not 0x%08x", what,
                  (unsigned long long)polling_wrong(polling), a->round, a->word, a->value,
@@ -139,7 +139,7 @@ static void poll_rounds(struct polling *polling, const struct source *source, si
                         const struct round_case *c, uint32_t rounds) {
     const struct polling_layout layout = layout_of(c);
     clear(source);
-    OK(polling_start(polling, way, source->address, &layout, 1, rounds, c->threads));
+    OK_CU(polling_start(polling, way, source->address, &layout, 1, rounds, c->threads));
     for (uint32_t i = 1; i <= rounds; i++) {
         if (i > SLOTS && !is_seen(polling, i - SLOTS))
             break;
@@ -168,7 +168,7 @@ static void poll_million(struct polling *polling, const struct source *source, c
 static struct source open_source(gpumem_buffer *buffer, gpumem_host_view *view) {
     gpumem_mapped_info info = {.size = sizeof info};
     if (view)
-        DONE(gpumem_host_view_get_info(view, &info));
+        OK(gpumem_host_view_get_info(view, &info));
     return (struct source){
         .buffer = buffer,
         .view = view,
@@ -191,15 +191,15 @@ static void for_methods(source_test test, void *user, bool only_first) {
             device, GPUMEM_MAPPED_OPTIONS(.method = methods[i], .method_strict = 1), &resource);
         if (status == GPUMEM_ERROR_NOT_SUPPORTED)
             continue;
-        DONE(status);
-        DONE(gpumem_mapped_get_info(resource, &info));
+        OK(status);
+        OK(gpumem_mapped_get_info(resource, &info));
         print_message("# %s\n", gpumem_mapped_method_name(methods[i]));
-        DONE(gpumem_buffer_allocate(resource, 2 * MIB, NULL, &buffer));
+        OK(gpumem_buffer_allocate(resource, 2 * MIB, NULL, &buffer));
         struct source source = open_source(buffer, NULL);
         source.coherent = info.coherent;
         test(&source, user);
-        DONE(gpumem_buffer_free(buffer, NULL));
-        DONE(gpumem_resource_destroy(resource));
+        OK(gpumem_buffer_free(buffer, NULL));
+        OK(gpumem_resource_destroy(resource));
         if (only_first)
             return;
     }
@@ -210,18 +210,18 @@ static bool for_view(source_test test, void *user) {
     gpumem_resource *memory;
     gpumem_buffer *buffer;
     gpumem_host_view *view = NULL;
-    DONE(gpumem_virtual_resource_create(device, NULL, &memory));
-    DONE(gpumem_buffer_allocate(memory, 2 * MIB, NULL, &buffer));
+    OK(gpumem_virtual_resource_create(device, NULL, &memory));
+    OK(gpumem_buffer_allocate(memory, 2 * MIB, NULL, &buffer));
     gpumem_status status = gpumem_host_view_create(buffer, NULL, &view);
     if (status == GPUMEM_OK) {
         struct source source = open_source(buffer, view);
         test(&source, user);
-        DONE(gpumem_host_view_destroy(view));
+        OK(gpumem_host_view_destroy(view));
     } else {
         print_message("skip: only host memory can be shared: %s\n", gpumem_last_error()->message);
     }
-    DONE(gpumem_buffer_free(buffer, NULL));
-    DONE(gpumem_resource_destroy(memory));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(memory));
     assert_true(status == GPUMEM_OK || status == GPUMEM_ERROR_NOT_SUPPORTED);
     return status == GPUMEM_OK;
 }
@@ -272,10 +272,10 @@ static void check_notices(struct polling *polling, const struct source *source, 
     const struct polling_layout layout = layout_of(&cases[3]);
     const struct polling_answer *a = polling->answer;
     clear(source);
-    OK(polling_start(polling, way, source->address, &layout, 1, 2, threads));
+    OK_CU(polling_start(polling, way, source->address, &layout, 1, 2, threads));
     send_damaged(source, &layout, 1);
     send_round(source, &layout, 2);
-    OK(cu.cuStreamSynchronize(polling->stream));
+    OK_CU(cu.cuStreamSynchronize(polling->stream));
     assert_int_equal(polling_seen(polling), 2);
     assert_int_equal(a->end, 0);
     assert_int_equal(polling_wrong(polling), (layout.words + 6) / 7);
@@ -307,12 +307,12 @@ static void stop_after_three(struct source *source, void *user) {
     struct polling *polling = user;
     const struct polling_layout layout = layout_of(&cases[1]);
     clear(source);
-    OK(polling_start(polling, 0, source->address, &layout, 1, ROUNDS, cases[1].threads));
+    OK_CU(polling_start(polling, 0, source->address, &layout, 1, ROUNDS, cases[1].threads));
     for (uint32_t i = 1; i <= 3; i++)
         send_round(source, &layout, i);
     assert_true(is_seen(polling, 3));
     send_stop(source, &layout);
-    OK(cu.cuStreamSynchronize(polling->stream));
+    OK_CU(cu.cuStreamSynchronize(polling->stream));
     assert_int_equal(polling_seen(polling), 3);
     assert_int_equal(polling->answer->end, 2);
     assert_int_equal(polling_wrong(polling), 0);
@@ -337,13 +337,13 @@ TEST(the_stop_flag_ends_the_polling_kernel) {
 static void queue_round(CUstream stream, const struct source *source,
                         const struct polling_layout *l, uint32_t sequence, CUdeviceptr to) {
     CUdeviceptr slot = source->address + (sequence & l->mask) * l->stride;
-    OK(cu.cuStreamWaitValue32_v2(stream, slot + l->flag, sequence, CU_STREAM_WAIT_VALUE_EQ));
-    OK(cu.cuMemcpyDtoDAsync_v2(to, slot + l->payload, l->words * sizeof(uint32_t), stream));
+    OK_CU(cu.cuStreamWaitValue32_v2(stream, slot + l->flag, sequence, CU_STREAM_WAIT_VALUE_EQ));
+    OK_CU(cu.cuMemcpyDtoDAsync_v2(to, slot + l->payload, l->words * sizeof(uint32_t), stream));
 }
 
 static void check_words(CUdeviceptr from, uint32_t sequence, uint32_t count) {
     uint32_t words[WORDS];
-    OK(cu.cuMemcpyDtoH_v2(words, from, count * sizeof words[0]));
+    OK_CU(cu.cuMemcpyDtoH_v2(words, from, count * sizeof words[0]));
     for (uint32_t i = 0; i < count; i++)
         if (words[i] != polling_word(sequence, i))
             fail_msg("round %u: word %u is 0x%08x, not 0x%08x", sequence, i, words[i],
@@ -359,7 +359,7 @@ static void wait_rounds(const struct source *source, const struct round_case *c,
             queue_round(stream, source, &layout, first + i, out + i * STRIDE);
         for (uint32_t i = 0; i < SLOTS; i++)
             send_round(source, &layout, first + i);
-        OK(cu.cuStreamSynchronize(stream));
+        OK_CU(cu.cuStreamSynchronize(stream));
         for (uint32_t i = 0; i < SLOTS; i++)
             check_words(out + i * STRIDE, first + i, layout.words);
     }

@@ -25,11 +25,11 @@ static const char probe[] = HEAD ".visible .entry nothing() { ret; }\n";
 static void begin(void) {
     if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) < 9)
         SKIP("the device is older than sm_90");
-    OK(cu.cuModuleLoadData(&module, probe));
+    OK_CU(cu.cuModuleLoadData(&module, probe));
     CUfunction function = function_of(module, "nothing");
     CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuModuleUnload(module));
     if (no_kernels(result))
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
     assert_int_equal(result, CUDA_SUCCESS);
@@ -52,10 +52,10 @@ static void load(void) {
 static void launch(const char *name, const void *in, size_t in_bytes, void *out, size_t out_bytes) {
     void *parameters[] = {&input, &output};
     CUfunction function = function_of(module, name);
-    OK(cu.cuMemcpyHtoD_v2(input, in, in_bytes));
-    OK(cu.cuMemsetD32_v2(output, 0xcccccccc, out_bytes / 4));
-    OK(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL));
-    OK(cu.cuMemcpyDtoH_v2(out, output, out_bytes));
+    OK_CU(cu.cuMemcpyHtoD_v2(input, in, in_bytes));
+    OK_CU(cu.cuMemsetD32_v2(output, 0xcccccccc, out_bytes / 4));
+    OK_CU(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL));
+    OK_CU(cu.cuMemcpyDtoH_v2(out, output, out_bytes));
 }
 
 /* ---- mma ------------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 
 static size_t free_bytes(void) {
     size_t left = 0, total = 0;
-    OK(cu.cuMemGetInfo_v2(&left, &total));
+    OK_CU(cu.cuMemGetInfo_v2(&left, &total));
     assert_true(left > 0 && left <= total);
     return left;
 }
@@ -16,88 +16,88 @@ TEST(allocations_keep_their_own_bytes) {
     unsigned char *bytes = malloc(4 * PAGE);
     assert_non_null(bytes);
     for (unsigned i = 0; i < COUNT(sizes); i++) {
-        OK(cu.cuMemAlloc_v2(&p[i], sizes[i]));
+        OK_CU(cu.cuMemAlloc_v2(&p[i], sizes[i]));
         assert_int_equal(p[i] % 512, 0);
         fill_pattern(bytes, sizes[i], i);
-        OK(cu.cuMemcpyHtoD_v2(p[i], bytes, sizes[i]));
+        OK_CU(cu.cuMemcpyHtoD_v2(p[i], bytes, sizes[i]));
     }
     for (unsigned i = 0; i < COUNT(sizes); i++) {
         memset(bytes, 0, sizes[i]);
-        OK(cu.cuMemcpyDtoH_v2(bytes, p[i], sizes[i]));
+        OK_CU(cu.cuMemcpyDtoH_v2(bytes, p[i], sizes[i]));
         assert_true(has_pattern(bytes, sizes[i], i));
-        OK(cu.cuMemFree_v2(p[i]));
+        OK_CU(cu.cuMemFree_v2(p[i]));
     }
     free(bytes);
 }
 
 TEST(a_refused_allocation_zeroes_its_output) {
     CUdeviceptr p = 7;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(&p, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAlloc_v2(&p, 0));
     assert_int_equal(p, 0);
     p = 7;
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAlloc_v2(&p, (size_t)1 << 47));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemAlloc_v2(&p, (size_t)1 << 47));
     assert_int_equal(p, 0);
 }
 
 TEST(small_allocations_share_a_page) {
     CUdeviceptr a, b, c, d;
     size_t before = free_bytes();
-    OK(cu.cuMemAlloc_v2(&a, 1));
-    OK(cu.cuMemAlloc_v2(&b, 1));
-    OK(cu.cuMemAlloc_v2(&c, 700));
-    OK(cu.cuMemAlloc_v2(&d, 512));
+    OK_CU(cu.cuMemAlloc_v2(&a, 1));
+    OK_CU(cu.cuMemAlloc_v2(&b, 1));
+    OK_CU(cu.cuMemAlloc_v2(&c, 700));
+    OK_CU(cu.cuMemAlloc_v2(&d, 512));
     assert_int_equal(b, a + 512);
     assert_int_equal(c, a + 1024);
     assert_int_equal(d, a + 2048);
     assert_int_equal(before - free_bytes(), PAGE);
-    OK(cu.cuMemFree_v2(b));
-    OK(cu.cuMemAlloc_v2(&b, 100));
+    OK_CU(cu.cuMemFree_v2(b));
+    OK_CU(cu.cuMemAlloc_v2(&b, 100));
     assert_int_equal(b, a + 512);
-    OK(cu.cuMemFree_v2(a));
-    OK(cu.cuMemFree_v2(b));
-    OK(cu.cuMemFree_v2(c));
-    OK(cu.cuMemFree_v2(d));
+    OK_CU(cu.cuMemFree_v2(a));
+    OK_CU(cu.cuMemFree_v2(b));
+    OK_CU(cu.cuMemFree_v2(c));
+    OK_CU(cu.cuMemFree_v2(d));
     assert_int_equal(free_bytes(), before);
 }
 
 TEST(only_the_start_of_an_allocation_is_freed_and_only_once) {
     CUdeviceptr p;
     void *host;
-    OK(cu.cuMemAlloc_v2(&p, 4096));
-    OK(cu.cuMemHostAlloc(&host, 64, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(p + 256));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(0x1000));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2((CUdeviceptr)(uintptr_t)host));
-    OK(cu.cuMemFree_v2(p));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(p));
-    OK(cu.cuMemFree_v2(0));
-    OK(cu.cuMemFreeHost(host));
+    OK_CU(cu.cuMemAlloc_v2(&p, 4096));
+    OK_CU(cu.cuMemHostAlloc(&host, 64, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(p + 256));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(0x1000));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2((CUdeviceptr)(uintptr_t)host));
+    OK_CU(cu.cuMemFree_v2(p));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(p));
+    OK_CU(cu.cuMemFree_v2(0));
+    OK_CU(cu.cuMemFreeHost(host));
 }
 
 TEST(freeing_memory_waits_for_work) {
     NEEDS_LEGACY_STREAM();
     CUdeviceptr p, other;
     CUstream stream = new_stream();
-    OK(cu.cuMemAlloc_v2(&p, 64 * PAGE));
-    OK(cu.cuMemAlloc_v2(&other, 64 * PAGE));
+    OK_CU(cu.cuMemAlloc_v2(&p, 64 * PAGE));
+    OK_CU(cu.cuMemAlloc_v2(&other, 64 * PAGE));
     for (int i = 0; i < 4; i++)
-        OK(cu.cuMemcpyDtoDAsync_v2(other, p, 64 * PAGE, stream));
-    OK(cu.cuMemFree_v2(p));
-    OK(cu.cuStreamQuery(stream));
-    OK(cu.cuMemFree_v2(other));
+        OK_CU(cu.cuMemcpyDtoDAsync_v2(other, p, 64 * PAGE, stream));
+    OK_CU(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuStreamQuery(stream));
+    OK_CU(cu.cuMemFree_v2(other));
 }
 
 TEST(destroying_a_context_frees_its_memory) {
     CUcontext made;
     CUdeviceptr p, mine;
     size_t before = free_bytes();
-    OK(cu.cuMemAlloc_v2(&mine, 10));
-    OK(cu.cuCtxCreate_v2(&made, 0, dev));
-    OK(cu.cuMemAlloc_v2(&p, 8 * PAGE));
-    OK(cu.cuCtxDestroy_v2(made));
-    OK(cu.cuCtxSetCurrent(ctx));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(p));
-    OK(cu.cuMemFree_v2(mine));
+    OK_CU(cu.cuMemAlloc_v2(&mine, 10));
+    OK_CU(cu.cuCtxCreate_v2(&made, 0, dev));
+    OK_CU(cu.cuMemAlloc_v2(&p, 8 * PAGE));
+    OK_CU(cu.cuCtxDestroy_v2(made));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(p));
+    OK_CU(cu.cuMemFree_v2(mine));
     if (soft)
         assert_int_equal(free_bytes(), before);
 }
@@ -105,30 +105,30 @@ TEST(destroying_a_context_frees_its_memory) {
 TEST(the_address_range_of_an_allocation_is_reported) {
     CUdeviceptr p, base = 1;
     size_t size = 1;
-    OK(cu.cuMemAlloc_v2(&p, 1000));
-    OK(cu.cuMemGetAddressRange_v2(&base, &size, p + 999));
+    OK_CU(cu.cuMemAlloc_v2(&p, 1000));
+    OK_CU(cu.cuMemGetAddressRange_v2(&base, &size, p + 999));
     assert_int_equal(base, p);
     assert_int_equal(size, 1000);
-    OK(cu.cuMemGetAddressRange_v2(NULL, &size, p));
-    OK(cu.cuMemGetAddressRange_v2(&base, NULL, p));
-    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuMemGetAddressRange_v2(&base, &size, p + 1000));
+    OK_CU(cu.cuMemGetAddressRange_v2(NULL, &size, p));
+    OK_CU(cu.cuMemGetAddressRange_v2(&base, NULL, p));
+    FAILS_CU(NOT_FOUND, cu.cuMemGetAddressRange_v2(&base, &size, p + 1000));
     assert_int_equal(base | size, 0);
-    OK(cu.cuMemFree_v2(p));
-    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuMemGetAddressRange_v2(&base, &size, p));
+    OK_CU(cu.cuMemFree_v2(p));
+    FAILS_CU(NOT_FOUND, cu.cuMemGetAddressRange_v2(&base, &size, p));
 }
 
 TEST(pitches_are_multiples_of_512) {
     CUdeviceptr p, base;
     size_t pitch = 0, size;
-    OK(cu.cuMemAllocPitch_v2(&p, &pitch, 513, 4, 16));
+    OK_CU(cu.cuMemAllocPitch_v2(&p, &pitch, 513, 4, 16));
     assert_int_equal(pitch, 1024);
-    OK(cu.cuMemGetAddressRange_v2(&base, &size, p));
+    OK_CU(cu.cuMemGetAddressRange_v2(&base, &size, p));
     assert_int_equal(size, 4096);
-    OK(cu.cuMemFree_v2(p));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAllocPitch_v2(&p, &pitch, 512, 1, 3));
+    OK_CU(cu.cuMemFree_v2(p));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAllocPitch_v2(&p, &pitch, 512, 1, 3));
     assert_int_equal(pitch, 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAllocPitch_v2(&p, &pitch, 0, 1, 4));
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAllocPitch_v2(&p, &pitch, 1, (size_t)1 << 50, 4));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAllocPitch_v2(&p, &pitch, 0, 1, 4));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemAllocPitch_v2(&p, &pitch, 1, (size_t)1 << 50, 4));
 }
 
 /* Hardware has to itself what these programs count. */
@@ -139,9 +139,9 @@ TEST(whole_pages_are_charged) {
     for (unsigned i = 0; i < COUNT(cases); i++) {
         size_t before = free_bytes();
         CUdeviceptr p;
-        OK(cu.cuMemAlloc_v2(&p, cases[i].size));
+        OK_CU(cu.cuMemAlloc_v2(&p, cases[i].size));
         assert_int_equal(before - free_bytes(), cases[i].charged);
-        OK(cu.cuMemFree_v2(p));
+        OK_CU(cu.cuMemFree_v2(p));
         assert_int_equal(free_bytes(), before);
     }
 }
@@ -150,11 +150,11 @@ TEST(all_memory_can_be_allocated_freed_and_allocated_again) {
     NEEDS_SOFTGPU("fills the device");
     CUdeviceptr p, q = 7;
     size_t all = free_bytes();
-    OK(cu.cuMemAlloc_v2(&p, all));
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAlloc_v2(&q, 1));
-    OK(cu.cuMemFree_v2(p));
-    OK(cu.cuMemAlloc_v2(&q, all));
-    OK(cu.cuMemFree_v2(q));
+    OK_CU(cu.cuMemAlloc_v2(&p, all));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemAlloc_v2(&q, 1));
+    OK_CU(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuMemAlloc_v2(&q, all));
+    OK_CU(cu.cuMemFree_v2(q));
 }
 
 /* Every second one is freed, and the device is then asked for more than any hole: what is free in
@@ -165,12 +165,12 @@ TEST(fragmented_memory_can_be_allocated_in_one_piece) {
     CUdeviceptr p[PIECES];
     size_t all = free_bytes() / PAGE / PIECES * PAGE;
     for (int i = 0; i < PIECES; i++)
-        OK(cu.cuMemAlloc_v2(&p[i], all));
+        OK_CU(cu.cuMemAlloc_v2(&p[i], all));
     for (int i = 0; i < PIECES; i += 2)
-        OK(cu.cuMemFree_v2(p[i]));
+        OK_CU(cu.cuMemFree_v2(p[i]));
     new_memory(all * (PIECES / 2));
     for (int i = 1; i < PIECES; i += 2)
-        OK(cu.cuMemFree_v2(p[i]));
+        OK_CU(cu.cuMemFree_v2(p[i]));
 }
 
 TEST(many_small_allocations_keep_their_bytes) {
@@ -179,11 +179,11 @@ TEST(many_small_allocations_keep_their_bytes) {
     assert_non_null(p);
     for (unsigned i = 0; i < MANY; i++) {
         p[i] = new_memory(i % 2000 + 4);
-        OK(cu.cuMemsetD32_v2(p[i], i, 1));
+        OK_CU(cu.cuMemsetD32_v2(p[i], i, 1));
     }
     for (unsigned i = 0; i < MANY; i += 997) {
         unsigned word = 0;
-        OK(cu.cuMemcpyDtoH_v2(&word, p[i], sizeof word));
+        OK_CU(cu.cuMemcpyDtoH_v2(&word, p[i], sizeof word));
         assert_int_equal(word, i);
     }
     free(p);
@@ -193,14 +193,14 @@ TEST(the_32_bit_calls_are_refused) {
     CUdeviceptr_v1 p = 1, base = 1;
     unsigned pitch = 1, size = 1, left = 1, total = 1;
     void *host = &p;
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemAlloc(&p, 16));
+    FAILS_CU(INVALID_CONTEXT, cu.cuMemAlloc(&p, 16));
     assert_int_equal(p, 0);
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemAllocPitch(&p, &pitch, 16, 1, 4));
+    FAILS_CU(INVALID_CONTEXT, cu.cuMemAllocPitch(&p, &pitch, 16, 1, 4));
     assert_int_equal(pitch, 0);
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemFree(0));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemGetAddressRange(&base, &size, 0x1000));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemGetInfo(&left, &total));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemAllocHost(&host, 16));
+    FAILS_CU(INVALID_CONTEXT, cu.cuMemFree(0));
+    FAILS_CU(INVALID_CONTEXT, cu.cuMemGetAddressRange(&base, &size, 0x1000));
+    FAILS_CU(INVALID_CONTEXT, cu.cuMemGetInfo(&left, &total));
+    FAILS_CU(INVALID_CONTEXT, cu.cuMemAllocHost(&host, 16));
     assert_null(host);
 }
 
@@ -211,12 +211,12 @@ static void fits_most_closely(void) {
     for (size_t s = 0; s < COUNT(sizes); s++) {
         CUdeviceptr p[6], again[3];
         for (int i = 0; i < 6; i++)
-            OK(cu.cuMemAlloc_v2(&p[i], sizes[s]));
-        OK(cu.cuMemFree_v2(p[1]));
-        OK(cu.cuMemFree_v2(p[4]));
-        OK(cu.cuMemFree_v2(p[2]));
+            OK_CU(cu.cuMemAlloc_v2(&p[i], sizes[s]));
+        OK_CU(cu.cuMemFree_v2(p[1]));
+        OK_CU(cu.cuMemFree_v2(p[4]));
+        OK_CU(cu.cuMemFree_v2(p[2]));
         for (int i = 0; i < 3; i++)
-            OK(cu.cuMemAlloc_v2(&again[i], sizes[s]));
+            OK_CU(cu.cuMemAlloc_v2(&again[i], sizes[s]));
         assert_true(again[0] == p[4]);
         assert_true(again[1] == p[1]);
         assert_true(again[2] == p[2]);
@@ -227,10 +227,10 @@ static void fits_most_closely(void) {
 static void comes_back_for_its_size(void) {
     CUdeviceptr p[4], again;
     for (int i = 0; i < 4; i++)
-        OK(cu.cuMemAlloc_v2(&p[i], (size_t)6 << 20));
-    OK(cu.cuMemFree_v2(p[1]));
-    OK(cu.cuMemFree_v2(p[2]));
-    OK(cu.cuMemAlloc_v2(&again, (size_t)6 << 20));
+        OK_CU(cu.cuMemAlloc_v2(&p[i], (size_t)6 << 20));
+    OK_CU(cu.cuMemFree_v2(p[1]));
+    OK_CU(cu.cuMemFree_v2(p[2]));
+    OK_CU(cu.cuMemAlloc_v2(&again, (size_t)6 << 20));
     assert_true(again != p[1] && again != p[2]);
 }
 

@@ -13,8 +13,8 @@ TEST(host_and_device_use_the_same_address) {
     unsigned char *p = new_pinned(SIZE, CU_MEMHOSTALLOC_DEVICEMAP);
     CUdeviceptr d = device_address(p + 100);
     assert_int_equal(d, unified(p + 100));
-    OK(cu.cuMemsetD8_v2(d, 0x5a, 16));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemsetD8_v2(d, 0x5a, 16));
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(p[100], 0x5a);
     assert_int_equal(p[115], 0x5a);
     p[SIZE - 1] = 9;
@@ -24,66 +24,66 @@ TEST(allocation_flags_are_reported) {
     for (unsigned flags = 0; flags < 8; flags++) {
         void *p;
         unsigned got = 99;
-        OK(cu.cuMemHostAlloc(&p, 4096, flags));
-        OK(cu.cuMemHostGetFlags(&got, (char *)p + 100));
+        OK_CU(cu.cuMemHostAlloc(&p, 4096, flags));
+        OK_CU(cu.cuMemHostGetFlags(&got, (char *)p + 100));
         assert_int_equal(got, flags | CU_MEMHOSTALLOC_DEVICEMAP);
-        OK(cu.cuMemFreeHost(p));
+        OK_CU(cu.cuMemFreeHost(p));
     }
     unsigned got;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostGetFlags(&got, &got));
+    FAILS_CU(INVALID_VALUE, cu.cuMemHostGetFlags(&got, &got));
 }
 
 TEST(invalid_pinned_allocations_are_refused) {
     void *p = &p;
     CUdeviceptr d = 7;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostAlloc(&p, 4096, 8));
+    FAILS_CU(INVALID_VALUE, cu.cuMemHostAlloc(&p, 4096, 8));
     assert_null(p);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostGetDevicePointer_v2(&d, &p, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemHostGetDevicePointer_v2(&d, &p, 0));
     assert_int_equal(d, 0);
-    OK(cu.cuMemHostAlloc(&p, 0, 0));
+    OK_CU(cu.cuMemHostAlloc(&p, 0, 0));
     assert_null(p);
 }
 
 TEST(pinned_memory_is_freed_once_and_by_its_start) {
     char *p;
-    OK(cu.cuMemAllocHost_v2((void **)&p, 8192));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeHost(p + 8));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostUnregister(p));
-    OK(cu.cuMemFreeHost(p));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeHost(p));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeHost(&p));
-    OK(cu.cuMemFreeHost(NULL));
+    OK_CU(cu.cuMemAllocHost_v2((void **)&p, 8192));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFreeHost(p + 8));
+    FAILS_CU(INVALID_VALUE, cu.cuMemHostUnregister(p));
+    OK_CU(cu.cuMemFreeHost(p));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFreeHost(p));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFreeHost(&p));
+    OK_CU(cu.cuMemFreeHost(NULL));
 }
 
 TEST(freeing_pinned_memory_waits_for_work) {
     void *p;
     CUdeviceptr d;
     CUstream stream = new_stream();
-    OK(cu.cuMemHostAlloc(&p, 64 * SIZE, 0));
-    OK(cu.cuMemAlloc_v2(&d, 64 * SIZE));
+    OK_CU(cu.cuMemHostAlloc(&p, 64 * SIZE, 0));
+    OK_CU(cu.cuMemAlloc_v2(&d, 64 * SIZE));
     memset(p, 1, 64 * SIZE);
     for (int i = 0; i < 4; i++)
-        OK(cu.cuMemcpyHtoDAsync_v2(d, p, 64 * SIZE, stream));
-    OK(cu.cuMemFreeHost(p));
-    OK(cu.cuStreamQuery(stream));
-    OK(cu.cuMemFree_v2(d));
+        OK_CU(cu.cuMemcpyHtoDAsync_v2(d, p, 64 * SIZE, stream));
+    OK_CU(cu.cuMemFreeHost(p));
+    OK_CU(cu.cuStreamQuery(stream));
+    OK_CU(cu.cuMemFree_v2(d));
 }
 
 TEST(pinned_memory_ends_with_its_context) {
     CUcontext made;
     void *p;
-    OK(cu.cuCtxCreate_v2(&made, 0, dev));
-    OK(cu.cuMemHostAlloc(&p, 4096, 0));
-    OK(cu.cuCtxDestroy_v2(made));
-    OK(cu.cuCtxSetCurrent(ctx));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeHost(p));
+    OK_CU(cu.cuCtxCreate_v2(&made, 0, dev));
+    OK_CU(cu.cuMemHostAlloc(&p, 4096, 0));
+    OK_CU(cu.cuCtxDestroy_v2(made));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFreeHost(p));
 }
 
 /* Seen on H200: pinned memory is the same memory in a forked child. */
 TEST(pinned_memory_is_shared_with_forked_children) {
     volatile int *p;
     int status;
-    OK(cu.cuMemHostAlloc((void **)&p, 4096, 0));
+    OK_CU(cu.cuMemHostAlloc((void **)&p, 4096, 0));
     *p = 1;
     pid_t child = fork();
     assert_true(child >= 0);
@@ -95,18 +95,18 @@ TEST(pinned_memory_is_shared_with_forked_children) {
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_int_equal(*p, 42);
-    OK(cu.cuMemFreeHost((void *)p));
+    OK_CU(cu.cuMemFreeHost((void *)p));
 }
 
 TEST(two_thousand_pinned_allocations_keep_their_bytes) {
     enum { MANY = 2000 };
     static unsigned *p[MANY];
     for (unsigned i = 0; i < MANY; i++) {
-        OK(cu.cuMemHostAlloc((void **)&p[i], 4096, 0));
+        OK_CU(cu.cuMemHostAlloc((void **)&p[i], 4096, 0));
         p[i][0] = p[i][1023] = i;
     }
     for (unsigned i = 0; i < MANY; i++) {
         assert_true(p[i][0] == i && p[i][1023] == i);
-        OK(cu.cuMemFreeHost(p[i]));
+        OK_CU(cu.cuMemFreeHost(p[i]));
     }
 }

@@ -16,9 +16,9 @@ static struct scene make(void) {
     scene.in = new_bytes(SIZE);
     scene.out = new_bytes(SIZE);
     fill_pattern(scene.in, SIZE, 2);
-    OK(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
+    OK_CU(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
     scene.stream = new_blocking_stream();
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     return scene;
 }
 
@@ -43,7 +43,7 @@ static CUDA_MEMCPY2D to_device(const struct scene *scene) {
 
 /* The plane is where it belongs, and nothing else has changed. */
 static void check_device(struct scene *scene) {
-    OK(cu.cuMemcpyDtoH_v2(scene->out, scene->device, SIZE));
+    OK_CU(cu.cuMemcpyDtoH_v2(scene->out, scene->device, SIZE));
     for (size_t i = 0; i < SIZE; i++) {
         size_t row = i / 256, column = i % 256;
         bool inside = row >= 3 && row < 19 && column >= 7 && column < 47;
@@ -55,14 +55,14 @@ static void check_device(struct scene *scene) {
 TEST(a_2d_copy_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
-    OK(cu.cuMemcpy2D_v2(&copy));
+    OK_CU(cu.cuMemcpy2D_v2(&copy));
     check_device(&scene);
 }
 
 TEST(an_unaligned_2d_copy_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
-    OK(cu.cuMemcpy2DUnaligned_v2(&copy));
+    OK_CU(cu.cuMemcpy2DUnaligned_v2(&copy));
     check_device(&scene);
 }
 
@@ -70,8 +70,8 @@ TEST(an_asynchronous_2d_copy_runs_in_stream_order) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
     struct gate gate = hold(scene.stream);
-    OK(cu.cuMemcpy2DAsync_v2(&copy, scene.stream));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
+    OK_CU(cu.cuMemcpy2DAsync_v2(&copy, scene.stream));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(scene.stream));
     unsigned char first = scene.in[205];
     scene.in[205] = (unsigned char)~first; /* read at the call */
     gate_drain(&gate, scene.stream);
@@ -83,7 +83,7 @@ TEST(an_asynchronous_2d_copy_runs_in_stream_order) {
 TEST(a_2d_copy_to_host_memory_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY2D there = to_device(&scene), back;
-    OK(cu.cuMemcpy2D_v2(&there));
+    OK_CU(cu.cuMemcpy2D_v2(&there));
     memset(&back, 0, sizeof back);
     memset(scene.pinned, 0, SIZE);
     back.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
@@ -95,7 +95,7 @@ TEST(a_2d_copy_to_host_memory_honours_pitches_and_offsets) {
     back.dstDevice = (CUdeviceptr)(uintptr_t)scene.pinned;
     back.WidthInBytes = 40; /* a pitch of 0: rows without a gap */
     back.Height = 16;
-    OK(cu.cuMemcpy2D_v2(&back));
+    OK_CU(cu.cuMemcpy2D_v2(&back));
     for (size_t row = 0; row < 16; row++)
         assert_memory_equal(scene.pinned + row * 40, scene.in + (row + 2) * 100 + 5, 40);
     assert_int_equal(scene.pinned[16 * 40], 0);
@@ -104,11 +104,11 @@ TEST(a_2d_copy_to_host_memory_honours_pitches_and_offsets) {
 TEST(a_2d_copy_within_the_device_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
-    OK(cu.cuMemcpyHtoD_v2(scene.device + SIZE / 2, scene.in, SIZE / 2));
+    OK_CU(cu.cuMemcpyHtoD_v2(scene.device + SIZE / 2, scene.in, SIZE / 2));
     copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
     copy.srcDevice = scene.device + SIZE / 2;
-    OK(cu.cuMemcpy2D_v2(&copy));
-    OK(cu.cuMemcpyDtoH_v2(scene.out, scene.device, SIZE));
+    OK_CU(cu.cuMemcpy2D_v2(&copy));
+    OK_CU(cu.cuMemcpyDtoH_v2(scene.out, scene.device, SIZE));
     for (size_t row = 0; row < 16; row++)
         assert_memory_equal(scene.out + (row + 3) * 256 + 7, scene.in + (row + 2) * 100 + 5, 40);
 }
@@ -117,23 +117,23 @@ TEST(an_empty_2d_copy_succeeds) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
     copy.WidthInBytes = 0;
-    OK(cu.cuMemcpy2D_v2(&copy));
+    OK_CU(cu.cuMemcpy2D_v2(&copy));
     copy = to_device(&scene);
     copy.Height = 0;
-    OK(cu.cuMemcpy2D_v2(&copy));
+    OK_CU(cu.cuMemcpy2D_v2(&copy));
 }
 
 static void refuse(struct scene *scene, CUDA_MEMCPY2D *copy) {
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2D_v2(copy));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2DUnaligned_v2(copy));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2DAsync_v2(copy, scene->stream));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpy2D_v2(copy));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpy2DUnaligned_v2(copy));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpy2DAsync_v2(copy, scene->stream));
     *copy = to_device(scene);
 }
 
 TEST(invalid_descriptors_are_refused) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2D_v2(NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpy2D_v2(NULL));
     copy.srcPitch = 30;
     refuse(&scene, &copy);
     copy.dstPitch = 46; /* x + width is 47 */

@@ -18,9 +18,9 @@ static struct scene make(void) {
     scene.in = new_bytes(SIZE);
     scene.out = new_bytes(SIZE);
     fill_pattern(scene.in, SIZE, 5);
-    OK(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
+    OK_CU(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
     scene.stream = new_blocking_stream();
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     return scene;
 }
 
@@ -64,7 +64,7 @@ static void check_device(struct scene *scene) {
     for (size_t z = 0; z < DEPTH; z++)
         for (size_t y = 0; y < HEIGHT; y++)
             memcpy(wanted + target(0, y, z), scene->in + source(0, y, z), WIDTH);
-    OK(cu.cuMemcpyDtoH_v2(scene->out, scene->device, SIZE));
+    OK_CU(cu.cuMemcpyDtoH_v2(scene->out, scene->device, SIZE));
     assert_memory_equal(scene->out, wanted, SIZE);
     free(wanted);
 }
@@ -72,15 +72,15 @@ static void check_device(struct scene *scene) {
 TEST(a_3d_copy_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY3D copy = to_device(&scene);
-    OK(cu.cuMemcpy3D_v2(&copy));
+    OK_CU(cu.cuMemcpy3D_v2(&copy));
     check_device(&scene);
 }
 
 TEST(an_asynchronous_3d_copy_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY3D copy = to_device(&scene);
-    OK(cu.cuMemcpy3DAsync_v2(&copy, scene.stream));
-    OK(cu.cuStreamSynchronize(scene.stream));
+    OK_CU(cu.cuMemcpy3DAsync_v2(&copy, scene.stream));
+    OK_CU(cu.cuStreamSynchronize(scene.stream));
     check_device(&scene);
 }
 
@@ -113,19 +113,19 @@ static CUDA_MEMCPY3D_PEER between_contexts(const struct scene *scene) {
 TEST(peer_3d_copies_honour_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY3D_PEER copy = between_contexts(&scene);
-    OK(cu.cuMemcpy3DPeer(&copy));
+    OK_CU(cu.cuMemcpy3DPeer(&copy));
     check_device(&scene);
-    OK(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemcpy3DPeerAsync(&copy, scene.stream));
-    OK(cu.cuStreamSynchronize(scene.stream));
+    OK_CU(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemcpy3DPeerAsync(&copy, scene.stream));
+    OK_CU(cu.cuStreamSynchronize(scene.stream));
     check_device(&scene);
 }
 
 TEST(a_3d_copy_to_host_memory_can_be_packed) {
     struct scene scene = make();
     CUDA_MEMCPY3D there = to_device(&scene), back;
-    OK(cu.cuMemcpy3D_v2(&there));
+    OK_CU(cu.cuMemcpy3D_v2(&there));
     memset(&back, 0, sizeof back);
     back.srcMemoryType = CU_MEMORYTYPE_DEVICE;
     back.srcDevice = scene.device;
@@ -139,7 +139,7 @@ TEST(a_3d_copy_to_host_memory_can_be_packed) {
     back.WidthInBytes = WIDTH; /* pitch and height of 0: no gaps */
     back.Height = HEIGHT;
     back.Depth = DEPTH;
-    OK(cu.cuMemcpy3D_v2(&back));
+    OK_CU(cu.cuMemcpy3D_v2(&back));
     for (size_t z = 0; z < DEPTH; z++)
         for (size_t y = 0; y < HEIGHT; y++)
             assert_memory_equal(scene.out + (z * HEIGHT + y) * WIDTH, scene.in + source(0, y, z),
@@ -147,15 +147,15 @@ TEST(a_3d_copy_to_host_memory_can_be_packed) {
 }
 
 static void refuse(struct scene *scene, CUDA_MEMCPY3D *copy) {
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3D_v2(copy));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3DAsync_v2(copy, scene->stream));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpy3D_v2(copy));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpy3DAsync_v2(copy, scene->stream));
     *copy = to_device(scene);
 }
 
 TEST(invalid_descriptors_are_refused) {
     struct scene scene = make();
     CUDA_MEMCPY3D copy = to_device(&scene);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3D_v2(NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpy3D_v2(NULL));
     copy.srcPitch = 20;
     refuse(&scene, &copy);
     copy.dstHeight = HEIGHT - 1;
@@ -195,23 +195,23 @@ TEST(a_batch_runs_all_its_3d_copies) {
     CUDA_MEMCPY3D_BATCH_OP entries[2] = {batch_entry(scene.device + target(0, 0, 0), from),
                                          batch_entry(scene.device + SIZE / 2, from)};
     size_t failed = 0;
-    OK(cu.cuMemcpy3DBatchAsync(1, entries, &failed, 0, scene.stream));
-    OK(cu.cuStreamSynchronize(scene.stream));
+    OK_CU(cu.cuMemcpy3DBatchAsync(1, entries, &failed, 0, scene.stream));
+    OK_CU(cu.cuStreamSynchronize(scene.stream));
     check_device(&scene);
     if (gpumem_driver_has(driver, GPUMEM_FN_cuMemcpy3DBatchAsync_v2)) {
-        OK(cu.cuMemcpy3DBatchAsync_v2(2, entries, 0, scene.stream));
-        OK(cu.cuMemcpyDtoHAsync_v2(scene.out, scene.device, SIZE, scene.stream));
+        OK_CU(cu.cuMemcpy3DBatchAsync_v2(2, entries, 0, scene.stream));
+        OK_CU(cu.cuMemcpyDtoHAsync_v2(scene.out, scene.device, SIZE, scene.stream));
         assert_memory_equal(scene.out + SIZE / 2, scene.in + source(0, 0, 0), WIDTH);
     }
-    OK(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
+    OK_CU(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
     entries[1].dst.op.ptr.rowLength = 10;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3DBatchAsync(2, entries, &failed, 0, scene.stream));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpy3DBatchAsync(2, entries, &failed, 0, scene.stream));
     assert_int_equal(failed, 1);
-    OK(cu.cuMemcpyDtoHAsync_v2(scene.out, scene.device, SIZE, scene.stream));
+    OK_CU(cu.cuMemcpyDtoHAsync_v2(scene.out, scene.device, SIZE, scene.stream));
     assert_int_equal(scene.out[target(0, 0, 0)], 0xcc);
     entries[0].flags = 8; /* no flag that there is */
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3DBatchAsync(1, entries, &failed, 0, scene.stream));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpy3DBatchAsync(1, entries, &failed, 0, scene.stream));
     assert_int_equal(failed, 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3DBatchAsync(0, entries, &failed, 0, scene.stream));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpy3DBatchAsync(0, entries, &failed, 0, scene.stream));
     assert_true(failed == SIZE_MAX);
 }

@@ -14,10 +14,10 @@ static struct scene make(void) {
     scene.other = new_stream();
     scene.word = new_pinned(64, CU_MEMHOSTALLOC_DEVICEMAP);
     memset(scene.word, 0, 64);
-    OK(cu.cuMemHostGetDevicePointer_v2(&scene.address, scene.word, 0));
+    OK_CU(cu.cuMemHostGetDevicePointer_v2(&scene.address, scene.word, 0));
     scene.device = new_memory(64);
-    OK(cu.cuMemsetD8_v2(scene.device, 0, 64));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemsetD8_v2(scene.device, 0, 64));
+    OK_CU(cu.cuCtxSynchronize());
     return scene;
 }
 
@@ -30,12 +30,12 @@ static void held_then_free(struct scene *scene, unsigned bits, unsigned flags, u
                            uint64_t before, uint64_t after) {
     put(scene, before);
     if (bits == 32)
-        OK(cu.cuStreamWaitValue32_v2(scene->stream, scene->address, (cuuint32_t)value, flags));
+        OK_CU(cu.cuStreamWaitValue32_v2(scene->stream, scene->address, (cuuint32_t)value, flags));
     else
-        OK(cu.cuStreamWaitValue64_v2(scene->stream, scene->address, value, flags));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene->stream));
+        OK_CU(cu.cuStreamWaitValue64_v2(scene->stream, scene->address, value, flags));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(scene->stream));
     put(scene, after);
-    OK(cu.cuStreamSynchronize(scene->stream));
+    OK_CU(cu.cuStreamSynchronize(scene->stream));
 }
 
 TEST(a_stream_waits_for_each_condition) {
@@ -61,20 +61,20 @@ TEST(a_stream_waits_for_the_nor_condition) {
 TEST(a_condition_that_already_holds_does_not_block) {
     struct scene scene = make();
     put(&scene, 7);
-    OK(cu.cuStreamWaitValue32_v2(scene.stream, scene.address, 7, CU_STREAM_WAIT_VALUE_EQ));
-    OK(cu.cuStreamSynchronize(scene.stream));
+    OK_CU(cu.cuStreamWaitValue32_v2(scene.stream, scene.address, 7, CU_STREAM_WAIT_VALUE_EQ));
+    OK_CU(cu.cuStreamSynchronize(scene.stream));
 }
 
 TEST(value_writes_reach_host_and_device_memory) {
     struct scene scene = make();
     uint32_t words[4] = {0};
-    OK(cu.cuStreamWriteValue64_v2(scene.stream, scene.address, 0x1122334455667788u, 0));
-    OK(cu.cuStreamWriteValue32_v2(scene.stream, scene.address, 0xaabbccdd, 0));
-    OK(cu.cuStreamWriteValue32_v2(scene.stream, scene.device, 0x11111111, 0));
-    OK(cu.cuStreamWriteValue64_v2(scene.stream, scene.device + 8, 0x2222222233333333u, 0));
-    OK(cu.cuStreamSynchronize(scene.stream));
+    OK_CU(cu.cuStreamWriteValue64_v2(scene.stream, scene.address, 0x1122334455667788u, 0));
+    OK_CU(cu.cuStreamWriteValue32_v2(scene.stream, scene.address, 0xaabbccdd, 0));
+    OK_CU(cu.cuStreamWriteValue32_v2(scene.stream, scene.device, 0x11111111, 0));
+    OK_CU(cu.cuStreamWriteValue64_v2(scene.stream, scene.device + 8, 0x2222222233333333u, 0));
+    OK_CU(cu.cuStreamSynchronize(scene.stream));
     assert_true(__atomic_load_n(scene.word, __ATOMIC_ACQUIRE) == 0x11223344aabbccddu);
-    OK(cu.cuMemcpyDtoH_v2(words, scene.device, sizeof words));
+    OK_CU(cu.cuMemcpyDtoH_v2(words, scene.device, sizeof words));
     assert_int_equal(words[0], 0x11111111);
     assert_int_equal(words[1], 0);
     assert_int_equal(words[2], 0x33333333);
@@ -83,10 +83,10 @@ TEST(value_writes_reach_host_and_device_memory) {
 
 TEST(a_value_write_releases_a_waiting_stream) {
     struct scene scene = make();
-    OK(cu.cuStreamWaitValue32_v2(scene.stream, scene.device, 7, CU_STREAM_WAIT_VALUE_EQ));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
-    OK(cu.cuStreamWriteValue32_v2(scene.other, scene.device, 7, 0));
-    OK(cu.cuStreamSynchronize(scene.stream));
+    OK_CU(cu.cuStreamWaitValue32_v2(scene.stream, scene.device, 7, CU_STREAM_WAIT_VALUE_EQ));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(scene.stream));
+    OK_CU(cu.cuStreamWriteValue32_v2(scene.other, scene.device, 7, 0));
+    OK_CU(cu.cuStreamSynchronize(scene.stream));
 }
 
 /* Any writer will do. Long ones are seen at work by who waits, which ThreadSanitizer must allow. */
@@ -95,23 +95,23 @@ TEST(memsets_and_copies_release_a_waiting_stream) {
     const size_t size = (size_t)16 << 20;
     CUdeviceptr device;
     void *pinned;
-    OK(cu.cuMemAlloc_v2(&device, size));
-    OK(cu.cuMemHostAlloc(&pinned, size, CU_MEMHOSTALLOC_DEVICEMAP));
+    OK_CU(cu.cuMemAlloc_v2(&device, size));
+    OK_CU(cu.cuMemHostAlloc(&pinned, size, CU_MEMHOSTALLOC_DEVICEMAP));
     CUdeviceptr host = device_address(pinned);
     memset(pinned, 0, size);
-    OK(cu.cuMemsetD8_v2(device, 0, size));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuStreamWaitValue32_v2(scene.stream, device, 0x09090909, CU_STREAM_WAIT_VALUE_EQ));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
-    OK(cu.cuMemsetD8Async(device, 9, size, scene.other));
-    OK(cu.cuStreamSynchronize(scene.stream));
-    OK(cu.cuStreamWaitValue32_v2(scene.stream, host, 0x09090909, CU_STREAM_WAIT_VALUE_EQ));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
-    OK(cu.cuMemcpyDtoHAsync_v2(pinned, device, size, scene.other));
-    OK(cu.cuStreamSynchronize(scene.stream));
-    OK(cu.cuStreamSynchronize(scene.other));
-    OK(cu.cuMemFreeHost(pinned));
-    OK(cu.cuMemFree_v2(device));
+    OK_CU(cu.cuMemsetD8_v2(device, 0, size));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuStreamWaitValue32_v2(scene.stream, device, 0x09090909, CU_STREAM_WAIT_VALUE_EQ));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(scene.stream));
+    OK_CU(cu.cuMemsetD8Async(device, 9, size, scene.other));
+    OK_CU(cu.cuStreamSynchronize(scene.stream));
+    OK_CU(cu.cuStreamWaitValue32_v2(scene.stream, host, 0x09090909, CU_STREAM_WAIT_VALUE_EQ));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(scene.stream));
+    OK_CU(cu.cuMemcpyDtoHAsync_v2(pinned, device, size, scene.other));
+    OK_CU(cu.cuStreamSynchronize(scene.stream));
+    OK_CU(cu.cuStreamSynchronize(scene.other));
+    OK_CU(cu.cuMemFreeHost(pinned));
+    OK_CU(cu.cuMemFree_v2(device));
 }
 
 /* ---- Batches ---- */
@@ -136,15 +136,15 @@ TEST(a_batch_of_memory_operations_runs_in_order) {
         entry(CU_STREAM_MEM_OP_WAIT_VALUE_64, scene.address, 2, CU_STREAM_WAIT_VALUE_EQ),
         entry(CU_STREAM_MEM_OP_WRITE_VALUE_32, scene.address, 3, 0),
     };
-    OK(cu.cuStreamBatchMemOp_v2(scene.stream, COUNT(batch), batch, 0));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
+    OK_CU(cu.cuStreamBatchMemOp_v2(scene.stream, COUNT(batch), batch, 0));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(scene.stream));
     put(&scene, 1);
-    OK(cu.cuStreamWaitValue32_v2(scene.other, scene.device + 8, 22, CU_STREAM_WAIT_VALUE_EQ));
-    OK(cu.cuStreamSynchronize(scene.other));
+    OK_CU(cu.cuStreamWaitValue32_v2(scene.other, scene.device + 8, 22, CU_STREAM_WAIT_VALUE_EQ));
+    OK_CU(cu.cuStreamSynchronize(scene.other));
     assert_true(__atomic_load_n(scene.word, __ATOMIC_ACQUIRE) == 1);
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(scene.stream));
     put(&scene, 2);
-    OK(cu.cuStreamSynchronize(scene.stream));
+    OK_CU(cu.cuStreamSynchronize(scene.stream));
     assert_true(__atomic_load_n(scene.word, __ATOMIC_ACQUIRE) == 3);
 }
 
@@ -154,32 +154,30 @@ TEST(a_batch_with_an_invalid_entry_does_nothing) {
         entry(CU_STREAM_MEM_OP_WRITE_VALUE_32, scene.address, 3, 0),
         entry(CU_STREAM_MEM_OP_WRITE_VALUE_32, scene.address + 2, 3, 0),
     };
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamBatchMemOp_v2(scene.stream, 2, batch, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamBatchMemOp_v2(scene.stream, 2, batch, 0));
     batch[1] = entry((CUstreamBatchMemOpType)77, scene.address, 3, 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamBatchMemOp_v2(scene.stream, 2, batch, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamBatchMemOp_v2(scene.stream, 1, batch, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamBatchMemOp_v2(scene.stream, 256, batch, 0));
-    OK(cu.cuStreamBatchMemOp_v2(scene.stream, 0, NULL, 0));
-    OK(cu.cuStreamSynchronize(scene.stream));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamBatchMemOp_v2(scene.stream, 2, batch, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamBatchMemOp_v2(scene.stream, 1, batch, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamBatchMemOp_v2(scene.stream, 256, batch, 0));
+    OK_CU(cu.cuStreamBatchMemOp_v2(scene.stream, 0, NULL, 0));
+    OK_CU(cu.cuStreamSynchronize(scene.stream));
     assert_true(*scene.word == 0);
 }
 
 TEST(invalid_arguments_are_refused) {
     struct scene scene = make();
     CUdeviceptr plain = (CUdeviceptr)(uintptr_t)&scene;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWaitValue32_v2(scene.stream, scene.address, 0, 4));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuStreamWaitValue32_v2(scene.stream, scene.address + 2, 0, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuStreamWaitValue64_v2(scene.stream, scene.address + 4, 0, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWaitValue32_v2(scene.stream, 0, 0, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWaitValue32_v2(scene.stream, plain & ~7ull, 0, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWriteValue32_v2(scene.stream, scene.address, 0, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWriteValue64_v2(scene.stream, scene.address, 0, 2));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWriteValue64_v2(scene.stream, 0x1000, 0, 0));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED,
-          cu.cuStreamWaitValue32_v2(scene.stream, scene.address, 0, CU_STREAM_WAIT_VALUE_FLUSH));
-    OK(cu.cuStreamQuery(scene.stream));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamWaitValue32_v2(scene.stream, scene.address, 0, 4));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamWaitValue32_v2(scene.stream, scene.address + 2, 0, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamWaitValue64_v2(scene.stream, scene.address + 4, 0, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamWaitValue32_v2(scene.stream, 0, 0, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamWaitValue32_v2(scene.stream, plain & ~7ull, 0, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamWriteValue32_v2(scene.stream, scene.address, 0, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamWriteValue64_v2(scene.stream, scene.address, 0, 2));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamWriteValue64_v2(scene.stream, 0x1000, 0, 0));
+    FAILS_CU(NOT_SUPPORTED,
+             cu.cuStreamWaitValue32_v2(scene.stream, scene.address, 0, CU_STREAM_WAIT_VALUE_FLUSH));
+    OK_CU(cu.cuStreamQuery(scene.stream));
 }
 
 /* Where the attribute says no, and captures are not helped either. */
@@ -188,14 +186,14 @@ TEST(memory_operations_of_version_1_are_refused) {
         SKIP("the device has the first version of memory operations");
     struct scene scene = make();
     CUgraph graph = NULL;
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuStreamWriteValue64(scene.stream, scene.address, 1, 0));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuStreamWaitValue32(scene.stream, scene.address, 0, 0));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuStreamWaitValue64(scene.stream, scene.address, 0, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamBatchMemOp(scene.stream, 257, NULL, 0));
-    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-          cu.cuStreamWriteValue32(scene.stream, scene.address, 1, 0));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.stream, &graph));
+    FAILS_CU(NOT_SUPPORTED, cu.cuStreamWriteValue64(scene.stream, scene.address, 1, 0));
+    FAILS_CU(NOT_SUPPORTED, cu.cuStreamWaitValue32(scene.stream, scene.address, 0, 0));
+    FAILS_CU(NOT_SUPPORTED, cu.cuStreamWaitValue64(scene.stream, scene.address, 0, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamBatchMemOp(scene.stream, 257, NULL, 0));
+    OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    FAILS_CU(STREAM_CAPTURE_UNSUPPORTED,
+             cu.cuStreamWriteValue32(scene.stream, scene.address, 1, 0));
+    FAILS_CU(STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.stream, &graph));
     assert_true(*scene.word == 0);
 }
 
@@ -206,20 +204,20 @@ TEST(memory_operations_on_pool_memory_are_refused) {
     CUdeviceptr pooled;
     CUgraph graph;
     cuuint32_t seen = 0;
-    OK(cu.cuMemAllocAsync(&pooled, 64, scene.stream));
-    OK(cu.cuMemsetD32Async(pooled, 9, 16, scene.stream));
-    OK(cu.cuStreamSynchronize(scene.stream));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWriteValue32_v2(scene.stream, pooled, 7, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuStreamWaitValue32_v2(scene.stream, pooled, 0, CU_STREAM_WAIT_VALUE_GEQ));
-    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    OK(cu.cuStreamWriteValue32_v2(scene.stream, pooled, 7, 0));
-    OK(cu.cuStreamEndCapture(scene.stream, &graph));
+    OK_CU(cu.cuMemAllocAsync(&pooled, 64, scene.stream));
+    OK_CU(cu.cuMemsetD32Async(pooled, 9, 16, scene.stream));
+    OK_CU(cu.cuStreamSynchronize(scene.stream));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamWriteValue32_v2(scene.stream, pooled, 7, 0));
+    FAILS_CU(INVALID_VALUE,
+             cu.cuStreamWaitValue32_v2(scene.stream, pooled, 0, CU_STREAM_WAIT_VALUE_GEQ));
+    OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK_CU(cu.cuStreamWriteValue32_v2(scene.stream, pooled, 7, 0));
+    OK_CU(cu.cuStreamEndCapture(scene.stream, &graph));
     CUgraphExec exec = instantiate(graph);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphLaunch(exec, scene.stream));
-    OK(cu.cuStreamSynchronize(scene.stream));
-    OK(cu.cuMemcpyDtoH_v2(&seen, pooled, sizeof(seen)));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphLaunch(exec, scene.stream));
+    OK_CU(cu.cuStreamSynchronize(scene.stream));
+    OK_CU(cu.cuMemcpyDtoH_v2(&seen, pooled, sizeof(seen)));
     assert_int_equal(seen, 9);
-    OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuMemFreeAsync(pooled, scene.stream));
+    OK_CU(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuMemFreeAsync(pooled, scene.stream));
 }

@@ -11,7 +11,7 @@ static CUmipmappedArray make(unsigned levels) {
     d.Height = SIDE / 4;
     d.Format = CU_AD_FORMAT_UNSIGNED_INT8;
     d.NumChannels = 1;
-    OK(cu.cuMipmappedArrayCreate(&mipmap, &d, levels));
+    OK_CU(cu.cuMipmappedArrayCreate(&mipmap, &d, levels));
     assert_non_null(mipmap);
     return mipmap;
 }
@@ -37,14 +37,14 @@ TEST(each_level_is_half_the_size_of_the_one_before) {
     for (unsigned i = 0; i < 7; i++) {
         CUarray level = NULL;
         CUDA_ARRAY3D_DESCRIPTOR d;
-        OK(cu.cuMipmappedArrayGetLevel(&level, mipmap, i));
-        OK(cu.cuArray3DGetDescriptor_v2(&d, level));
+        OK_CU(cu.cuMipmappedArrayGetLevel(&level, mipmap, i));
+        OK_CU(cu.cuArray3DGetDescriptor_v2(&d, level));
         assert_int_equal(d.Width, SIDE >> i);
         assert_int_equal(d.Height, (SIDE / 4) >> i ? (SIDE / 4) >> i : 1);
     }
     CUarray none;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMipmappedArrayGetLevel(&none, mipmap, 7));
-    OK(cu.cuMipmappedArrayDestroy(mipmap));
+    FAILS_CU(INVALID_VALUE, cu.cuMipmappedArrayGetLevel(&none, mipmap, 7));
+    OK_CU(cu.cuMipmappedArrayDestroy(mipmap));
 }
 
 TEST(each_level_has_its_own_bytes) {
@@ -52,18 +52,18 @@ TEST(each_level_has_its_own_bytes) {
     CUmipmappedArray mipmap = make(4);
     CUarray level[4];
     for (unsigned i = 0; i < 4; i++) {
-        OK(cu.cuMipmappedArrayGetLevel(&level[i], mipmap, i));
+        OK_CU(cu.cuMipmappedArrayGetLevel(&level[i], mipmap, i));
         fill_pattern(bytes, sizeof bytes, i);
         CUDA_MEMCPY2D in = rows(level[i], bytes, SIDE >> i, (SIDE / 4) >> i, true);
-        OK(cu.cuMemcpy2D_v2(&in));
+        OK_CU(cu.cuMemcpy2D_v2(&in));
     }
     for (unsigned i = 0; i < 4; i++) {
         memset(bytes, 0, sizeof bytes);
         CUDA_MEMCPY2D out = rows(level[i], bytes, SIDE >> i, (SIDE / 4) >> i, false);
-        OK(cu.cuMemcpy2D_v2(&out));
+        OK_CU(cu.cuMemcpy2D_v2(&out));
         assert_true(has_pattern(bytes, (size_t)(SIDE >> i) * ((SIDE / 4) >> i), i));
     }
-    OK(cu.cuMipmappedArrayDestroy(mipmap));
+    OK_CU(cu.cuMipmappedArrayDestroy(mipmap));
 }
 
 TEST(invalid_mipmap_descriptions_are_refused) {
@@ -74,8 +74,8 @@ TEST(invalid_mipmap_descriptions_are_refused) {
     d.Height = SIDE;
     d.Format = CU_AD_FORMAT_FLOAT;
     d.NumChannels = 3;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMipmappedArrayCreate(&mipmap, &d, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuMipmappedArrayCreate(&mipmap, &d, 1));
     d.NumChannels = 1;
     d.Width = 0;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMipmappedArrayCreate(&mipmap, &d, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuMipmappedArrayCreate(&mipmap, &d, 1));
 }

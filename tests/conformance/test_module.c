@@ -15,7 +15,7 @@
 
 static CUmodule load(const void *image) {
     CUmodule module = NULL;
-    OK(cu.cuModuleLoadData(&module, image));
+    OK_CU(cu.cuModuleLoadData(&module, image));
     assert_non_null(module);
     return module;
 }
@@ -23,7 +23,7 @@ static CUmodule load(const void *image) {
 static void check_counter(CUmodule module) {
     CUdeviceptr address = 0;
     size_t size = 0;
-    OK(cu.cuModuleGetGlobal_v2(&address, &size, module, "counter"));
+    OK_CU(cu.cuModuleGetGlobal_v2(&address, &size, module, "counter"));
     assert_int_equal(size, 4);
     assert_int_equal(word_at(address), 7);
 }
@@ -32,34 +32,34 @@ TEST(ptx_and_cubins_are_loaded) {
     CUmodule text = load(TEXT), machine = load(image_kernels_cubin);
     check_counter(text);
     check_counter(machine);
-    OK(cu.cuModuleUnload(text));
+    OK_CU(cu.cuModuleUnload(text));
     check_counter(machine);
-    OK(cu.cuModuleUnload(machine));
-    FAILS(CUDA_ERROR_INVALID_IMAGE, cu.cuModuleLoadData(&text, "no program"));
-    FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cu.cuModuleLoadData(&text, image_other_cubin));
+    OK_CU(cu.cuModuleUnload(machine));
+    FAILS_CU(INVALID_IMAGE, cu.cuModuleLoadData(&text, "no program"));
+    FAILS_CU(NO_BINARY_FOR_GPU, cu.cuModuleLoadData(&text, image_other_cubin));
 }
 
 TEST(every_load_call_finds_the_function) {
     CUmodule module = NULL;
     CUfunction function;
-    OK(cu.cuModuleLoadFatBinary(&module, image_small_fatbin));
-    OK(cu.cuModuleGetFunction(&function, module, "small"));
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleLoadFatBinary(&module, image_small_fatbin));
+    OK_CU(cu.cuModuleGetFunction(&function, module, "small"));
+    OK_CU(cu.cuModuleUnload(module));
     module = NULL;
-    OK(cu.cuModuleLoadDataEx(&module, image_small_cubin, 0, NULL, NULL));
-    OK(cu.cuModuleGetFunction(&function, module, "small"));
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleLoadDataEx(&module, image_small_cubin, 0, NULL, NULL));
+    OK_CU(cu.cuModuleGetFunction(&function, module, "small"));
+    OK_CU(cu.cuModuleUnload(module));
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "gpumem-module");
     assert_true(fd >= 0);
     assert_int_equal(write(fd, TEXT, sizeof TEXT - 1), sizeof TEXT - 1);
     module = NULL;
-    OK(cu.cuModuleLoad(&module, path));
+    OK_CU(cu.cuModuleLoad(&module, path));
     check_counter(module);
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
     close(fd);
     unlink(path);
-    FAILS(CUDA_ERROR_FILE_NOT_FOUND, cu.cuModuleLoad(&module, path));
+    FAILS_CU(FILE_NOT_FOUND, cu.cuModuleLoad(&module, path));
 }
 
 /* Words of pairs: the option, its value. */
@@ -69,19 +69,18 @@ TEST(jit_logs_report_how_much_was_written) {
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
                               CU_JIT_WALL_TIME};
     void *values[] = {error, (void *)sizeof error, NULL};
-    FAILS(CUDA_ERROR_INVALID_PTX,
-          cu.cuModuleLoadDataEx(&module, HEAD ".visible .entry a()\n{\nfrob;\n}\n", 3, options,
-                                values));
+    FAILS_CU(INVALID_PTX, cu.cuModuleLoadDataEx(&module, HEAD ".visible .entry a()\n{\nfrob;\n}\n",
+                                                3, options, values));
     assert_true(strlen(error) > 0);
     assert_int_equal((uintptr_t)values[1], strlen(error));
     values[0] = error;
     values[1] = (void *)sizeof error;
-    OK(cu.cuModuleLoadDataEx(&module, TEXT, 3, options, values));
+    OK_CU(cu.cuModuleLoadDataEx(&module, TEXT, 3, options, values));
     assert_int_equal((uintptr_t)values[1], 0);
     check_counter(module);
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
     CUjit_option alone = CU_JIT_ERROR_LOG_BUFFER;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuModuleLoadDataEx(&module, TEXT, 1, &alone, values));
+    FAILS_CU(INVALID_VALUE, cu.cuModuleLoadDataEx(&module, TEXT, 1, &alone, values));
 }
 
 TEST(functions_are_found_and_listed) {
@@ -92,19 +91,19 @@ TEST(functions_are_found_and_listed) {
     CUfunction first = function_of(module, "first");
     CUfunction second = function_of(module, "second");
     assert_ptr_not_equal(first, second);
-    OK(cu.cuModuleGetFunctionCount(&count, module));
+    OK_CU(cu.cuModuleGetFunctionCount(&count, module));
     assert_int_equal(count, 2);
-    OK(cu.cuModuleEnumerateFunctions(list, 3, module));
+    OK_CU(cu.cuModuleEnumerateFunctions(list, 3, module));
     assert_ptr_equal(list[0], first);
     assert_ptr_equal(list[1], second);
     assert_null(list[2]);
-    OK(cu.cuFuncGetName(&name, second));
+    OK_CU(cu.cuFuncGetName(&name, second));
     assert_string_equal(name, "second");
-    OK(cu.cuFuncGetModule(&back, second));
+    OK_CU(cu.cuFuncGetModule(&back, second));
     assert_ptr_equal(back, module);
-    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuModuleGetFunction(&first, module, "third"));
+    FAILS_CU(NOT_FOUND, cu.cuModuleGetFunction(&first, module, "third"));
     assert_null(first);
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 TEST(variables_are_device_memory) {
@@ -112,32 +111,32 @@ TEST(variables_are_device_memory) {
     CUdeviceptr counter, pointer, large, factors, word = 0, base = 0;
     size_t size = 0;
     uint32_t both[2] = {0}, value = 99;
-    OK(cu.cuModuleGetGlobal_v2(&counter, NULL, module, "counter"));
-    OK(cu.cuModuleGetGlobal_v2(&pointer, NULL, module, "to_counter"));
-    OK(cu.cuModuleGetGlobal_v2(&factors, &size, module, "factors"));
+    OK_CU(cu.cuModuleGetGlobal_v2(&counter, NULL, module, "counter"));
+    OK_CU(cu.cuModuleGetGlobal_v2(&pointer, NULL, module, "to_counter"));
+    OK_CU(cu.cuModuleGetGlobal_v2(&factors, &size, module, "factors"));
     assert_int_equal(size, 8);
-    OK(cu.cuMemcpyDtoH_v2(both, factors, 8));
+    OK_CU(cu.cuMemcpyDtoH_v2(both, factors, 8));
     assert_int_equal(both[0], 3);
     assert_int_equal(both[1], 4);
-    OK(cu.cuMemcpyDtoH_v2(&word, pointer, 8));
+    OK_CU(cu.cuMemcpyDtoH_v2(&word, pointer, 8));
     assert_int_equal(word, counter);
-    OK(cu.cuModuleGetGlobal_v2(&large, &size, module, "large"));
-    OK(cu.cuMemcpyDtoH_v2(&value, large + size - 4, 4));
+    OK_CU(cu.cuModuleGetGlobal_v2(&large, &size, module, "large"));
+    OK_CU(cu.cuMemcpyDtoH_v2(&value, large + size - 4, 4));
     assert_int_equal(value, 0);
-    OK(cu.cuMemGetAddressRange_v2(&base, &size, large + 1000));
+    OK_CU(cu.cuMemGetAddressRange_v2(&base, &size, large + 1000));
     assert_int_equal(base, large);
     assert_int_equal(size, 3000000);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(large));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(large, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8_v2(large, 0, 3000001));
-    OK(cu.cuModuleUnload(module));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&value, counter, 4));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(large));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFreeAsync(large, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuMemsetD8_v2(large, 0, 3000001));
+    OK_CU(cu.cuModuleUnload(module));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpyDtoH_v2(&value, counter, 4));
 }
 
 static CUdeviceptr place_of(CUmodule module, const char *name, CUdeviceptr *base, size_t *bytes) {
     CUdeviceptr address = 0;
-    OK(cu.cuModuleGetGlobal_v2(&address, NULL, module, name));
-    OK(cu.cuMemGetAddressRange_v2(base, bytes, address));
+    OK_CU(cu.cuModuleGetGlobal_v2(&address, NULL, module, name));
+    OK_CU(cu.cuMemGetAddressRange_v2(base, bytes, address));
     return address;
 }
 
@@ -157,7 +156,7 @@ TEST(constants_share_one_range) {
     CUdeviceptr second = place_of(module, "second", &base, &bytes);
     assert_int_equal(base, bank);
     assert_int_equal(second, first + 12);
-    OK(cu.cuMemcpyDtoH_v2(words, first, sizeof words));
+    OK_CU(cu.cuMemcpyDtoH_v2(words, first, sizeof words));
     assert_int_equal(words[0], 0x030201);
     assert_int_equal(words[3], 7);
     CUdeviceptr third = place_of(module, "third", &base, &bytes);
@@ -167,10 +166,10 @@ TEST(constants_share_one_range) {
     assert_int_equal(base, fourth);
     assert_int_equal(third % 256, 0);
     assert_int_equal(fourth % 256, 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(words, third, 5));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(first));
-    OK(cu.cuModuleUnload(module));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(words, first, 4));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpyDtoH_v2(words, third, 5));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(first));
+    OK_CU(cu.cuModuleUnload(module));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpyDtoH_v2(words, first, 4));
 }
 
 /* Whatever lies between them. An H200 put `far` at an odd multiple of 512. */
@@ -182,34 +181,34 @@ TEST(variables_have_their_declared_alignment) {
              ".visible .const .align 1024 .b8 distant[8];\n.visible .entry empty()\n{\nret;\n}\n";
     CUmodule module = load(text);
     CUdeviceptr address;
-    OK(cu.cuModuleGetGlobal_v2(&address, NULL, module, "far"));
+    OK_CU(cu.cuModuleGetGlobal_v2(&address, NULL, module, "far"));
     assert_int_equal(address % 4096, 0);
-    OK(cu.cuModuleGetGlobal_v2(&address, NULL, module, "distant"));
+    OK_CU(cu.cuModuleGetGlobal_v2(&address, NULL, module, "distant"));
     assert_int_equal(address % 1024, 0);
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 TEST(each_module_has_its_own_variables) {
     CUmodule one = load(TEXT), two = load(TEXT);
     CUdeviceptr a, b;
     uint32_t value = 99;
-    OK(cu.cuModuleGetGlobal_v2(&a, NULL, one, "counter"));
-    OK(cu.cuModuleGetGlobal_v2(&b, NULL, two, "counter"));
+    OK_CU(cu.cuModuleGetGlobal_v2(&a, NULL, one, "counter"));
+    OK_CU(cu.cuModuleGetGlobal_v2(&b, NULL, two, "counter"));
     assert_int_not_equal(a, b);
-    OK(cu.cuMemcpyHtoD_v2(a, &value, 4));
+    OK_CU(cu.cuMemcpyHtoD_v2(a, &value, 4));
     check_counter(two);
-    OK(cu.cuModuleUnload(one));
-    OK(cu.cuModuleUnload(two));
+    OK_CU(cu.cuModuleUnload(one));
+    OK_CU(cu.cuModuleUnload(two));
 }
 
 TEST(a_current_context_refuses_32_bit_variable_addresses) {
     CUmodule module = load(TEXT);
     CUdeviceptr_v1 address = 5;
     unsigned bytes = 5;
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuModuleGetGlobal(&address, &bytes, module, "counter"));
+    FAILS_CU(INVALID_CONTEXT, cu.cuModuleGetGlobal(&address, &bytes, module, "counter"));
     assert_int_equal(address, 0);
     assert_int_equal(bytes, 0);
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 /* A context of that time does not go together with one of today: a process of its own. */
@@ -218,33 +217,33 @@ CHILD_TEST(a_32_bit_context_returns_32_bit_variable_addresses) {
     CUdeviceptr_v1 address = 0, again = 0, constant = 0;
     unsigned bytes = 0;
     uint32_t value = 0, factors[2] = {0, 0};
-    OK(cu.cuInit(0));
-    OK(cu.cuCtxCreate(&old, 0, 0));
+    OK_CU(cu.cuInit(0));
+    OK_CU(cu.cuCtxCreate(&old, 0, 0));
     CUmodule module = load(TEXT);
-    OK(cu.cuModuleGetGlobal(&address, &bytes, module, "counter"));
+    OK_CU(cu.cuModuleGetGlobal(&address, &bytes, module, "counter"));
     assert_int_equal(bytes, 4);
-    OK(cu.cuMemcpyDtoH(&value, address, 4));
+    OK_CU(cu.cuMemcpyDtoH(&value, address, 4));
     assert_int_equal(value, 7);
     value = 8;
-    OK(cu.cuMemcpyHtoD(address, &value, 4));
-    OK(cu.cuModuleGetGlobal(&again, NULL, module, "counter"));
+    OK_CU(cu.cuMemcpyHtoD(address, &value, 4));
+    OK_CU(cu.cuModuleGetGlobal(&again, NULL, module, "counter"));
     assert_int_equal(again, address);
     value = 0;
-    OK(cu.cuMemcpyDtoH(&value, again, 4));
+    OK_CU(cu.cuMemcpyDtoH(&value, again, 4));
     assert_int_equal(value, 8);
-    OK(cu.cuModuleGetGlobal(&constant, &bytes, module, "factors"));
+    OK_CU(cu.cuModuleGetGlobal(&constant, &bytes, module, "factors"));
     assert_int_equal(bytes, 8);
-    OK(cu.cuMemcpyDtoH(factors, constant, 8));
+    OK_CU(cu.cuMemcpyDtoH(factors, constant, 8));
     assert_true(factors[0] == 3 && factors[1] == 4);
-    OK(cu.cuModuleGetGlobal(NULL, &bytes, module, "large"));
+    OK_CU(cu.cuModuleGetGlobal(NULL, &bytes, module, "large"));
     assert_int_equal(bytes, 3000000);
-    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuModuleGetGlobal(&address, &bytes, module, "nothing"));
+    FAILS_CU(NOT_FOUND, cu.cuModuleGetGlobal(&address, &bytes, module, "nothing"));
     assert_true(address == 0 && bytes == 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuModuleGetGlobal(NULL, NULL, module, "counter"));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuModuleGetGlobal(&address, &bytes, module, NULL));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuModuleGetGlobal(&address, &bytes, NULL, "counter"));
-    OK(cu.cuModuleUnload(module));
-    OK(cu.cuCtxDestroy(old));
+    FAILS_CU(INVALID_VALUE, cu.cuModuleGetGlobal(NULL, NULL, module, "counter"));
+    FAILS_CU(INVALID_VALUE, cu.cuModuleGetGlobal(&address, &bytes, module, NULL));
+    FAILS_CU(INVALID_HANDLE, cu.cuModuleGetGlobal(&address, &bytes, NULL, "counter"));
+    OK_CU(cu.cuModuleUnload(module));
+    OK_CU(cu.cuCtxDestroy(old));
     return 0;
 }
 
@@ -253,14 +252,14 @@ TEST(an_unloaded_module_is_an_invalid_handle) {
     CUmodule module = load(TEXT);
     CUfunction function;
     const char *name;
-    OK(cu.cuModuleGetFunction(&function, module, "first"));
-    OK(cu.cuModuleUnload(module));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuModuleUnload(module));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuModuleGetFunction(&function, module, "first"));
+    OK_CU(cu.cuModuleGetFunction(&function, module, "first"));
+    OK_CU(cu.cuModuleUnload(module));
+    FAILS_CU(INVALID_HANDLE, cu.cuModuleUnload(module));
+    FAILS_CU(INVALID_HANDLE, cu.cuModuleGetFunction(&function, module, "first"));
     module = load(TEXT);
-    OK(cu.cuModuleGetFunction(&function, module, "first"));
-    OK(cu.cuModuleUnload(module));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuFuncGetName(&name, function));
+    OK_CU(cu.cuModuleGetFunction(&function, module, "first"));
+    OK_CU(cu.cuModuleUnload(module));
+    FAILS_CU(INVALID_HANDLE, cu.cuFuncGetName(&name, function));
 }
 
 /* What a context had loaded goes with it. */
@@ -268,21 +267,21 @@ TEST(destroying_a_context_unloads_its_modules) {
     NEEDS_SOFTGPU("stale handles of a destroyed context are not looked at by hardware");
     CUcontext other;
     const char *name;
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
     CUmodule module = load(TEXT);
     CUfunction function = function_of(module, "first");
-    OK(cu.cuCtxDestroy_v2(other));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuModuleUnload(module));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuFuncGetName(&name, function));
+    OK_CU(cu.cuCtxDestroy_v2(other));
+    FAILS_CU(INVALID_HANDLE, cu.cuModuleUnload(module));
+    FAILS_CU(INVALID_HANDLE, cu.cuFuncGetName(&name, function));
 }
 
 TEST(unknown_texture_and_surface_references_are_not_found) {
     CUmodule module = load(TEXT);
     CUtexref texture;
     CUsurfref surface;
-    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuModuleGetTexRef(&texture, module, "board"));
-    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuModuleGetSurfRef(&surface, module, "picture"));
-    OK(cu.cuModuleUnload(module));
+    FAILS_CU(NOT_FOUND, cu.cuModuleGetTexRef(&texture, module, "board"));
+    FAILS_CU(NOT_FOUND, cu.cuModuleGetSurfRef(&surface, module, "picture"));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 TEST(managed_variables_are_visible_to_host_and_device) {
@@ -291,11 +290,11 @@ TEST(managed_variables_are_visible_to_host_and_device) {
         load(HEAD ".visible .global .attribute(.managed) .align 4 .u32 shared_one = 9;\n"
                   ".visible .entry a()\n{\nret;\n}\n");
     CUdeviceptr address = 0;
-    OK(cu.cuModuleGetGlobal_v2(&address, NULL, module, "shared_one"));
+    OK_CU(cu.cuModuleGetGlobal_v2(&address, NULL, module, "shared_one"));
     assert_int_equal(*(uint32_t *)(uintptr_t)address, 9);
     assert_int_equal(word_at(address), 9);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(address));
-    OK(cu.cuModuleUnload(module));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(address));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 /* ---- Loading modes: read by the driver when it begins ---------------------------------------- */
@@ -306,13 +305,13 @@ CHILD(look_at_mode) {
     CUfunctionLoadingState before = CU_FUNCTION_LOADING_STATE_MAX, after = before;
     CUmodule module;
     init_driver();
-    OK(cu.cuModuleGetLoadingMode(&mode));
+    OK_CU(cu.cuModuleGetLoadingMode(&mode));
     module = load(image_kernels_cubin);
-    OK(cu.cuModuleEnumerateFunctions(&function, 1, module));
-    OK(cu.cuFuncIsLoaded(&before, function));
-    OK(cu.cuFuncLoad(function));
-    OK(cu.cuFuncIsLoaded(&after, function));
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleEnumerateFunctions(&function, 1, module));
+    OK_CU(cu.cuFuncIsLoaded(&before, function));
+    OK_CU(cu.cuFuncLoad(function));
+    OK_CU(cu.cuFuncIsLoaded(&after, function));
+    OK_CU(cu.cuModuleUnload(module));
     return (int)mode * 16 + (int)before * 4 + (int)after;
 }
 
@@ -349,7 +348,7 @@ CHILD(change_mode) {
     CUmoduleLoadingMode mode = CU_MODULE_EAGER_LOADING;
     init_driver();
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-    OK(cu.cuModuleGetLoadingMode(&mode));
+    OK_CU(cu.cuModuleGetLoadingMode(&mode));
     return (int)mode;
 }
 
@@ -363,21 +362,22 @@ TEST(some_attributes_need_a_loaded_function) {
     CUfunction function;
     CUfunctionLoadingState loaded = CU_FUNCTION_LOADING_STATE_LOADED;
     int value = 77;
-    OK(cu.cuModuleEnumerateFunctions(&function, 1, module));
-    FAILS(CUDA_ERROR_FUNCTION_NOT_LOADED,
-          cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function));
-    FAILS(CUDA_ERROR_FUNCTION_NOT_LOADED,
-          cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function));
-    OK(cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_CACHE_MODE_CA, function));
+    OK_CU(cu.cuModuleEnumerateFunctions(&function, 1, module));
+    FAILS_CU(
+        FUNCTION_NOT_LOADED,
+        cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function));
+    FAILS_CU(FUNCTION_NOT_LOADED,
+             cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function));
+    OK_CU(cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_CACHE_MODE_CA, function));
     assert_int_equal(value, 0);
-    OK(cu.cuFuncIsLoaded(&loaded, function));
+    OK_CU(cu.cuFuncIsLoaded(&loaded, function));
     assert_int_equal(loaded, CU_FUNCTION_LOADING_STATE_UNLOADED);
-    OK(cu.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024));
-    OK(cu.cuFuncIsLoaded(&loaded, function));
+    OK_CU(cu.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024));
+    OK_CU(cu.cuFuncIsLoaded(&loaded, function));
     assert_int_equal(loaded, CU_FUNCTION_LOADING_STATE_LOADED);
-    OK(cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function));
+    OK_CU(cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function));
     assert_int_equal(value, 1024);
-    OK(cu.cuModuleUnload(module));
+    OK_CU(cu.cuModuleUnload(module));
 }
 
 /* What a linker is to be given first loads, and gives nothing. */
@@ -386,9 +386,9 @@ TEST(relocatable_code_has_no_callable_functions) {
     CUfunction function = NULL;
     CUdeviceptr p = 0;
     unsigned count = 0;
-    OK(cu.cuModuleGetFunctionCount(&count, module));
+    OK_CU(cu.cuModuleGetFunctionCount(&count, module));
     assert_int_equal(count, 1);
-    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuModuleGetFunction(&function, module, "caller"));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuModuleGetGlobal_v2(&p, NULL, module, "shared_value"));
-    OK(cu.cuModuleUnload(module));
+    FAILS_CU(NOT_FOUND, cu.cuModuleGetFunction(&function, module, "caller"));
+    FAILS_CU(INVALID_VALUE, cu.cuModuleGetGlobal_v2(&p, NULL, module, "shared_value"));
+    OK_CU(cu.cuModuleUnload(module));
 }

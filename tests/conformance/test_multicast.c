@@ -28,7 +28,7 @@ static CUmemGenericAllocationHandle memory_on(int device, size_t size) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemGenericAllocationHandle handle;
     prop.location = device_location(device);
-    OK(cu.cuMemCreate(&handle, size, &prop, 0));
+    OK_CU(cu.cuMemCreate(&handle, size, &prop, 0));
     return handle;
 }
 
@@ -40,23 +40,23 @@ static CUresult give(CUdeviceptr p, size_t size, int device) {
 
 static CUdeviceptr map(CUmemGenericAllocationHandle handle, size_t size, int device) {
     CUdeviceptr p;
-    OK(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
-    OK(cu.cuMemMap(p, size, 0, handle, 0));
-    OK(give(p, size, device));
+    OK_CU(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
+    OK_CU(cu.cuMemMap(p, size, 0, handle, 0));
+    OK_CU(give(p, size, device));
     return p;
 }
 
 /* Unmapping waits for nothing. */
 static void unmap(CUdeviceptr p, size_t size) {
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemUnmap(p, size));
-    OK(cu.cuMemAddressFree(p, size));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemUnmap(p, size));
+    OK_CU(cu.cuMemAddressFree(p, size));
 }
 
 static CUmemGenericAllocationHandle make(unsigned devices, size_t size) {
     CUmulticastObjectProp prop = prop_of(devices, size);
     CUmemGenericAllocationHandle object;
-    OK(cu.cuMulticastCreate(&object, &prop));
+    OK_CU(cu.cuMulticastCreate(&object, &prop));
     return object;
 }
 
@@ -69,12 +69,12 @@ struct bound {
 static struct bound make_bound(void) {
     struct bound bound = {.object = make(2, SIZE)};
     for (int d = 0; d < 2; d++)
-        OK(cu.cuMulticastAddDevice(bound.object, d));
+        OK_CU(cu.cuMulticastAddDevice(bound.object, d));
     for (int d = 0; d < 2; d++) {
         bound.memory[d] = memory_on(d, SIZE);
         bound.own[d] = map(bound.memory[d], SIZE, 0);
-        OK(cu.cuMemsetD8_v2(bound.own[d], 0, SIZE));
-        OK(cu.cuMulticastBindMem(bound.object, 0, bound.memory[d], 0, SIZE, 0));
+        OK_CU(cu.cuMemsetD8_v2(bound.own[d], 0, SIZE));
+        OK_CU(cu.cuMulticastBindMem(bound.object, 0, bound.memory[d], 0, SIZE, 0));
     }
     bound.all = map(bound.object, SIZE, 0);
     return bound;
@@ -82,10 +82,10 @@ static struct bound make_bound(void) {
 
 static void end_bound(struct bound *bound) {
     unmap(bound->all, SIZE);
-    OK(cu.cuMemRelease(bound->object));
+    OK_CU(cu.cuMemRelease(bound->object));
     for (int d = 0; d < 2; d++) {
         unmap(bound->own[d], SIZE);
-        OK(cu.cuMemRelease(bound->memory[d]));
+        OK_CU(cu.cuMemRelease(bound->memory[d]));
     }
 }
 
@@ -98,23 +98,23 @@ TEST(a_multicast_store_reaches_every_bound_memory) {
     NEEDS_TWO_DEVICES_OF_IT();
     struct bound bound = make_bound();
     unsigned char bytes[300], copy[300];
-    OK(cu.cuMemsetD32_v2(bound.all, 0x11111111, SIZE / 4));
+    OK_CU(cu.cuMemsetD32_v2(bound.all, 0x11111111, SIZE / 4));
     both_have(&bound, 0, 0x11111111);
     both_have(&bound, SIZE - 4, 0x11111111);
     fill_pattern(bytes, sizeof bytes, 5);
-    OK(cu.cuMemcpyHtoD_v2(bound.all + PAGE - 100, bytes, sizeof bytes)); /* over a page's end */
+    OK_CU(cu.cuMemcpyHtoD_v2(bound.all + PAGE - 100, bytes, sizeof bytes)); /* over a page's end */
     for (int d = 0; d < 2; d++) {
-        OK(cu.cuMemcpyDtoH_v2(copy, bound.own[d] + PAGE - 100, sizeof copy));
+        OK_CU(cu.cuMemcpyDtoH_v2(copy, bound.own[d] + PAGE - 100, sizeof copy));
         assert_true(has_pattern(copy, sizeof copy, 5));
     }
-    OK(cu.cuMemsetD32_v2(bound.own[0] + 64, 0x22222222, 1));
-    OK(cu.cuMemcpyDtoD_v2(bound.all + 4096, bound.own[0] + 64, 4));
+    OK_CU(cu.cuMemsetD32_v2(bound.own[0] + 64, 0x22222222, 1));
+    OK_CU(cu.cuMemcpyDtoD_v2(bound.all + 4096, bound.own[0] + 64, 4));
     both_have(&bound, 4096, 0x22222222);
-    OK(cu.cuStreamWriteValue32_v2(NULL, bound.all + 8192, 77, 0));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuStreamWriteValue32_v2(NULL, bound.all + 8192, 77, 0));
+    OK_CU(cu.cuCtxSynchronize());
     both_have(&bound, 8192, 77);
     /* Memory of one is its own still. */
-    OK(cu.cuMemsetD32_v2(bound.own[1] + 64, 0x33333333, 1));
+    OK_CU(cu.cuMemsetD32_v2(bound.own[1] + 64, 0x33333333, 1));
     assert_int_equal(word_at(bound.own[0] + 64), 0x22222222);
     end_bound(&bound);
 }
@@ -123,8 +123,8 @@ TEST(copies_from_a_multicast_address_are_refused) {
     NEEDS_TWO_DEVICES_OF_IT();
     struct bound bound = make_bound();
     unsigned word = 5;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&word, bound.all, 4));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoD_v2(bound.own[0], bound.all, 4));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpyDtoH_v2(&word, bound.all, 4));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpyDtoD_v2(bound.own[0], bound.all, 4));
     assert_int_equal(word, 5);
     end_bound(&bound);
 }
@@ -133,43 +133,43 @@ TEST(memory_is_bound_to_a_multicast_object_by_address) {
     NEEDS_TWO_DEVICES_OF_IT();
     CUmemGenericAllocationHandle object = make(1, SIZE), memory = memory_on(0, 2 * SIZE);
     CUdeviceptr own = map(memory, 2 * SIZE, 0), all;
-    OK(cu.cuMulticastAddDevice(object, 0));
-    OK(cu.cuMulticastBindAddr(object, PAGE, own + 3 * PAGE, PAGE, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindAddr(object, PAGE, own, PAGE, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindAddr(object, 0, own + 4096, PAGE, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindAddr(object, 0, own + 3 * PAGE, SIZE, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindAddr(object, 0, 0x1000, PAGE, 0));
+    OK_CU(cu.cuMulticastAddDevice(object, 0));
+    OK_CU(cu.cuMulticastBindAddr(object, PAGE, own + 3 * PAGE, PAGE, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastBindAddr(object, PAGE, own, PAGE, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastBindAddr(object, 0, own + 4096, PAGE, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastBindAddr(object, 0, own + 3 * PAGE, SIZE, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastBindAddr(object, 0, 0x1000, PAGE, 0));
     all = map(object, SIZE, 0);
-    OK(cu.cuMemsetD32_v2(all + PAGE, 0x44444444, PAGE / 4));
+    OK_CU(cu.cuMemsetD32_v2(all + PAGE, 0x44444444, PAGE / 4));
     assert_int_equal(word_at(own + 3 * PAGE), 0x44444444);
     assert_int_equal(word_at(own + 4 * PAGE - 4), 0x44444444);
     /* What is bound lives on without its handle and mapping. */
     unmap(own, 2 * SIZE);
-    OK(cu.cuMemRelease(memory));
-    OK(cu.cuMemsetD32_v2(all + PAGE, 0x55555555, 4));
+    OK_CU(cu.cuMemRelease(memory));
+    OK_CU(cu.cuMemsetD32_v2(all + PAGE, 0x55555555, 4));
     unmap(all, SIZE);
-    OK(cu.cuMemRelease(object));
+    OK_CU(cu.cuMemRelease(object));
 }
 
 TEST(a_binding_is_removed_only_as_a_whole) {
     NEEDS_TWO_DEVICES_OF_IT();
     struct bound bound = make_bound();
     CUmemGenericAllocationHandle other = memory_on(1, SIZE);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastUnbind(bound.object, 1, 0, PAGE));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastUnbind(bound.object, 1, PAGE, SIZE));
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMulticastUnbind(bound.object, 99, 0, SIZE));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(bound.object, 0, other, 0, SIZE, 0));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMulticastUnbind(bound.object, 1, 0, SIZE));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastUnbind(bound.object, 1, 0, SIZE));
-    OK(cu.cuMulticastBindMem(bound.object, 0, other, 0, SIZE, 0));
-    OK(cu.cuMemsetD32_v2(bound.all, 0x66666666, 4));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastUnbind(bound.object, 1, 0, PAGE));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastUnbind(bound.object, 1, PAGE, SIZE));
+    FAILS_CU(INVALID_DEVICE, cu.cuMulticastUnbind(bound.object, 99, 0, SIZE));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastBindMem(bound.object, 0, other, 0, SIZE, 0));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMulticastUnbind(bound.object, 1, 0, SIZE));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastUnbind(bound.object, 1, 0, SIZE));
+    OK_CU(cu.cuMulticastBindMem(bound.object, 0, other, 0, SIZE, 0));
+    OK_CU(cu.cuMemsetD32_v2(bound.all, 0x66666666, 4));
     assert_int_equal(word_at(bound.own[0]), 0x66666666);
     assert_int_equal(word_at(bound.own[1]), 0); /* no longer a member */
     CUdeviceptr p = map(other, SIZE, 0);
     assert_int_equal(word_at(p), 0x66666666);
     unmap(p, SIZE);
-    OK(cu.cuMemRelease(other));
+    OK_CU(cu.cuMemRelease(other));
     end_bound(&bound);
 }
 
@@ -178,9 +178,9 @@ TEST(a_binding_is_removed_only_as_a_whole) {
 CHILD(nothing_bound) {
     init_driver();
     CUmemGenericAllocationHandle object = make(2, SIZE), memory = memory_on(0, SIZE);
-    OK(cu.cuMulticastAddDevice(object, 0));
-    OK(cu.cuMulticastAddDevice(object, 1));
-    OK(cu.cuMulticastBindMem(object, 0, memory, 0, SIZE, 0));
+    OK_CU(cu.cuMulticastAddDevice(object, 0));
+    OK_CU(cu.cuMulticastAddDevice(object, 1));
+    OK_CU(cu.cuMulticastBindMem(object, 0, memory, 0, SIZE, 0));
     CUdeviceptr all = map(object, SIZE, 0);
     (void)cu.cuMemsetD32_v2(all, 1, 4);
     return cu.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 1;
@@ -195,59 +195,59 @@ TEST(access_is_granted_only_to_member_devices) {
     NEEDS_TWO_DEVICES_OF_IT();
     CUmemGenericAllocationHandle object = make(1, SIZE), memory = memory_on(0, SIZE);
     CUdeviceptr all;
-    OK(cu.cuMulticastAddDevice(object, 0));
-    OK(cu.cuMulticastBindMem(object, 0, memory, 0, SIZE, 0));
-    OK(cu.cuMemAddressReserve(&all, SIZE, 0, 0, 0));
-    OK(cu.cuMemMap(all, SIZE, 0, object, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8_v2(all, 1, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE, give(all, SIZE, 1));
-    OK(give(all, SIZE, 0));
-    OK(cu.cuMemsetD8_v2(all, 1, 1));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMulticastAddDevice(object, 0));
+    OK_CU(cu.cuMulticastBindMem(object, 0, memory, 0, SIZE, 0));
+    OK_CU(cu.cuMemAddressReserve(&all, SIZE, 0, 0, 0));
+    OK_CU(cu.cuMemMap(all, SIZE, 0, object, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemsetD8_v2(all, 1, 1));
+    FAILS_CU(INVALID_VALUE, give(all, SIZE, 1));
+    OK_CU(give(all, SIZE, 0));
+    OK_CU(cu.cuMemsetD8_v2(all, 1, 1));
+    OK_CU(cu.cuCtxSynchronize());
     unmap(all, SIZE);
-    OK(cu.cuMemRelease(object));
-    OK(cu.cuMemRelease(memory));
+    OK_CU(cu.cuMemRelease(object));
+    OK_CU(cu.cuMemRelease(memory));
 }
 
 TEST(invalid_arguments_are_refused) {
     NEEDS_TWO_DEVICES_OF_IT();
     CUmemGenericAllocationHandle object = 5, memory = memory_on(0, SIZE);
     CUmulticastObjectProp prop = prop_of(2, SIZE);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastCreate(NULL, &prop));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastCreate(&object, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastCreate(NULL, &prop));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastCreate(&object, NULL));
     prop = prop_of(0, SIZE);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastCreate(&object, &prop));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastCreate(&object, &prop));
     prop = prop_of(99, SIZE);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastCreate(&object, &prop));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastCreate(&object, &prop));
     prop = prop_of(2, SIZE + 1);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastCreate(&object, &prop));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastCreate(&object, &prop));
     prop = prop_of(2, SIZE);
     prop.flags = 1;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastCreate(&object, &prop));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastCreate(&object, &prop));
     assert_int_equal(object, 5);
     object = make(1, SIZE);
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMulticastAddDevice(object, 99));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastAddDevice(memory, 0));
-    OK(cu.cuMulticastAddDevice(object, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastAddDevice(object, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastAddDevice(object, 1)); /* it is complete */
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(object, 0, memory, 0, SIZE, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(object, 0, memory, 0, 2 * SIZE, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(object, PAGE, memory, 0, SIZE, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(object, 0, memory, 4096, PAGE, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(object, 0, object, 0, SIZE, 0));
+    FAILS_CU(INVALID_DEVICE, cu.cuMulticastAddDevice(object, 99));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastAddDevice(memory, 0));
+    OK_CU(cu.cuMulticastAddDevice(object, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastAddDevice(object, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastAddDevice(object, 1)); /* it is complete */
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastBindMem(object, 0, memory, 0, SIZE, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastBindMem(object, 0, memory, 0, 2 * SIZE, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastBindMem(object, PAGE, memory, 0, SIZE, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastBindMem(object, 0, memory, 4096, PAGE, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastBindMem(object, 0, object, 0, SIZE, 0));
     CUmemGenericAllocationHandle stranger = memory_on(1, SIZE);
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMulticastBindMem(object, 0, stranger, 0, SIZE, 0));
-    OK(cu.cuMemRelease(stranger));
-    OK(cu.cuMemRelease(memory));
-    OK(cu.cuMemRelease(object));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastAddDevice(object, 0));
+    FAILS_CU(INVALID_DEVICE, cu.cuMulticastBindMem(object, 0, stranger, 0, SIZE, 0));
+    OK_CU(cu.cuMemRelease(stranger));
+    OK_CU(cu.cuMemRelease(memory));
+    OK_CU(cu.cuMemRelease(object));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastAddDevice(object, 0));
 }
 
 static CUmemGenericAllocationHandle waited_for;
 
 static void *add_second(void *unused) {
-    OK(cu.cuMulticastAddDevice(waited_for, 1));
+    OK_CU(cu.cuMulticastAddDevice(waited_for, 1));
     return unused;
 }
 
@@ -257,20 +257,20 @@ TEST(adding_a_device_is_shown_in_the_state_dump) {
     CUmemGenericAllocationHandle object = make(2, SIZE);
     char *before = soft->state_dump();
     assert_non_null(strstr(before, "0 of 2 devices"));
-    OK(cu.cuMulticastAddDevice(object, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastAddDevice(object, 0));
+    OK_CU(cu.cuMulticastAddDevice(object, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastAddDevice(object, 0));
     char *after = soft->state_dump();
     assert_non_null(strstr(after, "1 of 2 devices"));
     soft->free_text(before);
     soft->free_text(after);
-    OK(cu.cuMemRelease(object));
+    OK_CU(cu.cuMemRelease(object));
 }
 
 /* An object that lacks its second device, and a thread that does something about it. */
 static pthread_t start_object(void *(*function)(void *)) {
     pthread_t thread;
     waited_for = make(2, SIZE);
-    OK(cu.cuMulticastAddDevice(waited_for, 0));
+    OK_CU(cu.cuMulticastAddDevice(waited_for, 0));
     assert_int_equal(pthread_create(&thread, NULL, function, NULL), 0);
     return thread;
 }
@@ -280,15 +280,15 @@ TEST(binding_waits_until_all_devices_are_added) {
     NEEDS_TWO_DEVICES_OF_IT();
     CUmemGenericAllocationHandle memory = memory_on(0, SIZE);
     pthread_t thread = start_object(add_second);
-    OK(cu.cuMulticastBindMem(waited_for, 0, memory, 0, SIZE, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastAddDevice(waited_for, 1));
+    OK_CU(cu.cuMulticastBindMem(waited_for, 0, memory, 0, SIZE, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastAddDevice(waited_for, 1));
     pthread_join(thread, NULL);
-    OK(cu.cuMemRelease(waited_for));
-    OK(cu.cuMemRelease(memory));
+    OK_CU(cu.cuMemRelease(waited_for));
+    OK_CU(cu.cuMemRelease(memory));
 }
 
 static void *release_it(void *unused) {
-    OK(cu.cuMemRelease(waited_for));
+    OK_CU(cu.cuMemRelease(waited_for));
     return unused;
 }
 
@@ -297,9 +297,9 @@ TEST(a_waiting_binding_fails_when_the_object_is_released) {
     NEEDS_TWO_DEVICES_OF_IT();
     CUmemGenericAllocationHandle memory = memory_on(0, SIZE);
     pthread_t thread = start_object(release_it);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(waited_for, 0, memory, 0, SIZE, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastBindMem(waited_for, 0, memory, 0, SIZE, 0));
     pthread_join(thread, NULL);
-    OK(cu.cuMemRelease(memory));
+    OK_CU(cu.cuMemRelease(memory));
 }
 
 /* The one call that hardware is asked, too. */
@@ -307,12 +307,12 @@ TEST(the_granularity_is_reported_where_multicast_is_supported) {
     CUmulticastObjectProp prop = prop_of(2, PAGE);
     size_t n = 0;
     if (device_attribute(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED) < 1 || device_count < 2) {
-        FAILS(CUDA_ERROR_NOT_SUPPORTED,
-              cu.cuMulticastGetGranularity(&n, &prop, CU_MULTICAST_GRANULARITY_MINIMUM));
+        FAILS_CU(NOT_SUPPORTED,
+                 cu.cuMulticastGetGranularity(&n, &prop, CU_MULTICAST_GRANULARITY_MINIMUM));
         return;
     }
-    OK(cu.cuMulticastGetGranularity(&n, &prop, CU_MULTICAST_GRANULARITY_MINIMUM));
+    OK_CU(cu.cuMulticastGetGranularity(&n, &prop, CU_MULTICAST_GRANULARITY_MINIMUM));
     assert_true(n > 0 && n % PAGE == 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMulticastGetGranularity(NULL, &prop, CU_MULTICAST_GRANULARITY_MINIMUM));
+    FAILS_CU(INVALID_VALUE,
+             cu.cuMulticastGetGranularity(NULL, &prop, CU_MULTICAST_GRANULARITY_MINIMUM));
 }

@@ -40,23 +40,23 @@ static void wait_for(const struct heard *heard, unsigned calls) {
 TEST(a_callback_is_registered_and_unregistered) {
     struct heard heard;
     CUasyncCallbackHandle one = NULL, two = NULL;
-    OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, &heard, &one));
-    OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, &heard, &two));
+    OK_CU(cu.cuDeviceRegisterAsyncNotification(dev, hear, &heard, &one));
+    OK_CU(cu.cuDeviceRegisterAsyncNotification(dev, hear, &heard, &two));
     assert_non_null(one);
     assert_non_null(two);
     assert_ptr_not_equal(one, two);
-    OK(cu.cuDeviceUnregisterAsyncNotification(dev, one));
-    OK(cu.cuDeviceUnregisterAsyncNotification(dev, two));
+    OK_CU(cu.cuDeviceUnregisterAsyncNotification(dev, one));
+    OK_CU(cu.cuDeviceUnregisterAsyncNotification(dev, two));
 }
 
 TEST(a_callback_reports_refused_allocations) {
     NEEDS_SOFTGPU("tells of memory that it refuses");
     struct heard heard = {.driver = CUDA_ERROR_UNKNOWN};
     CUasyncCallbackHandle handle = NULL;
-    OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, &heard, &handle));
+    OK_CU(cu.cuDeviceRegisterAsyncNotification(dev, hear, &heard, &handle));
     assert_non_null(handle);
     size_t left, total;
-    OK(cu.cuMemGetInfo_v2(&left, &total));
+    OK_CU(cu.cuMemGetInfo_v2(&left, &total));
     const size_t page = (size_t)2 << 20;
     CUmemAllocationProp prop;
     memset(&prop, 0, sizeof prop);
@@ -64,7 +64,7 @@ TEST(a_callback_reports_refused_allocations) {
     prop.location = device_location(dev);
     CUmemGenericAllocationHandle memory;
     left &= ~(page - 1);
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemCreate(&memory, left + 3 * page, &prop, 0));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemCreate(&memory, left + 3 * page, &prop, 0));
     wait_for(&heard, 1);
     uint64_t used, limit;
     assert_int_equal(soft->memory_info(0, &used, &limit), 0);
@@ -73,18 +73,18 @@ TEST(a_callback_reports_refused_allocations) {
     assert_int_equal(heard.registers, CUDA_ERROR_NOT_PERMITTED);
     assert_int_equal(heard.driver, CUDA_SUCCESS);
     assert_false(pthread_equal(heard.thread, pthread_self()));
-    OK(cu.cuDeviceUnregisterAsyncNotification(dev, handle));
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemCreate(&memory, left + 3 * page, &prop, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceUnregisterAsyncNotification(dev, handle));
+    OK_CU(cu.cuDeviceUnregisterAsyncNotification(dev, handle));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemCreate(&memory, left + 3 * page, &prop, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuDeviceUnregisterAsyncNotification(dev, handle));
     assert_int_equal(heard.calls, 1);
 }
 
 TEST(a_callback_is_shown_as_a_leak) {
     NEEDS_SOFTGPU("reports leaks");
     CUasyncCallbackHandle handle;
-    OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, NULL, &handle));
+    OK_CU(cu.cuDeviceRegisterAsyncNotification(dev, hear, NULL, &handle));
     char *leaks = soft->leak_report();
     assert_non_null(strstr(leaks, "notification callback"));
     soft->free_text(leaks);
-    OK(cu.cuDeviceUnregisterAsyncNotification(dev, handle));
+    OK_CU(cu.cuDeviceUnregisterAsyncNotification(dev, handle));
 }

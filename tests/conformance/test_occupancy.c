@@ -19,9 +19,9 @@ static CUfunction function(const char *name) {
 
 static int blocks(CUfunction f, int threads, size_t shared) {
     int count = -1, with_flags = -1;
-    OK(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, f, threads, shared));
-    OK(cu.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&with_flags, f, threads, shared,
-                                                               CU_OCCUPANCY_DEFAULT));
+    OK_CU(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, f, threads, shared));
+    OK_CU(cu.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&with_flags, f, threads, shared,
+                                                                  CU_OCCUPANCY_DEFAULT));
     assert_int_equal(count, with_flags);
     return count;
 }
@@ -35,20 +35,19 @@ TEST(each_hardware_limit_bounds_occupancy) {
     assert_int_equal(blocks(empty, 32, 49152), 4); /* shared memory */
     assert_int_equal(blocks(empty, 32, 49153), 0); /* more than a launch may ask for */
     int count;
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, empty, 0, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&count, empty, 32, 0, 2));
+    FAILS_CU(INVALID_VALUE, cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, empty, 0, 0));
+    FAILS_CU(INVALID_VALUE,
+             cu.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&count, empty, 32, 0, 2));
 }
 
 TEST(the_remaining_dynamic_shared_memory_is_computed) {
     CUfunction f = function("static_shared");
     size_t size = 0;
-    OK(cu.cuOccupancyAvailableDynamicSMemPerBlock(&size, f, 16, 64));
+    OK_CU(cu.cuOccupancyAvailableDynamicSMemPerBlock(&size, f, 16, 64));
     assert_int_equal(size, 10496);
-    OK(cu.cuOccupancyAvailableDynamicSMemPerBlock(&size, f, 1, 64));
+    OK_CU(cu.cuOccupancyAvailableDynamicSMemPerBlock(&size, f, 1, 64));
     assert_int_equal(size, 45056);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuOccupancyAvailableDynamicSMemPerBlock(&size, f, 33, 64));
+    FAILS_CU(INVALID_VALUE, cu.cuOccupancyAvailableDynamicSMemPerBlock(&size, f, 33, 64));
 }
 
 static int asked;
@@ -61,18 +60,17 @@ static size_t by_block(int block) {
 TEST(the_best_block_size_is_found) {
     CUfunction f = function("static_shared"), heavy = function("heavy");
     int grid = 0, block = 0;
-    OK(cu.cuOccupancyMaxPotentialBlockSize(&grid, &block, heavy, NULL, 0, 0));
+    OK_CU(cu.cuOccupancyMaxPotentialBlockSize(&grid, &block, heavy, NULL, 0, 0));
     assert_int_equal(block, 896);
     assert_int_equal(grid, device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-    OK(cu.cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, f, NULL, 0, 100,
-                                                    CU_OCCUPANCY_DEFAULT));
+    OK_CU(cu.cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, f, NULL, 0, 100,
+                                                       CU_OCCUPANCY_DEFAULT));
     assert_int_equal(block, 64);
     asked = 0;
-    OK(cu.cuOccupancyMaxPotentialBlockSize(&grid, &block, f, by_block, 0, 0));
+    OK_CU(cu.cuOccupancyMaxPotentialBlockSize(&grid, &block, f, by_block, 0, 0));
     assert_true(asked > 1);
     assert_int_equal(block, 512);
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuOccupancyMaxPotentialBlockSize(&grid, &block, f, NULL, 0, -1));
+    FAILS_CU(INVALID_VALUE, cu.cuOccupancyMaxPotentialBlockSize(&grid, &block, f, NULL, 0, -1));
 }
 
 static CUlaunchConfig config_of(CUlaunchAttribute *attribute, unsigned width, unsigned threads) {
@@ -87,25 +85,25 @@ TEST(active_clusters_and_cluster_sizes_are_computed) {
     CUlaunchAttribute attribute;
     CUlaunchConfig config = config_of(&attribute, 2, 1024);
     int count = -1, size = -1;
-    OK(cu.cuOccupancyMaxActiveClusters(&count, f, &config));
+    OK_CU(cu.cuOccupancyMaxActiveClusters(&count, f, &config));
     assert_int_equal(count, device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-    OK(cu.cuOccupancyMaxPotentialClusterSize(&size, f, &config));
+    OK_CU(cu.cuOccupancyMaxPotentialClusterSize(&size, f, &config));
     assert_int_equal(size, 8);
-    OK(cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
-    OK(cu.cuOccupancyMaxPotentialClusterSize(&size, f, &config));
+    OK_CU(cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
+    OK_CU(cu.cuOccupancyMaxPotentialClusterSize(&size, f, &config));
     assert_int_equal(size, 16);
     config = config_of(&attribute, 4, 64);
-    FAILS(CUDA_ERROR_INVALID_CLUSTER_SIZE, cu.cuOccupancyMaxActiveClusters(&count, pair, &config));
+    FAILS_CU(INVALID_CLUSTER_SIZE, cu.cuOccupancyMaxActiveClusters(&count, pair, &config));
     config.gridDimX = 7;
-    FAILS(CUDA_ERROR_INVALID_CLUSTER_SIZE, cu.cuOccupancyMaxActiveClusters(&count, f, &config));
+    FAILS_CU(INVALID_CLUSTER_SIZE, cu.cuOccupancyMaxActiveClusters(&count, f, &config));
 }
 
 /* A kernel may stand for its function in the current context. */
 TEST(a_kernel_handle_is_accepted_as_a_function) {
     CUlibrary library;
     CUkernel kernel;
-    OK(cu.cuLibraryLoadData(&library, image_kernels_cubin, NULL, NULL, 0, NULL, NULL, 0));
-    OK(cu.cuLibraryGetKernel(&kernel, library, "empty"));
+    OK_CU(cu.cuLibraryLoadData(&library, image_kernels_cubin, NULL, NULL, 0, NULL, NULL, 0));
+    OK_CU(cu.cuLibraryGetKernel(&kernel, library, "empty"));
     assert_int_equal(blocks((CUfunction)kernel, 32, 0), 32);
-    OK(cu.cuLibraryUnload(library));
+    OK_CU(cu.cuLibraryUnload(library));
 }

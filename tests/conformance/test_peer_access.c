@@ -5,7 +5,7 @@
 static void needs_peers(void) {
     int can = 0;
     NEEDS_DEVICES(2);
-    OK(cu.cuDeviceCanAccessPeer(&can, 0, 1));
+    OK_CU(cu.cuDeviceCanAccessPeer(&can, 0, 1));
     if (!can)
         SKIP("device 0 cannot access device 1");
 }
@@ -13,29 +13,28 @@ static void needs_peers(void) {
 TEST(peer_attributes_agree_with_peer_access) {
     NEEDS_DEVICES(2);
     int value = -1, supported = -2;
-    OK(cu.cuDeviceCanAccessPeer(&value, 0, 1));
-    OK(cu.cuDeviceGetP2PAttribute(&supported, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1));
+    OK_CU(cu.cuDeviceCanAccessPeer(&value, 0, 1));
+    OK_CU(cu.cuDeviceGetP2PAttribute(&supported, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1));
     assert_in_range(value, 0, 1);
     assert_int_equal(value, supported);
-    OK(cu.cuDeviceCanAccessPeer(&value, 0, 0));
+    OK_CU(cu.cuDeviceCanAccessPeer(&value, 0, 0));
     assert_int_equal(value, 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuDeviceGetP2PAttribute(&value, (CUdevice_P2PAttribute)77, 0, 1));
-    FAILS(CUDA_ERROR_INVALID_DEVICE,
-          cu.cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuDeviceGetP2PAttribute(&value, (CUdevice_P2PAttribute)77, 0, 1));
+    FAILS_CU(INVALID_DEVICE,
+             cu.cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 0));
 }
 
 TEST(peer_access_is_enabled_once_and_in_one_direction) {
     needs_peers();
     CUcontext other = new_context(1);
-    FAILS(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, cu.cuCtxDisablePeerAccess(ctx));
-    OK(cu.cuCtxEnablePeerAccess(ctx, 0));
-    FAILS(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, cu.cuCtxEnablePeerAccess(ctx, 0));
-    OK(cu.cuCtxPushCurrent_v2(ctx));
-    FAILS(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, cu.cuCtxDisablePeerAccess(other));
-    OK(cu.cuCtxPopCurrent_v2(NULL));
-    OK(cu.cuCtxDisablePeerAccess(ctx));
-    FAILS(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, cu.cuCtxDisablePeerAccess(ctx));
+    FAILS_CU(PEER_ACCESS_NOT_ENABLED, cu.cuCtxDisablePeerAccess(ctx));
+    OK_CU(cu.cuCtxEnablePeerAccess(ctx, 0));
+    FAILS_CU(PEER_ACCESS_ALREADY_ENABLED, cu.cuCtxEnablePeerAccess(ctx, 0));
+    OK_CU(cu.cuCtxPushCurrent_v2(ctx));
+    FAILS_CU(PEER_ACCESS_NOT_ENABLED, cu.cuCtxDisablePeerAccess(other));
+    OK_CU(cu.cuCtxPopCurrent_v2(NULL));
+    OK_CU(cu.cuCtxDisablePeerAccess(ctx));
+    FAILS_CU(PEER_ACCESS_NOT_ENABLED, cu.cuCtxDisablePeerAccess(ctx));
 }
 
 /* Seen without a second enable or disable, whose refusal would be enough otherwise. */
@@ -44,10 +43,10 @@ TEST(peer_access_is_shown_in_the_state_dump) {
     needs_peers();
     new_context(1);
     char *off = soft->state_dump();
-    OK(cu.cuCtxEnablePeerAccess(ctx, 0));
+    OK_CU(cu.cuCtxEnablePeerAccess(ctx, 0));
     char *on = soft->state_dump();
     assert_string_not_equal(on, off);
-    OK(cu.cuCtxDisablePeerAccess(ctx));
+    OK_CU(cu.cuCtxDisablePeerAccess(ctx));
     char *off_again = soft->state_dump();
     assert_string_equal(off_again, off);
     soft->free_text(off);
@@ -59,17 +58,17 @@ TEST(peer_access_is_shown_in_the_state_dump) {
 TEST(peer_access_ends_with_either_context) {
     needs_peers();
     CUcontext other, again;
-    OK(cu.cuCtxCreate_v2(&other, 0, 1));
-    OK(cu.cuCtxPushCurrent_v2(ctx));
-    OK(cu.cuCtxEnablePeerAccess(other, 0));
-    OK(cu.cuCtxDestroy_v2(other));
-    OK(cu.cuCtxCreate_v2(&again, 0, 1));
-    OK(cu.cuCtxPushCurrent_v2(ctx));
-    OK(cu.cuCtxEnablePeerAccess(again, 0));
-    OK(cu.cuCtxDisablePeerAccess(again));
-    OK(cu.cuCtxDestroy_v2(again));
+    OK_CU(cu.cuCtxCreate_v2(&other, 0, 1));
+    OK_CU(cu.cuCtxPushCurrent_v2(ctx));
+    OK_CU(cu.cuCtxEnablePeerAccess(other, 0));
+    OK_CU(cu.cuCtxDestroy_v2(other));
+    OK_CU(cu.cuCtxCreate_v2(&again, 0, 1));
+    OK_CU(cu.cuCtxPushCurrent_v2(ctx));
+    OK_CU(cu.cuCtxEnablePeerAccess(again, 0));
+    OK_CU(cu.cuCtxDisablePeerAccess(again));
+    OK_CU(cu.cuCtxDestroy_v2(again));
     for (int i = 0; i < 4; i++)
-        OK(cu.cuCtxPopCurrent_v2(NULL));
+        OK_CU(cu.cuCtxPopCurrent_v2(NULL));
 }
 
 /* ---- Devices that cannot reach each other ---------------------------------------------------- */
@@ -88,29 +87,29 @@ static void mapping_stays_the_owner_s(void) {
     CUmemAccessDesc access;
     CUdeviceptr p;
     prop.location = device_location(1);
-    OK(cu.cuMemCreate(&handle, PAGE, &prop, 0));
-    OK(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
-    OK(cu.cuMemMap(p, PAGE, 0, handle, 0));
+    OK_CU(cu.cuMemCreate(&handle, PAGE, &prop, 0));
+    OK_CU(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
+    OK_CU(cu.cuMemMap(p, PAGE, 0, handle, 0));
     access_of(&access, 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetAccess(p, PAGE, &access, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuMemSetAccess(p, PAGE, &access, 1));
     access_of(&access, 1);
-    OK(cu.cuMemSetAccess(p, PAGE, &access, 1));
-    OK(cu.cuMemUnmap(p, PAGE));
-    OK(cu.cuMemAddressFree(p, PAGE));
-    OK(cu.cuMemRelease(handle));
+    OK_CU(cu.cuMemSetAccess(p, PAGE, &access, 1));
+    OK_CU(cu.cuMemUnmap(p, PAGE));
+    OK_CU(cu.cuMemAddressFree(p, PAGE));
+    OK_CU(cu.cuMemRelease(handle));
 }
 
 static void copies_go_through(CUcontext other) {
     CUdeviceptr b;
     CUdeviceptr a = new_memory(64);
-    OK(cu.cuMemsetD32_v2(a, 0x31415926, 16));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuCtxPushCurrent_v2(other));
-    OK(cu.cuMemAlloc_v2(&b, 64));
-    OK(cu.cuMemcpyPeer(b, other, a, ctx, 64));
+    OK_CU(cu.cuMemsetD32_v2(a, 0x31415926, 16));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxPushCurrent_v2(other));
+    OK_CU(cu.cuMemAlloc_v2(&b, 64));
+    OK_CU(cu.cuMemcpyPeer(b, other, a, ctx, 64));
     assert_int_equal(word_at(b + 60), 0x31415926);
-    OK(cu.cuMemFree_v2(b));
-    OK(cu.cuCtxPopCurrent_v2(NULL));
+    OK_CU(cu.cuMemFree_v2(b));
+    OK_CU(cu.cuCtxPopCurrent_v2(NULL));
 }
 
 /* Of three devices 0 and 1 are not linked. */
@@ -118,21 +117,22 @@ CHILD(strangers) {
     CUcontext other;
     int value = -1;
     init_driver();
-    OK(cu.cuDeviceCanAccessPeer(&value, 0, 1));
+    OK_CU(cu.cuDeviceCanAccessPeer(&value, 0, 1));
     assert_int_equal(value, 0);
-    OK(cu.cuDeviceCanAccessPeer(&value, 1, 2));
+    OK_CU(cu.cuDeviceCanAccessPeer(&value, 1, 2));
     assert_int_equal(value, 1);
-    OK(cu.cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 1, 0));
+    OK_CU(cu.cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 1, 0));
     assert_int_equal(value, 0);
-    OK(cu.cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK, 1, 0));
+    OK_CU(cu.cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK, 1, 0));
     assert_int_equal(value, 3);
-    OK(cu.cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, 2, 0));
+    OK_CU(
+        cu.cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, 2, 0));
     assert_int_equal(value, 1);
-    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
-    FAILS(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, cu.cuCtxEnablePeerAccess(other, 0));
+    OK_CU(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    FAILS_CU(PEER_ACCESS_UNSUPPORTED, cu.cuCtxEnablePeerAccess(other, 0));
     mapping_stays_the_owner_s();
     copies_go_through(other);
-    OK(cu.cuDevicePrimaryCtxRelease_v2(1));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(1));
     return 0;
 }
 
@@ -160,30 +160,30 @@ TEST(memsets_of_peer_memory_need_access) {
     needs_peers();
     CUdeviceptr p;
     CUstream stream, others;
-    OK(cu.cuStreamCreate(&stream, 0));
+    OK_CU(cu.cuStreamCreate(&stream, 0));
     CUcontext other = new_context(1);
-    OK(cu.cuStreamCreate(&others, 0));
-    OK(cu.cuMemAlloc_v2(&p, 4096));
-    OK(cu.cuMemsetD32_v2(p, 0x11, 4));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuCtxPushCurrent_v2(ctx));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD32_v2(p, 0x22, 4));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD32Async(p, 0x22, 4, stream));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWriteValue32_v2(stream, p, 0x22, 0));
+    OK_CU(cu.cuStreamCreate(&others, 0));
+    OK_CU(cu.cuMemAlloc_v2(&p, 4096));
+    OK_CU(cu.cuMemsetD32_v2(p, 0x11, 4));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxPushCurrent_v2(ctx));
+    FAILS_CU(INVALID_VALUE, cu.cuMemsetD32_v2(p, 0x22, 4));
+    FAILS_CU(INVALID_VALUE, cu.cuMemsetD32Async(p, 0x22, 4, stream));
+    FAILS_CU(INVALID_VALUE, cu.cuStreamWriteValue32_v2(stream, p, 0x22, 0));
     assert_int_equal(word_at(p), 0x11);
-    OK(cu.cuMemsetD32Async(p, 0x33, 4, others)); /* the stream's device counts */
-    OK(cu.cuStreamSynchronize(others));
-    OK(cu.cuCtxEnablePeerAccess(other, 0));
+    OK_CU(cu.cuMemsetD32Async(p, 0x33, 4, others)); /* the stream's device counts */
+    OK_CU(cu.cuStreamSynchronize(others));
+    OK_CU(cu.cuCtxEnablePeerAccess(other, 0));
     assert_int_equal(word_at(p), 0x33);
-    OK(cu.cuMemsetD32Async(p, 0x44, 4, stream));
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuStreamWriteValue32_v2(stream, p + 4, 0x55, 0));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuMemsetD32Async(p, 0x44, 4, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamWriteValue32_v2(stream, p + 4, 0x55, 0));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(word_at(p), 0x44);
     assert_int_equal(word_at(p + 4), 0x55);
-    OK(cu.cuCtxDisablePeerAccess(other));
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuCtxPopCurrent_v2(NULL));
+    OK_CU(cu.cuCtxDisablePeerAccess(other));
+    OK_CU(cu.cuStreamDestroy_v2(stream));
+    OK_CU(cu.cuCtxPopCurrent_v2(NULL));
 }
 
 /* A mapping is open to the devices that cuMemSetAccess named, whoever has the memory. */
@@ -197,21 +197,21 @@ TEST(mappings_of_peer_memory_need_access) {
     unsigned word = 7;
     prop.location = device_location(1);
     access_of(&access, 1);
-    OK(cu.cuMemCreate(&handle, size, &prop, 0));
-    OK(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
-    OK(cu.cuMemMap(p, size, 0, handle, 0));
-    OK(cu.cuMemSetAccess(p, size, &access, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&word, p, 4));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD32_v2(p, 1, 4));
+    OK_CU(cu.cuMemCreate(&handle, size, &prop, 0));
+    OK_CU(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
+    OK_CU(cu.cuMemMap(p, size, 0, handle, 0));
+    OK_CU(cu.cuMemSetAccess(p, size, &access, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpyDtoH_v2(&word, p, 4));
+    FAILS_CU(INVALID_VALUE, cu.cuMemsetD32_v2(p, 1, 4));
     assert_int_equal(word, 7);
     access_of(&access, 0);
-    OK(cu.cuMemSetAccess(p, size, &access, 1));
-    OK(cu.cuMemsetD32_v2(p, 9, 4));
-    OK(cu.cuMemcpyDtoH_v2(&word, p, 4));
+    OK_CU(cu.cuMemSetAccess(p, size, &access, 1));
+    OK_CU(cu.cuMemsetD32_v2(p, 9, 4));
+    OK_CU(cu.cuMemcpyDtoH_v2(&word, p, 4));
     assert_int_equal(word, 9);
-    OK(cu.cuMemUnmap(p, size));
-    OK(cu.cuMemAddressFree(p, size));
-    OK(cu.cuMemRelease(handle));
+    OK_CU(cu.cuMemUnmap(p, size));
+    OK_CU(cu.cuMemAddressFree(p, size));
+    OK_CU(cu.cuMemRelease(handle));
 }
 
 TEST(peer_addresses_are_found_only_with_access) {
@@ -220,12 +220,12 @@ TEST(peer_addresses_are_found_only_with_access) {
     size_t size = 1;
     CUdeviceptr p = new_memory(4096);
     new_context(1);
-    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuMemGetAddressRange_v2(&base, &size, p));
+    FAILS_CU(NOT_FOUND, cu.cuMemGetAddressRange_v2(&base, &size, p));
     assert_true(base == 0 && size == 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, p));
-    OK(cu.cuCtxEnablePeerAccess(ctx, 0));
-    OK(cu.cuMemGetAddressRange_v2(&base, &size, p));
+    FAILS_CU(INVALID_VALUE,
+             cu.cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, p));
+    OK_CU(cu.cuCtxEnablePeerAccess(ctx, 0));
+    OK_CU(cu.cuMemGetAddressRange_v2(&base, &size, p));
     assert_true(base == p && size == 4096);
-    OK(cu.cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, p));
+    OK_CU(cu.cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, p));
 }

@@ -5,7 +5,7 @@
 
 static unsigned long long id_of(CUstream stream) {
     unsigned long long id = 0;
-    OK(cu.cuStreamGetId(stream, &id));
+    OK_CU(cu.cuStreamGetId(stream, &id));
     return id;
 }
 
@@ -30,8 +30,8 @@ TEST(each_thread_has_its_own_default_stream) {
     struct gate gate = hold(CU_STREAM_PER_THREAD);
     assert_int_equal(pthread_create(&thread, NULL, look_from_another_thread, &other), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    OK(other.query);
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_PER_THREAD));
+    OK_CU(other.query);
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(CU_STREAM_PER_THREAD));
     assert_int_not_equal(other.id, id_of(CU_STREAM_PER_THREAD));
     assert_int_equal(id_of(CU_STREAM_PER_THREAD), id_of(CU_STREAM_PER_THREAD));
     gate_drain(&gate, CU_STREAM_PER_THREAD);
@@ -41,15 +41,15 @@ TEST(per_thread_variants_treat_a_null_stream_as_per_thread) {
     const gpumem_driver_api *plain = gpumem_driver_table(driver);
     unsigned char out = 0;
     CUdeviceptr bytes = new_memory(4096);
-    OK(cu.cuMemsetD8_v2(bytes, 1, 4096));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemsetD8_v2(bytes, 1, 4096));
+    OK_CU(cu.cuCtxSynchronize());
     struct gate gate = hold(CU_STREAM_PER_THREAD);
-    OK(plain->cuMemsetD8Async_ptsz(bytes, 9, 4096, NULL));
-    FAILS(CUDA_ERROR_NOT_READY, plain->cuStreamQuery_ptsz(NULL));
+    OK_CU(plain->cuMemsetD8Async_ptsz(bytes, 9, 4096, NULL));
+    FAILS_CU(NOT_READY, plain->cuStreamQuery_ptsz(NULL));
     gate_release(&gate);
-    OK(plain->cuStreamSynchronize_ptsz(NULL));
-    OK(cu.cuStreamQuery(CU_STREAM_PER_THREAD));
-    OK(plain->cuMemcpyDtoH_v2_ptds(&out, bytes, 1));
+    OK_CU(plain->cuStreamSynchronize_ptsz(NULL));
+    OK_CU(cu.cuStreamQuery(CU_STREAM_PER_THREAD));
+    OK_CU(plain->cuMemcpyDtoH_v2_ptds(&out, bytes, 1));
     assert_int_equal(out, 9);
 }
 
@@ -61,24 +61,25 @@ TEST(batch_calls_of_version_2_treat_a_null_stream_as_legacy) {
     CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
     size_t size = 4096, index = 0, failed = 0;
     CUdeviceptr from = new_memory(size), to = new_memory(size);
-    OK(cu.cuMemsetD8_v2(from, 1, size));
-    OK(plain->cuMemcpyBatchAsync_ptsz(&to, &from, &size, 1, &attributes, &index, 1, &failed, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          plain->cuMemcpyBatchAsync_v2_ptsz(&to, &from, &size, 1, &attributes, &index, 1, NULL));
-    OK(plain->cuMemcpyBatchAsync_v2_ptsz(&to, &from, &size, 1, &attributes, &index, 1,
-                                         CU_STREAM_PER_THREAD));
-    OK(cu.cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    OK_CU(cu.cuMemsetD8_v2(from, 1, size));
+    OK_CU(plain->cuMemcpyBatchAsync_ptsz(&to, &from, &size, 1, &attributes, &index, 1, &failed,
+                                         NULL));
+    FAILS_CU(INVALID_VALUE,
+             plain->cuMemcpyBatchAsync_v2_ptsz(&to, &from, &size, 1, &attributes, &index, 1, NULL));
+    OK_CU(plain->cuMemcpyBatchAsync_v2_ptsz(&to, &from, &size, 1, &attributes, &index, 1,
+                                            CU_STREAM_PER_THREAD));
+    OK_CU(cu.cuStreamSynchronize(CU_STREAM_PER_THREAD));
 }
 
 TEST(a_per_thread_stream_is_ordered_with_the_legacy_stream) {
     CUdeviceptr bytes = new_memory(4096);
     struct gate gate = hold(CU_STREAM_PER_THREAD);
-    OK(cu.cuMemsetD8Async(bytes, 1, 4096, CU_STREAM_LEGACY));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
+    OK_CU(cu.cuMemsetD8Async(bytes, 1, 4096, CU_STREAM_LEGACY));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
     gate_drain(&gate, CU_STREAM_LEGACY);
     gate_hold(&gate, CU_STREAM_LEGACY);
-    OK(cu.cuMemsetD8Async(bytes, 1, 4096, CU_STREAM_PER_THREAD));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_PER_THREAD));
+    OK_CU(cu.cuMemsetD8Async(bytes, 1, 4096, CU_STREAM_PER_THREAD));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(CU_STREAM_PER_THREAD));
     gate_drain(&gate, CU_STREAM_PER_THREAD);
 }
 
@@ -94,11 +95,11 @@ TEST(work_of_a_per_thread_stream_outlives_its_thread) {
     pthread_t thread;
     CUdeviceptr bytes;
     void *left;
-    OK(cu.cuMemAlloc_v2(&bytes, 4096));
+    OK_CU(cu.cuMemAlloc_v2(&bytes, 4096));
     assert_int_equal(pthread_create(&thread, NULL, leave_work_behind, &bytes), 0);
     assert_int_equal(pthread_join(thread, &left), 0);
     assert_ptr_equal(left, &bytes);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(byte_at(bytes + 4095), 6);
-    OK(cu.cuMemFree_v2(bytes));
+    OK_CU(cu.cuMemFree_v2(bytes));
 }

@@ -78,11 +78,11 @@ TEST(registered_memory_is_charged_to_the_process) {
         mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(base != MAP_FAILED);
     memset(base, 1, SIZE);
-    OK(cu.cuMemHostRegister_v2(base, SIZE, 0));
+    OK_CU(cu.cuMemHostRegister_v2(base, SIZE, 0));
     struct charged after = charged();
     print("registering", before, after);
     assert_true(after.anonymous - before.anonymous >= (int64_t)SIZE / 16 * 15);
-    OK(cu.cuMemHostUnregister(base));
+    OK_CU(cu.cuMemHostUnregister(base));
     assert_int_equal(munmap(base, SIZE), 0);
     assert_true(charged().anonymous - before.anonymous < (int64_t)SIZE / 2);
 }

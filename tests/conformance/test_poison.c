@@ -8,20 +8,20 @@ CHILD(look) {
     init_driver();
     for (unsigned i = 0; i < COUNT(sizes); i++) {
         CUdeviceptr p;
-        OK(cu.cuMemAlloc_v2(&p, sizes[i]));
+        OK_CU(cu.cuMemAlloc_v2(&p, sizes[i]));
         unsigned char fresh = byte_at(p);
         assert_int_not_equal(fresh, 0);
         assert_int_equal(byte_at(p + sizes[i] - 1), fresh);
-        OK(cu.cuMemsetD8_v2(p, 0x11, sizes[i]));
-        OK(cu.cuMemFree_v2(p));
-        OK(cu.cuMemAlloc_v2(&p, sizes[i]));
+        OK_CU(cu.cuMemsetD8_v2(p, 0x11, sizes[i]));
+        OK_CU(cu.cuMemFree_v2(p));
+        OK_CU(cu.cuMemAlloc_v2(&p, sizes[i]));
         assert_int_equal(byte_at(p), fresh);
-        OK(cu.cuMemFree_v2(p));
+        OK_CU(cu.cuMemFree_v2(p));
     }
     unsigned char *pinned;
-    OK(cu.cuMemHostAlloc((void **)&pinned, 100, 0));
+    OK_CU(cu.cuMemHostAlloc((void **)&pinned, 100, 0));
     assert_int_not_equal(pinned[99], 0);
-    OK(cu.cuMemFreeHost(pinned));
+    OK_CU(cu.cuMemFreeHost(pinned));
     return 0;
 }
 

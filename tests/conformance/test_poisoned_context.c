@@ -22,10 +22,10 @@ static void map(struct mapping *mapping) {
     memset(&access, 0, sizeof access);
     access.location = prop.location;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    OK(cu.cuMemAddressReserve(&mapping->address, PAGE, 0, 0, 0));
-    OK(cu.cuMemCreate(&mapping->handle, PAGE, &prop, 0));
-    OK(cu.cuMemMap(mapping->address, PAGE, 0, mapping->handle, 0));
-    OK(cu.cuMemSetAccess(mapping->address, PAGE, &access, 1));
+    OK_CU(cu.cuMemAddressReserve(&mapping->address, PAGE, 0, 0, 0));
+    OK_CU(cu.cuMemCreate(&mapping->handle, PAGE, &prop, 0));
+    OK_CU(cu.cuMemMap(mapping->address, PAGE, 0, mapping->handle, 0));
+    OK_CU(cu.cuMemSetAccess(mapping->address, PAGE, &access, 1));
 }
 
 static atomic_int host_calls;
@@ -49,9 +49,9 @@ static void prepare_fault(struct gate *gate, CUstream *stream, struct mapping *m
     init_driver();
     gate_make(gate);
     map(mapping);
-    OK(cu.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING));
     gate_hold(gate, *stream);
-    OK(cu.cuMemsetD8Async(mapping->address, 1, PAGE, *stream));
+    OK_CU(cu.cuMemsetD8Async(mapping->address, 1, PAGE, *stream));
 }
 
 CHILD_TEST(a_memset_of_unmapped_memory_poisons_the_context) {
@@ -62,12 +62,12 @@ CHILD_TEST(a_memset_of_unmapped_memory_poisons_the_context) {
     CUdeviceptr bytes;
     unsigned char out;
     prepare_fault(&gate, &stream, &mapping);
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuMemAlloc_v2(&bytes, 64));
-    OK(cu.cuLaunchHostFunc(stream, count_call, NULL));
-    OK(cu.cuEventRecord(event, stream));
-    OK(cu.cuMemUnmap(mapping.address, PAGE));
+    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK_CU(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuMemAlloc_v2(&bytes, 64));
+    OK_CU(cu.cuLaunchHostFunc(stream, count_call, NULL));
+    OK_CU(cu.cuEventRecord(event, stream));
+    OK_CU(cu.cuMemUnmap(mapping.address, PAGE));
     gate_release(&gate);
     EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuEventSynchronize(event));
     EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
@@ -89,7 +89,7 @@ CHILD_TEST(a_memset_after_access_is_revoked_poisons_the_context) {
     prepare_fault(&gate, &stream, &mapping);
     access.location = device_location(dev);
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
-    OK(cu.cuMemSetAccess(mapping.address, PAGE, &access, 1));
+    OK_CU(cu.cuMemSetAccess(mapping.address, PAGE, &access, 1));
     gate_release(&gate);
     EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
     return 0;
@@ -103,11 +103,11 @@ CHILD_TEST(a_copy_to_the_host_from_unmapped_memory_is_a_launch_failure) {
     init_driver();
     gate_make(&gate);
     map(&mapping);
-    OK(cu.cuMemHostAlloc(&host, 4096, 0));
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuMemHostAlloc(&host, 4096, 0));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     gate_hold(&gate, stream);
-    OK(cu.cuMemcpyDtoHAsync_v2(host, mapping.address, 4096, stream));
-    OK(cu.cuMemUnmap(mapping.address, PAGE));
+    OK_CU(cu.cuMemcpyDtoHAsync_v2(host, mapping.address, 4096, stream));
+    OK_CU(cu.cuMemUnmap(mapping.address, PAGE));
     gate_release(&gate);
     EXPECT(CUDA_ERROR_LAUNCH_FAILED, cu.cuStreamSynchronize(stream));
     return 0;
@@ -122,9 +122,9 @@ CHILD_TEST(kernel_parameter_queries_return_the_fault_of_the_context) {
     CUkernel kernel;
     size_t offset = 99, size = 99;
     prepare_fault(&gate, &stream, &mapping);
-    OK(cu.cuLibraryLoadData(&library, image_kernels_cubin, NULL, NULL, 0, NULL, NULL, 0));
-    OK(cu.cuLibraryGetKernel(&kernel, library, "types"));
-    OK(cu.cuMemUnmap(mapping.address, PAGE));
+    OK_CU(cu.cuLibraryLoadData(&library, image_kernels_cubin, NULL, NULL, 0, NULL, NULL, 0));
+    OK_CU(cu.cuLibraryGetKernel(&kernel, library, "types"));
+    OK_CU(cu.cuMemUnmap(mapping.address, PAGE));
     gate_release(&gate);
     EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
     EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuKernelGetParamInfo(kernel, 7, &offset, &size));
@@ -141,9 +141,9 @@ CHILD_TEST(a_fault_releases_waiting_streams_of_the_context) {
     CUstream stream, held;
     prepare_fault(&gate, &stream, &mapping);
     gate_make(&never);
-    OK(cu.cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
     gate_hold(&never, held);
-    OK(cu.cuMemUnmap(mapping.address, PAGE));
+    OK_CU(cu.cuMemUnmap(mapping.address, PAGE));
     gate_release(&gate);
     EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
     EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(held));
@@ -167,16 +167,16 @@ CHILD_TEST_WHERE(
     struct mapping mapping;
     CUstream stream, held, lined[3];
     prepare_fault(&gate, &stream, &mapping);
-    OK(cu.cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuLaunchHostFunc(held, stay, NULL));
+    OK_CU(cu.cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuLaunchHostFunc(held, stay, NULL));
     while (!atomic_load(&entered))
         sched_yield();
     for (unsigned i = 0; i < COUNT(lined); i++) {
-        OK(cu.cuStreamCreate(&lined[i], CU_STREAM_NON_BLOCKING));
-        OK(cu.cuLaunchHostFunc(lined[i], count_call, NULL));
-        OK(cu.cuLaunchHostFunc(lined[i], count_call, NULL));
+        OK_CU(cu.cuStreamCreate(&lined[i], CU_STREAM_NON_BLOCKING));
+        OK_CU(cu.cuLaunchHostFunc(lined[i], count_call, NULL));
+        OK_CU(cu.cuLaunchHostFunc(lined[i], count_call, NULL));
     }
-    OK(cu.cuMemUnmap(mapping.address, PAGE));
+    OK_CU(cu.cuMemUnmap(mapping.address, PAGE));
     gate_release(&gate);
     EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
     for (unsigned i = COUNT(lined); i-- > 0;)

@@ -37,12 +37,12 @@ TEST(reserved_and_used_bytes_are_counted) {
     CUdeviceptr q = pool_take(pool, 5 * MIB, stream);
     assert_int_equal(pool_used(pool), 8 * MIB);
     assert_true(pool_reserved(pool) >= 8 * MIB);
-    OK(cu.cuMemFreeAsync(p, stream));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuMemFreeAsync(p, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(pool_used(pool), 5 * MIB);
     assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 8 * MIB);
     assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), pool_reserved(pool));
-    OK(cu.cuMemFreeAsync(q, stream));
+    OK_CU(cu.cuMemFreeAsync(q, stream));
 }
 
 TEST(high_water_marks_are_reset) {
@@ -50,16 +50,15 @@ TEST(high_water_marks_are_reset) {
     CUstream stream = new_stream();
     uint64_t zero = 0, one = 1;
     CUdeviceptr p = pool_take(pool, 4 * MIB, stream);
-    OK(cu.cuMemFreeAsync(p, stream));
-    OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuMemPoolTrimTo(pool, 0));
+    OK_CU(cu.cuMemFreeAsync(p, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuMemPoolTrimTo(pool, 0));
     assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 4 * MIB);
     assert_true(pool_number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) >= 4 * MIB);
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &one));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &one));
     assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 4 * MIB);
-    OK(cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero));
-    OK(cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &zero));
+    OK_CU(cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero));
+    OK_CU(cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &zero));
     assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 0);
     assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 0);
 }

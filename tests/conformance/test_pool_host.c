@@ -5,25 +5,25 @@ static void check(CUmemLocationType location, CUmemAllocationHandleType handles)
     CUmemoryPool pool = pool_make(location, handles, 0);
     CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    OK(cu.cuMemPoolSetAccess(pool, &access, 1));
+    OK_CU(cu.cuMemPoolSetAccess(pool, &access, 1));
     CUstream stream = new_stream();
     CUdeviceptr device, p = pool_take(pool, MIB, stream);
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     unsigned char *bytes = (unsigned char *)(uintptr_t)p;
     fill_pattern(bytes, MIB, 9);
-    OK(cu.cuMemAlloc_v2(&device, MIB));
-    OK(cu.cuMemcpyHtoDAsync_v2(device, bytes, MIB, stream));
-    OK(cu.cuMemsetD8Async(p, 0, MIB, stream));
-    OK(cu.cuMemcpyDtoHAsync_v2(bytes, device, MIB / 2, stream));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuMemAlloc_v2(&device, MIB));
+    OK_CU(cu.cuMemcpyHtoDAsync_v2(device, bytes, MIB, stream));
+    OK_CU(cu.cuMemsetD8Async(p, 0, MIB, stream));
+    OK_CU(cu.cuMemcpyDtoHAsync_v2(bytes, device, MIB / 2, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_true(has_pattern(bytes, MIB / 2, 9));
     assert_int_equal(bytes[MIB / 2], 0);
     assert_int_equal(bytes[MIB - 1], 0);
     unsigned type = 0;
-    OK(cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p));
+    OK_CU(cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p));
     assert_int_equal(type, CU_MEMORYTYPE_HOST);
-    OK(cu.cuMemFree_v2(device));
-    OK(cu.cuMemFreeAsync(p, stream));
+    OK_CU(cu.cuMemFree_v2(device));
+    OK_CU(cu.cuMemFreeAsync(p, stream));
     pool_end(pool);
 }
 
@@ -45,19 +45,19 @@ TEST(generic_copies_reach_host_pool_memory_without_device_access) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUstream stream = new_stream();
     CUdeviceptr hidden = pool_take(pool, 4096, stream);
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     CUdeviceptr device = new_memory(4096);
     fill_pattern((void *)(uintptr_t)hidden, 4096, 3);
-    OK(cu.cuMemcpyAsync(device, hidden, 4096, stream));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuMemcpyAsync(device, hidden, 4096, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     memset((void *)(uintptr_t)hidden, 0, 4096);
-    OK(cu.cuMemcpyAsync(hidden, device, 4096, stream));
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuMemcpyAsync(hidden, device, 4096, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_true(has_pattern((void *)(uintptr_t)hidden, 4096, 3));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8Async(hidden, 0, 4096, stream));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoDAsync_v2(device, hidden, 4096, stream));
-    OK(cu.cuMemFreeAsync(hidden, stream));
-    OK(cu.cuStreamSynchronize(stream));
+    FAILS_CU(INVALID_VALUE, cu.cuMemsetD8Async(hidden, 0, 4096, stream));
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpyDtoDAsync_v2(device, hidden, 4096, stream));
+    OK_CU(cu.cuMemFreeAsync(hidden, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
 }
 
 TEST(invalid_host_pool_properties_are_refused) {
@@ -65,13 +65,13 @@ TEST(invalid_host_pool_properties_are_refused) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
                             .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
     props.handleTypes = CU_MEM_HANDLE_TYPE_NONE;
     props.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
     props.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
     props.location.id = -1;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
     assert_null(pool);
 }
 
@@ -84,15 +84,15 @@ CHILD_TEST_WHERE(freeing_memory_under_a_running_copy_is_a_fault,
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUstream held = new_stream(), other = new_stream();
     CUdeviceptr p = pool_take(pool, MIB, other);
-    OK(cu.cuStreamSynchronize(other));
-    OK(cu.cuMemAlloc_v2(&device, MIB));
+    OK_CU(cu.cuStreamSynchronize(other));
+    OK_CU(cu.cuMemAlloc_v2(&device, MIB));
     gate_make(&gate);
     gate_hold(&gate, held);
-    OK(cu.cuMemcpyAsync(device, p, MIB, held));
-    OK(cu.cuMemFreeAsync(p, other));
-    OK(cu.cuStreamSynchronize(other));
-    OK(cu.cuMemPoolTrimTo(pool, 0));
+    OK_CU(cu.cuMemcpyAsync(device, p, MIB, held));
+    OK_CU(cu.cuMemFreeAsync(p, other));
+    OK_CU(cu.cuStreamSynchronize(other));
+    OK_CU(cu.cuMemPoolTrimTo(pool, 0));
     gate_release(&gate);
-    FAILS(CUDA_ERROR_LAUNCH_FAILED, cu.cuStreamSynchronize(held));
+    FAILS_CU(LAUNCH_FAILED, cu.cuStreamSynchronize(held));
     return 0;
 }

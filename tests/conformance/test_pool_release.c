@@ -11,7 +11,7 @@ static void begin(size_t most) {
 
 static size_t free_bytes(void) {
     size_t available, total;
-    OK(cu.cuMemGetInfo_v2(&available, &total));
+    OK_CU(cu.cuMemGetInfo_v2(&available, &total));
     return available;
 }
 
@@ -22,19 +22,19 @@ TEST(trimming_releases_unused_memory) {
     CUdeviceptr q = pool_take(pool, 64 * MIB, s);
     assert_int_equal(pool_reserved(pool), 128 * MIB);
     assert_int_equal(before - free_bytes(), 128 * MIB);
-    OK(cu.cuMemPoolTrimTo(pool, 0));
+    OK_CU(cu.cuMemPoolTrimTo(pool, 0));
     assert_int_equal(pool_reserved(pool), 128 * MIB);
-    OK(cu.cuMemFreeAsync(p, s));
-    OK(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuMemFreeAsync(p, s));
+    OK_CU(cu.cuStreamSynchronize(s));
     assert_int_equal(pool_reserved(pool), 128 * MIB);
-    OK(cu.cuMemPoolTrimTo(pool, 1024 * MIB));
+    OK_CU(cu.cuMemPoolTrimTo(pool, 1024 * MIB));
     assert_int_equal(pool_reserved(pool), 128 * MIB);
-    OK(cu.cuMemPoolTrimTo(pool, 0));
+    OK_CU(cu.cuMemPoolTrimTo(pool, 0));
     assert_int_equal(pool_reserved(pool), 64 * MIB);
     assert_int_equal(before - free_bytes(), 64 * MIB);
-    OK(cu.cuMemFreeAsync(q, s));
-    OK(cu.cuStreamSynchronize(s));
-    OK(cu.cuMemPoolTrimTo(pool, 0));
+    OK_CU(cu.cuMemFreeAsync(q, s));
+    OK_CU(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuMemPoolTrimTo(pool, 0));
     assert_int_equal(pool_reserved(pool), 0);
     assert_int_equal(before, free_bytes());
 }
@@ -43,19 +43,19 @@ TEST(trimming_keeps_memory_with_a_pending_free) {
     begin(0);
     CUdeviceptr p = pool_take(pool, 32 * MIB, s);
     struct gate gate = hold(s);
-    OK(cu.cuMemsetD8Async(p, 1, 32 * MIB, s));
-    OK(cu.cuMemFreeAsync(p, s));
-    OK(cu.cuMemPoolTrimTo(pool, 0));
+    OK_CU(cu.cuMemsetD8Async(p, 1, 32 * MIB, s));
+    OK_CU(cu.cuMemFreeAsync(p, s));
+    OK_CU(cu.cuMemPoolTrimTo(pool, 0));
     assert_int_equal(pool_reserved(pool), 32 * MIB);
     gate_drain(&gate, s);
-    OK(cu.cuMemPoolTrimTo(pool, 0));
+    OK_CU(cu.cuMemPoolTrimTo(pool, 0));
     assert_int_equal(pool_reserved(pool), 0);
 }
 
 /* Allocates and frees; the memory is there until the synchronization. */
 static void cache_some(void) {
     CUdeviceptr p = pool_take(pool, 32 * MIB, s);
-    OK(cu.cuMemFreeAsync(p, s));
+    OK_CU(cu.cuMemFreeAsync(p, s));
     assert_int_equal(pool_reserved(pool), 32 * MIB);
 }
 
@@ -64,22 +64,22 @@ TEST(synchronization_releases_memory_above_the_threshold) {
     CUevent event = new_event();
     pool_set_threshold(pool, 0);
     cache_some();
-    OK(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuStreamSynchronize(s));
     assert_int_equal(pool_reserved(pool), 0);
     cache_some();
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(pool_reserved(pool), 0);
     cache_some();
-    OK(cu.cuEventRecord(event, s));
-    OK(cu.cuEventSynchronize(event));
+    OK_CU(cu.cuEventRecord(event, s));
+    OK_CU(cu.cuEventSynchronize(event));
     assert_int_equal(pool_reserved(pool), 0);
     pool_set_threshold(pool, 32 * MIB);
     cache_some();
-    OK(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuStreamSynchronize(s));
     assert_int_equal(pool_reserved(pool), 32 * MIB);
     pool_set_threshold(pool, 1); /* whole steps are kept, and in one byte there is none */
     cache_some();
-    OK(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuStreamSynchronize(s));
     assert_int_equal(pool_reserved(pool), 0);
 }
 
@@ -89,9 +89,9 @@ TEST(synchronizing_another_stream_releases_nothing) {
     CUstream t = new_stream();
     pool_set_threshold(pool, 0);
     cache_some();
-    OK(cu.cuStreamSynchronize(t));
+    OK_CU(cu.cuStreamSynchronize(t));
     assert_int_equal(pool_reserved(pool), 32 * MIB);
-    OK(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuStreamSynchronize(s));
     assert_int_equal(pool_reserved(pool), 0);
 }
 
@@ -99,16 +99,16 @@ TEST(a_pool_does_not_exceed_its_maximum_size) {
     begin(64 * MIB);
     CUdeviceptr q = 5;
     CUdeviceptr p = pool_take(pool, 64 * MIB, s);
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAllocFromPoolAsync(&q, 512, pool, s));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemAllocFromPoolAsync(&q, 512, pool, s));
     assert_int_equal(q, 0);
-    OK(cu.cuMemFreeAsync(p, s));
-    OK(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuMemFreeAsync(p, s));
+    OK_CU(cu.cuStreamSynchronize(s));
     /* What is cached in pieces of the wrong size makes room. */
     p = pool_take(pool, 32 * MIB, s);
-    OK(cu.cuMemFreeAsync(p, s));
-    OK(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuMemFreeAsync(p, s));
+    OK_CU(cu.cuStreamSynchronize(s));
     p = pool_take(pool, 64 * MIB, s);
-    OK(cu.cuMemFreeAsync(p, s));
+    OK_CU(cu.cuMemFreeAsync(p, s));
 }
 
 /* A cache never makes an allocation fail. */
@@ -119,20 +119,20 @@ TEST(cached_memory_is_released_when_another_pool_needs_it) {
     size_t available = free_bytes() / (2 * MIB) * (2 * MIB);
     size_t most = available > 512 * MIB ? 512 * MIB : available / 2;
     p = pool_take(pool, most, s);
-    OK(cu.cuMemFreeAsync(p, s));
-    OK(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuMemFreeAsync(p, s));
+    OK_CU(cu.cuStreamSynchronize(s));
     assert_true(pool_reserved(pool) >= most);
-    OK(cu.cuMemAlloc_v2(&whole, available));
+    OK_CU(cu.cuMemAlloc_v2(&whole, available));
     assert_int_equal(pool_reserved(pool), 0);
-    OK(cu.cuMemFree_v2(whole));
+    OK_CU(cu.cuMemFree_v2(whole));
     /* And that of one pool is available to another. */
     CUmemoryPool other = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     p = pool_take(pool, most, s);
-    OK(cu.cuMemFreeAsync(p, s));
-    OK(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuMemFreeAsync(p, s));
+    OK_CU(cu.cuStreamSynchronize(s));
     CUdeviceptr big = pool_take(other, available, s);
     assert_int_equal(pool_reserved(pool), 0);
-    OK(cu.cuMemFreeAsync(big, s));
+    OK_CU(cu.cuMemFreeAsync(big, s));
 }
 
 /* A pool that was destroyed ends with its last free; a dump has noticed that before it tells what
@@ -142,13 +142,13 @@ TEST(consecutive_state_dumps_are_equal) {
     begin(0);
     CUdeviceptr p = pool_take(pool, 32 * MIB, s);
     struct gate gate = hold(s);
-    OK(cu.cuMemFreeAsync(p, s));
+    OK_CU(cu.cuMemFreeAsync(p, s));
     pool_destroy(pool);
     gate_release(&gate);
     CUresult done;
     while ((done = cu.cuStreamQuery(s)) == CUDA_ERROR_NOT_READY)
         ;
-    OK(done);
+    OK_CU(done);
     char *first = soft->state_dump(), *second = soft->state_dump();
     assert_non_null(first);
     assert_non_null(second);

@@ -22,7 +22,7 @@ static void begin(int follow, int opportunistic, int internal, size_t most) {
 
 static void end(void) {
     gate_release(&gate);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     pool_end(pool);
 }
 
@@ -30,7 +30,7 @@ static void end(void) {
 static CUdeviceptr freed_behind_gate(void) {
     CUdeviceptr p = pool_take(pool, SIZE, s);
     gate_hold(&gate, s);
-    OK(cu.cuMemFreeAsync(p, s));
+    OK_CU(cu.cuMemFreeAsync(p, s));
     return p;
 }
 
@@ -40,7 +40,7 @@ TEST(the_same_stream_reuses_freed_memory_immediately) {
     CUdeviceptr q = pool_take(pool, SIZE, s);
     assert_int_equal(p, q);
     assert_int_equal(pool_reserved(pool), SIZE);
-    OK(cu.cuMemFreeAsync(q, s));
+    OK_CU(cu.cuMemFreeAsync(q, s));
 }
 
 TEST(another_stream_does_not_reuse_memory_with_a_pending_free) {
@@ -49,21 +49,21 @@ TEST(another_stream_does_not_reuse_memory_with_a_pending_free) {
     CUdeviceptr q = pool_take(pool, SIZE, t);
     assert_int_not_equal(p, q);
     assert_int_equal(pool_reserved(pool), 2 * SIZE);
-    OK(cu.cuMemFreeAsync(q, t));
+    OK_CU(cu.cuMemFreeAsync(q, t));
 }
 
 TEST(another_stream_reuses_memory_after_the_free_completes) {
     begin(0, 1, 0, 0);
     CUevent event = new_event();
     CUdeviceptr p = freed_behind_gate();
-    OK(cu.cuEventRecord(event, s));
+    OK_CU(cu.cuEventRecord(event, s));
     gate_release(&gate);
     /* Asking is no synchronization. */
     while (cu.cuEventQuery(event) == CUDA_ERROR_NOT_READY)
         ;
     CUdeviceptr q = pool_take(pool, SIZE, t);
     assert_int_equal(p, q);
-    OK(cu.cuMemFreeAsync(q, t));
+    OK_CU(cu.cuMemFreeAsync(q, t));
 }
 
 TEST(without_opportunistic_reuse_another_stream_reuses_nothing_yet) {
@@ -75,22 +75,22 @@ TEST(without_opportunistic_reuse_another_stream_reuses_nothing_yet) {
     CUdeviceptr q = pool_take(pool, SIZE, t);
     assert_int_not_equal(p, q);
     /* The host has seen it: no rule is needed. */
-    OK(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuStreamSynchronize(s));
     CUdeviceptr r = pool_take(pool, SIZE, t);
     assert_int_equal(p, r);
-    OK(cu.cuMemFreeAsync(q, t));
-    OK(cu.cuMemFreeAsync(r, t));
+    OK_CU(cu.cuMemFreeAsync(q, t));
+    OK_CU(cu.cuMemFreeAsync(r, t));
 }
 
 static void after_an_event(int follow, bool reused) {
     begin(follow, 0, 0, 0);
     CUevent event = new_event();
     CUdeviceptr p = freed_behind_gate();
-    OK(cu.cuEventRecord(event, s));
-    OK(cu.cuStreamWaitEvent(t, event, 0));
+    OK_CU(cu.cuEventRecord(event, s));
+    OK_CU(cu.cuStreamWaitEvent(t, event, 0));
     CUdeviceptr q = pool_take(pool, SIZE, t);
     assert_int_equal(p == q, reused);
-    OK(cu.cuMemFreeAsync(q, t));
+    OK_CU(cu.cuMemFreeAsync(q, t));
     end();
 }
 
@@ -108,13 +108,13 @@ TEST(event_dependencies_are_followed_through_a_third_stream) {
     CUstream u = new_stream();
     CUevent first = new_event(), second = new_event();
     CUdeviceptr p = freed_behind_gate();
-    OK(cu.cuEventRecord(first, s));
-    OK(cu.cuStreamWaitEvent(u, first, 0));
-    OK(cu.cuEventRecord(second, u));
-    OK(cu.cuStreamWaitEvent(t, second, 0));
+    OK_CU(cu.cuEventRecord(first, s));
+    OK_CU(cu.cuStreamWaitEvent(u, first, 0));
+    OK_CU(cu.cuEventRecord(second, u));
+    OK_CU(cu.cuStreamWaitEvent(t, second, 0));
     CUdeviceptr q = pool_take(pool, SIZE, t);
     assert_int_equal(p, q);
-    OK(cu.cuMemFreeAsync(q, t));
+    OK_CU(cu.cuMemFreeAsync(q, t));
     gate_release(&gate);
 }
 
@@ -123,15 +123,15 @@ TEST(event_dependencies_are_followed_through_a_third_stream) {
 static CUdeviceptr small_freed_behind_gate(void) {
     CUdeviceptr p = pool_take(pool, MIB, s);
     gate_hold(&gate, s);
-    OK(cu.cuMemsetD8Async(p, 1, MIB, s));
-    OK(cu.cuMemFreeAsync(p, s));
+    OK_CU(cu.cuMemsetD8Async(p, 1, MIB, s));
+    OK_CU(cu.cuMemFreeAsync(p, s));
     return p;
 }
 
 static CUevent record_in(CUstream stream) {
     CUevent event;
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    OK(cu.cuEventRecord(event, stream));
+    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK_CU(cu.cuEventRecord(event, stream));
     return event;
 }
 
@@ -139,16 +139,16 @@ static void small_after_an_event(int follow, int opportunistic, bool reused) {
     begin(follow, opportunistic, 0, 0);
     CUdeviceptr p = small_freed_behind_gate();
     CUevent event = record_in(s);
-    OK(cu.cuStreamWaitEvent(t, event, 0));
+    OK_CU(cu.cuStreamWaitEvent(t, event, 0));
     CUdeviceptr q = pool_take(pool, MIB, t);
     assert_int_equal(p == q, reused);
     assert_int_equal(pool_reserved(pool), SIZE);
-    OK(cu.cuMemsetD8Async(q, 2, MIB, t));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(t));
+    OK_CU(cu.cuMemsetD8Async(q, 2, MIB, t));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(t));
     gate_drain(&gate, t);
     assert_int_equal(byte_at(q + MIB - 1), 2);
-    OK(cu.cuMemFreeAsync(q, t));
-    OK(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuMemFreeAsync(q, t));
+    OK_CU(cu.cuEventDestroy_v2(event));
     end();
 }
 
@@ -167,20 +167,20 @@ TEST(a_chain_of_events_is_preferred_to_idle_memory) {
     CUstream u = new_stream();
     CUevent early = record_in(s);
     CUdeviceptr p = small_freed_behind_gate();
-    OK(cu.cuStreamWaitEvent(t, early, 0));
+    OK_CU(cu.cuStreamWaitEvent(t, early, 0));
     CUdeviceptr other = pool_take(pool, MIB, t);
     assert_int_not_equal(p, other);
     CUevent event = record_in(s);
-    OK(cu.cuStreamWaitEvent(u, event, 0));
-    OK(cu.cuEventRecord(event, u));
-    OK(cu.cuStreamWaitEvent(t, event, 0));
+    OK_CU(cu.cuStreamWaitEvent(u, event, 0));
+    OK_CU(cu.cuEventRecord(event, u));
+    OK_CU(cu.cuStreamWaitEvent(t, event, 0));
     CUdeviceptr q = pool_take(pool, MIB, t);
     assert_int_equal(p, q);
-    OK(cu.cuMemFreeAsync(q, t));
-    OK(cu.cuMemFreeAsync(other, t));
+    OK_CU(cu.cuMemFreeAsync(q, t));
+    OK_CU(cu.cuMemFreeAsync(other, t));
     gate_release(&gate);
-    OK(cu.cuEventDestroy_v2(early));
-    OK(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuEventDestroy_v2(early));
+    OK_CU(cu.cuEventDestroy_v2(event));
 }
 
 /* Work in the legacy stream comes after what a blocking stream freed, and before what another
@@ -195,11 +195,11 @@ TEST(default_stream_order_is_preferred_to_idle_memory) {
     CUdeviceptr p = small_freed_behind_gate();
     CUdeviceptr other = pool_take(pool, MIB, b);
     assert_int_not_equal(p, other);
-    OK(cu.cuMemsetD8Async(memory, 1, 64, NULL));
+    OK_CU(cu.cuMemsetD8Async(memory, 1, 64, NULL));
     CUdeviceptr q = pool_take(pool, MIB, b);
     assert_int_equal(p, q);
-    OK(cu.cuMemFreeAsync(q, b));
-    OK(cu.cuMemFreeAsync(other, b));
+    OK_CU(cu.cuMemFreeAsync(q, b));
+    OK_CU(cu.cuMemFreeAsync(other, b));
     gate_release(&gate);
     s = own;
 }
@@ -218,18 +218,18 @@ static void complete_before_it_is_asked(int follow, bool waited_before) {
     CUdeviceptr p = small_freed_behind_gate();
     CUevent event = record_in(s);
     if (waited_before)
-        OK(cu.cuStreamWaitEvent(t, event, 0));
+        OK_CU(cu.cuStreamWaitEvent(t, event, 0));
     finish_behind_gate(s);
     CUdeviceptr other = pool_take(pool, MIB, u);
     assert_int_not_equal(p, other);
     if (!waited_before)
-        OK(cu.cuStreamWaitEvent(t, event, 0));
+        OK_CU(cu.cuStreamWaitEvent(t, event, 0));
     CUdeviceptr q = pool_take(pool, MIB, t);
     assert_int_equal(p == q, follow);
     assert_int_equal(pool_reserved(pool), SIZE);
-    OK(cu.cuMemFreeAsync(q, t));
-    OK(cu.cuMemFreeAsync(other, u));
-    OK(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuMemFreeAsync(q, t));
+    OK_CU(cu.cuMemFreeAsync(other, u));
+    OK_CU(cu.cuEventDestroy_v2(event));
     end();
 }
 
@@ -250,11 +250,11 @@ TEST(memory_freed_before_an_event_of_an_idle_stream_is_reused) {
     CUdeviceptr p = small_freed_behind_gate();
     finish_behind_gate(s);
     CUevent event = record_in(s);
-    OK(cu.cuStreamWaitEvent(t, event, 0));
+    OK_CU(cu.cuStreamWaitEvent(t, event, 0));
     CUdeviceptr q = pool_take(pool, MIB, t);
     assert_int_equal(p, q);
-    OK(cu.cuMemFreeAsync(q, t));
-    OK(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuMemFreeAsync(q, t));
+    OK_CU(cu.cuEventDestroy_v2(event));
 }
 
 /* s -> event -> u -> event -> t, all complete, and u gone; but not what u waited for only after its
@@ -266,23 +266,23 @@ TEST(memory_freed_before_a_completed_chain_of_events_is_reused) {
     CUevent early = record_in(u);
     CUdeviceptr p = small_freed_behind_gate();
     CUevent event = record_in(s);
-    OK(cu.cuStreamWaitEvent(u, event, 0));
+    OK_CU(cu.cuStreamWaitEvent(u, event, 0));
     CUevent late = record_in(u);
     finish_behind_gate(u);
-    OK(cu.cuStreamWaitEvent(t, early, 0));
+    OK_CU(cu.cuStreamWaitEvent(t, early, 0));
     CUdeviceptr other = pool_take(pool, MIB, t);
     assert_int_not_equal(p, other);
-    OK(cu.cuStreamWaitEvent(t, late, 0));
-    OK(cu.cuStreamSynchronize(u));
-    OK(cu.cuStreamDestroy_v2(u));
+    OK_CU(cu.cuStreamWaitEvent(t, late, 0));
+    OK_CU(cu.cuStreamSynchronize(u));
+    OK_CU(cu.cuStreamDestroy_v2(u));
     forget(u);
     CUdeviceptr q = pool_take(pool, MIB, t);
     assert_int_equal(p, q);
-    OK(cu.cuMemFreeAsync(q, t));
-    OK(cu.cuMemFreeAsync(other, t));
-    OK(cu.cuEventDestroy_v2(early));
-    OK(cu.cuEventDestroy_v2(event));
-    OK(cu.cuEventDestroy_v2(late));
+    OK_CU(cu.cuMemFreeAsync(q, t));
+    OK_CU(cu.cuMemFreeAsync(other, t));
+    OK_CU(cu.cuEventDestroy_v2(early));
+    OK_CU(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuEventDestroy_v2(late));
 }
 
 /* What joins all streams of a context is no dependency that the rule follows. */
@@ -291,20 +291,20 @@ TEST(context_events_allow_no_reuse) {
         begin(1, 1, 0, 0);
         CUdeviceptr p = small_freed_behind_gate();
         CUevent event;
-        OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+        OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
         if (records) {
-            OK(cu.cuCtxRecordEvent(ctx, event));
-            OK(cu.cuStreamWaitEvent(t, event, 0));
+            OK_CU(cu.cuCtxRecordEvent(ctx, event));
+            OK_CU(cu.cuStreamWaitEvent(t, event, 0));
         } else {
-            OK(cu.cuEventRecord(event, s));
-            OK(cu.cuCtxWaitEvent(ctx, event));
+            OK_CU(cu.cuEventRecord(event, s));
+            OK_CU(cu.cuCtxWaitEvent(ctx, event));
         }
         CUdeviceptr q = pool_take(pool, MIB, t);
         assert_int_not_equal(p, q);
-        OK(cu.cuMemFreeAsync(q, t));
-        FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(t));
+        OK_CU(cu.cuMemFreeAsync(q, t));
+        FAILS_CU(NOT_READY, cu.cuStreamQuery(t));
         gate_release(&gate);
-        OK(cu.cuEventDestroy_v2(event));
+        OK_CU(cu.cuEventDestroy_v2(event));
         end();
     }
 }
@@ -317,12 +317,12 @@ TEST(event_reuse_takes_the_lowest_address) {
     CUdeviceptr large = pool_take(pool, 4 * MIB, s), wall = pool_take(pool, 512, s);
     CUdeviceptr small = pool_take(pool, 2 * MIB, u);
     gate_hold(&gate, s);
-    OK(cu.cuMemFreeAsync(large, s));
+    OK_CU(cu.cuMemFreeAsync(large, s));
     CUevent first = record_in(s);
-    OK(cu.cuStreamWaitEvent(u, first, 0));
-    OK(cu.cuMemFreeAsync(small, u));
+    OK_CU(cu.cuStreamWaitEvent(u, first, 0));
+    OK_CU(cu.cuMemFreeAsync(small, u));
     CUevent second = record_in(u);
-    OK(cu.cuStreamWaitEvent(t, second, 0));
+    OK_CU(cu.cuStreamWaitEvent(t, second, 0));
     CUdeviceptr q = pool_take(pool, MIB, t);
     CUdeviceptr r = pool_take(pool, 3 * MIB, t);
     assert_int_not_equal(q, small);
@@ -331,12 +331,12 @@ TEST(event_reuse_takes_the_lowest_address) {
         assert_int_equal(q, large);
         assert_int_equal(r, large + MIB);
     }
-    OK(cu.cuMemFreeAsync(q, t));
-    OK(cu.cuMemFreeAsync(r, t));
-    OK(cu.cuMemFreeAsync(wall, s));
+    OK_CU(cu.cuMemFreeAsync(q, t));
+    OK_CU(cu.cuMemFreeAsync(r, t));
+    OK_CU(cu.cuMemFreeAsync(wall, s));
     gate_release(&gate);
-    OK(cu.cuEventDestroy_v2(first));
-    OK(cu.cuEventDestroy_v2(second));
+    OK_CU(cu.cuEventDestroy_v2(first));
+    OK_CU(cu.cuEventDestroy_v2(second));
 }
 
 /* What lies side by side and is freed in pieces serves a stream behind it in one piece. */
@@ -345,23 +345,23 @@ TEST(event_reuse_joins_adjacent_pieces) {
     CUdeviceptr a = pool_take(pool, MIB, s), b = pool_take(pool, MIB, s);
     CUdeviceptr wall = pool_take(pool, 512, s);
     gate_hold(&gate, s);
-    OK(cu.cuMemsetD8Async(a, 1, MIB, s));
-    OK(cu.cuMemsetD8Async(b, 1, MIB, s));
-    OK(cu.cuMemFreeAsync(a, s));
-    OK(cu.cuMemFreeAsync(b, s));
+    OK_CU(cu.cuMemsetD8Async(a, 1, MIB, s));
+    OK_CU(cu.cuMemsetD8Async(b, 1, MIB, s));
+    OK_CU(cu.cuMemFreeAsync(a, s));
+    OK_CU(cu.cuMemFreeAsync(b, s));
     CUevent event = record_in(s);
-    OK(cu.cuStreamWaitEvent(t, event, 0));
+    OK_CU(cu.cuStreamWaitEvent(t, event, 0));
     CUdeviceptr q = pool_take(pool, 2 * MIB, t);
     assert_int_equal(q, a < b ? a : b);
-    OK(cu.cuMemsetD8Async(q, 2, 2 * MIB, t));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(t));
+    OK_CU(cu.cuMemsetD8Async(q, 2, 2 * MIB, t));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(t));
     gate_drain(&gate, t);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(byte_at(q + (unsigned)(i + 1) * MIB - 1), 2);
     }
-    OK(cu.cuMemFreeAsync(q, t));
-    OK(cu.cuMemFreeAsync(wall, s));
-    OK(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuMemFreeAsync(q, t));
+    OK_CU(cu.cuMemFreeAsync(wall, s));
+    OK_CU(cu.cuEventDestroy_v2(event));
 }
 
 /* Pieces of two streams, with idle memory behind them; what is over stays as it was, and what
@@ -372,26 +372,26 @@ TEST(event_reuse_joins_pieces_of_several_streams) {
     CUstream u = new_stream();
     CUdeviceptr a = pool_take(pool, 8 * MIB, s), b = pool_take(pool, 8 * MIB, u);
     gate_hold(&gate, s);
-    OK(cu.cuMemFreeAsync(a, s));
+    OK_CU(cu.cuMemFreeAsync(a, s));
     CUevent first = record_in(s);
-    OK(cu.cuStreamWaitEvent(u, first, 0));
-    OK(cu.cuMemFreeAsync(b, u));
+    OK_CU(cu.cuStreamWaitEvent(u, first, 0));
+    OK_CU(cu.cuMemFreeAsync(b, u));
     CUevent second = record_in(u);
-    OK(cu.cuStreamWaitEvent(t, second, 0));
+    OK_CU(cu.cuStreamWaitEvent(t, second, 0));
     CUdeviceptr q = pool_take(pool, 20 * MIB, t);
     assert_int_equal(q, a);
     CUdeviceptr rest = pool_take(pool, 12 * MIB, s);
     assert_int_equal(rest, a + 20 * MIB);
-    OK(cu.cuMemFree_v2(q));
+    OK_CU(cu.cuMemFree_v2(q));
     CUdeviceptr none = 0;
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAllocFromPoolAsync(&none, MIB, pool, s));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemAllocFromPoolAsync(&none, MIB, pool, s));
     CUdeviceptr again = pool_take(pool, 20 * MIB, t);
     assert_int_equal(again, a);
-    OK(cu.cuMemFreeAsync(again, t));
-    OK(cu.cuMemFreeAsync(rest, s));
+    OK_CU(cu.cuMemFreeAsync(again, t));
+    OK_CU(cu.cuMemFreeAsync(rest, s));
     gate_release(&gate);
-    OK(cu.cuEventDestroy_v2(first));
-    OK(cu.cuEventDestroy_v2(second));
+    OK_CU(cu.cuEventDestroy_v2(first));
+    OK_CU(cu.cuEventDestroy_v2(second));
 }
 
 TEST(an_event_recorded_before_the_free_allows_no_reuse) {
@@ -399,13 +399,13 @@ TEST(an_event_recorded_before_the_free_allows_no_reuse) {
     CUevent event = new_event();
     CUdeviceptr p = pool_take(pool, SIZE, s);
     gate_hold(&gate, s);
-    OK(cu.cuEventRecord(event, s));
-    OK(cu.cuMemsetD8Async(p, 1, 64, s));
-    OK(cu.cuMemFreeAsync(p, s));
-    OK(cu.cuStreamWaitEvent(t, event, 0));
+    OK_CU(cu.cuEventRecord(event, s));
+    OK_CU(cu.cuMemsetD8Async(p, 1, 64, s));
+    OK_CU(cu.cuMemFreeAsync(p, s));
+    OK_CU(cu.cuStreamWaitEvent(t, event, 0));
     CUdeviceptr q = pool_take(pool, SIZE, t);
     assert_int_not_equal(p, q);
-    OK(cu.cuMemFreeAsync(q, t));
+    OK_CU(cu.cuMemFreeAsync(q, t));
 }
 
 /* With no more memory to be had, the allocating stream is made to wait. */
@@ -413,22 +413,22 @@ TEST(with_internal_dependencies_the_allocating_stream_waits) {
     begin(0, 0, 1, SIZE);
     CUdeviceptr p = pool_take(pool, SIZE, s);
     gate_hold(&gate, s);
-    OK(cu.cuMemsetD8Async(p, 1, SIZE, s));
-    OK(cu.cuMemFreeAsync(p, s));
+    OK_CU(cu.cuMemsetD8Async(p, 1, SIZE, s));
+    OK_CU(cu.cuMemFreeAsync(p, s));
     CUdeviceptr q = pool_take(pool, SIZE, t);
     assert_int_equal(p, q);
-    OK(cu.cuMemsetD8Async(q, 2, SIZE, t));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(t));
+    OK_CU(cu.cuMemsetD8Async(q, 2, SIZE, t));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(t));
     gate_drain(&gate, t);
     assert_int_equal(byte_at(q), 2);
-    OK(cu.cuMemFreeAsync(q, t));
+    OK_CU(cu.cuMemFreeAsync(q, t));
 }
 
 TEST(without_internal_dependencies_the_allocation_fails) {
     CUdeviceptr q;
     begin(1, 1, 0, SIZE);
     freed_behind_gate();
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAllocFromPoolAsync(&q, SIZE, pool, t));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemAllocFromPoolAsync(&q, SIZE, pool, t));
 }
 
 /* The default stream orders blocking streams without any event. */
@@ -438,13 +438,13 @@ TEST(a_blocking_stream_reuses_memory_of_the_default_stream) {
     CUstream blocking = new_blocking_stream();
     CUdeviceptr p = pool_take(pool, SIZE, NULL);
     gate_hold(&gate, NULL);
-    OK(cu.cuMemFreeAsync(p, NULL));
+    OK_CU(cu.cuMemFreeAsync(p, NULL));
     CUdeviceptr q = pool_take(pool, SIZE, blocking);
     assert_int_equal(p, q);
-    OK(cu.cuMemFreeAsync(q, blocking));
+    OK_CU(cu.cuMemFreeAsync(q, blocking));
     CUdeviceptr r = pool_take(pool, SIZE, t);
     assert_int_not_equal(p, r);
-    OK(cu.cuMemFreeAsync(r, t));
+    OK_CU(cu.cuMemFreeAsync(r, t));
     gate_release(&gate);
 }
 
@@ -455,16 +455,16 @@ TEST(a_free_in_a_blocking_stream_waits_for_the_default_stream) {
     CUstream blocking = new_blocking_stream();
     CUdeviceptr p = pool_take(pool, SIZE, blocking);
     gate_hold(&gate, NULL);
-    OK(cu.cuMemsetD8Async(p, 1, SIZE, NULL));
-    OK(cu.cuMemFreeAsync(p, blocking));
+    OK_CU(cu.cuMemsetD8Async(p, 1, SIZE, NULL));
+    OK_CU(cu.cuMemFreeAsync(p, blocking));
     CUdeviceptr q = pool_take(pool, SIZE, t);
     assert_int_not_equal(p, q);
-    OK(cu.cuMemsetD8Async(q, 2, SIZE, t));
-    OK(cu.cuStreamSynchronize(t));
+    OK_CU(cu.cuMemsetD8Async(q, 2, SIZE, t));
+    OK_CU(cu.cuStreamSynchronize(t));
     gate_release(&gate);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(byte_at(q + SIZE - 1), 2);
-    OK(cu.cuMemFreeAsync(q, t));
+    OK_CU(cu.cuMemFreeAsync(q, t));
 }
 
 /* cuMemFree does not wait. Whether another stream gets the bytes before the earlier work is done is
@@ -474,15 +474,15 @@ TEST(cumemfree_of_pool_memory_does_not_wait_for_its_stream) {
     CUdeviceptr p = freed_behind_gate();
     CUdeviceptr q = pool_take(pool, SIZE, s);
     assert_int_equal(p, q);
-    OK(cu.cuMemFree_v2(q));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(s));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(q));
+    OK_CU(cu.cuMemFree_v2(q));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(s));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(q));
     CUdeviceptr r = pool_take(pool, SIZE, t);
     if (soft)
         assert_int_not_equal(p, r);
-    OK(cu.cuMemFreeAsync(r, t));
+    OK_CU(cu.cuMemFreeAsync(r, t));
     gate_release(&gate);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     if (soft) {
         end();
         return;
@@ -500,10 +500,10 @@ TEST(adjacent_pieces_freed_in_a_stream_are_joined) {
         piece[i] = pool_take(pool, 8 * MIB, s);
     gate_hold(&gate, s);
     for (int i = 0; i < 4; i++)
-        OK(cu.cuMemFreeAsync(piece[i], s));
+        OK_CU(cu.cuMemFreeAsync(piece[i], s));
     CUdeviceptr whole = pool_take(pool, 32 * MIB, s);
     assert_int_equal(whole, piece[0]);
-    OK(cu.cuMemFreeAsync(whole, s));
+    OK_CU(cu.cuMemFreeAsync(whole, s));
 }
 
 /* Idle memory with what a stream has freed behind it is one piece for that stream; the pool cannot
@@ -514,13 +514,13 @@ TEST(a_stream_joins_idle_memory_with_its_own_pending_frees) {
     CUdeviceptr a = pool_take(pool, 8 * MIB, s), b = pool_take(pool, 8 * MIB, s);
     CUdeviceptr wall = pool_take(pool, 16 * MIB, s);
     assert_int_equal(b, a + 8 * MIB);
-    OK(cu.cuMemFreeAsync(a, s));
-    OK(cu.cuStreamSynchronize(s));
+    OK_CU(cu.cuMemFreeAsync(a, s));
+    OK_CU(cu.cuStreamSynchronize(s));
     gate_hold(&gate, s);
-    OK(cu.cuMemFreeAsync(b, s));
+    OK_CU(cu.cuMemFreeAsync(b, s));
     CUdeviceptr q = pool_take(pool, 16 * MIB, s);
     assert_int_equal(q, a);
-    OK(cu.cuMemFreeAsync(q, s));
-    OK(cu.cuMemFreeAsync(wall, s));
+    OK_CU(cu.cuMemFreeAsync(q, s));
+    OK_CU(cu.cuMemFreeAsync(wall, s));
     end();
 }

@@ -41,10 +41,10 @@ static void begin(struct program *program, uint64_t seed, unsigned steps) {
     *program = (struct program){.state = seed, .room = 2 * steps};
     program->pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     for (unsigned i = 0; i < STREAMS; i++)
-        OK(cu.cuStreamCreate(&program->streams[i],
-                             i < 2 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
-    OK(cu.cuEventCreate(&program->event, CU_EVENT_DISABLE_TIMING));
-    OK(cu.cuMemHostAlloc((void **)&program->seen, (size_t)program->room * PROBE, 0));
+        OK_CU(cu.cuStreamCreate(&program->streams[i],
+                                i < 2 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuEventCreate(&program->event, CU_EVENT_DISABLE_TIMING));
+    OK_CU(cu.cuMemHostAlloc((void **)&program->seen, (size_t)program->room * PROBE, 0));
     program->wanted = malloc((size_t)program->room * PROBE);
     assert_non_null(program->wanted);
     gate_make(&program->gate);
@@ -61,14 +61,14 @@ static void allocate(struct program *program) {
     live->stream = (unsigned)draw(program, STREAMS);
     live->mark = (unsigned char)draw(program, 256);
     live->at = pool_take(program->pool, live->size, program->streams[live->stream]);
-    OK(cu.cuMemsetD8Async(live->at, live->mark, live->size, program->streams[live->stream]));
+    OK_CU(cu.cuMemsetD8Async(live->at, live->mark, live->size, program->streams[live->stream]));
 }
 
 static void read_at(struct program *program, const struct live *live, size_t offset) {
     size_t slot = (size_t)program->reads++ * PROBE;
     memset(&program->wanted[slot], live->mark, PROBE);
-    OK(cu.cuMemcpyDtoHAsync_v2(&program->seen[slot], live->at + offset, PROBE,
-                               program->streams[live->stream]));
+    OK_CU(cu.cuMemcpyDtoHAsync_v2(&program->seen[slot], live->at + offset, PROBE,
+                                  program->streams[live->stream]));
 }
 
 static void read_block(struct program *program, const struct live *live) {
@@ -78,8 +78,8 @@ static void read_block(struct program *program, const struct live *live) {
 
 /* What comes in stream `to` comes after what stream `from` holds. */
 static void order(struct program *program, unsigned from, unsigned to) {
-    OK(cu.cuEventRecord(program->event, program->streams[from]));
-    OK(cu.cuStreamWaitEvent(program->streams[to], program->event, 0));
+    OK_CU(cu.cuEventRecord(program->event, program->streams[from]));
+    OK_CU(cu.cuStreamWaitEvent(program->streams[to], program->event, 0));
 }
 
 static void move_on(struct program *program, struct live *live) {
@@ -91,7 +91,7 @@ static void move_on(struct program *program, struct live *live) {
 /* The last thing done with it is a read, which a block handed on too early would spoil. */
 static void free_block(struct program *program, struct live *live) {
     read_block(program, live);
-    OK(cu.cuMemFreeAsync(live->at, program->streams[live->stream]));
+    OK_CU(cu.cuMemFreeAsync(live->at, program->streams[live->stream]));
     *live = program->live[--program->count];
 }
 
@@ -103,7 +103,7 @@ static void hold_or_release(struct program *program) {
     program->held = !program->held;
     /* The gate is for one at a time: what waits for it must have seen it open. */
     if (!program->held)
-        OK(cu.cuCtxSynchronize());
+        OK_CU(cu.cuCtxSynchronize());
 }
 
 static void step(struct program *program) {
@@ -136,16 +136,16 @@ static void end(struct program *program) {
     while (program->count)
         free_block(program, &program->live[0]);
     gate_release(&program->gate);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     size_t bytes = (size_t)program->reads * PROBE;
     assert_true(program->reads <= program->room);
     assert_true(bytes > 0);
     assert_memory_equal(program->seen, program->wanted, bytes);
     pool_end(program->pool);
     for (unsigned i = 0; i < STREAMS; i++)
-        OK(cu.cuStreamDestroy_v2(program->streams[i]));
-    OK(cu.cuEventDestroy_v2(program->event));
-    OK(cu.cuMemFreeHost(program->seen));
+        OK_CU(cu.cuStreamDestroy_v2(program->streams[i]));
+    OK_CU(cu.cuEventDestroy_v2(program->event));
+    OK_CU(cu.cuMemFreeHost(program->seen));
     free(program->wanted);
     gate_free(&program->gate);
 }

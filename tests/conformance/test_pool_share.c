@@ -49,8 +49,8 @@ static int receive_offer(int socket, struct offer *offer) {
 
 static CUmemoryPool import_pool(int fd) {
     CUmemoryPool pool = NULL;
-    OK(cu.cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd,
-                                             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    OK_CU(cu.cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd,
+                                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     assert_non_null(pool);
     close(fd);
     return pool;
@@ -58,7 +58,7 @@ static CUmemoryPool import_pool(int fd) {
 
 static CUdeviceptr import_pointer(CUmemoryPool pool, CUmemPoolPtrExportData *data) {
     CUdeviceptr p = 0;
-    OK(cu.cuMemPoolImportPointer(&p, pool, data));
+    OK_CU(cu.cuMemPoolImportPointer(&p, pool, data));
     assert_int_not_equal(p, 0);
     return p;
 }
@@ -66,7 +66,7 @@ static CUdeviceptr import_pointer(CUmemoryPool pool, CUmemPoolPtrExportData *dat
 static bool holds(CUdeviceptr p, unsigned seed) {
     unsigned char *bytes = malloc(SIZE);
     assert_non_null(bytes);
-    OK(cu.cuMemcpyDtoH_v2(bytes, p, SIZE));
+    OK_CU(cu.cuMemcpyDtoH_v2(bytes, p, SIZE));
     bool same = has_pattern(bytes, SIZE, seed);
     free(bytes);
     return same;
@@ -76,7 +76,7 @@ static void write_pattern(CUdeviceptr p, unsigned seed) {
     unsigned char *bytes = malloc(SIZE);
     assert_non_null(bytes);
     fill_pattern(bytes, SIZE, seed);
-    OK(cu.cuMemcpyHtoD_v2(p, bytes, SIZE));
+    OK_CU(cu.cuMemcpyHtoD_v2(p, bytes, SIZE));
     free(bytes);
 }
 
@@ -87,17 +87,17 @@ static int refusals(CUmemoryPool pool, CUdeviceptr p, struct offer *offer) {
     uint64_t value = 0;
     int fd;
     data.reserved[20] ^= 1;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolImportPointer(&q, pool, &data));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolImportPointer(&q, pool, &data));
     memset(&data, 0, sizeof data);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolImportPointer(&q, pool, &data));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAllocFromPoolAsync(&q, 4096, pool, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceSetMemPool(dev, pool));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolTrimTo(pool, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolExportPointer(&data, p));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolExportToShareableHandle(
-                                        &fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolImportPointer(&q, pool, &data));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAllocFromPoolAsync(&q, 4096, pool, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuDeviceSetMemPool(dev, pool));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolTrimTo(pool, 0));
+    FAILS_CU(INVALID_VALUE,
+             cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolExportPointer(&data, p));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolExportToShareableHandle(
+                                &fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     return 0;
 }
 
@@ -119,15 +119,15 @@ CHILD(importer) {
     assert_int_equal(import_pointer(pool, &offer.first), p);
     refusals(pool, p, &offer);
     write_pattern(p, 3);
-    OK(cu.cuMemFreeAsync(p, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(p, NULL));
-    OK(cu.cuCtxSynchronize());
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&byte, p, 1));
+    OK_CU(cu.cuMemFreeAsync(p, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuMemFreeAsync(p, NULL));
+    OK_CU(cu.cuCtxSynchronize());
+    FAILS_CU(INVALID_VALUE, cu.cuMemcpyDtoH_v2(&byte, p, 1));
     assert_int_equal(write(socket, "d", 1), 1);
     /* The exporter's end leaves what is mapped here as it is. */
     assert_int_equal(read(socket, &byte, 1), 0);
     assert_true(holds(q, 2));
-    OK(cu.cuMemFree_v2(q));
+    OK_CU(cu.cuMemFree_v2(q));
     pool_destroy(pool);
     if (soft) {
         char *leaks = soft->leak_report();
@@ -139,7 +139,8 @@ CHILD(importer) {
 
 static int export_pool(CUmemoryPool pool) {
     int fd = -1;
-    OK(cu.cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    OK_CU(cu.cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                              0));
     assert_true(fd >= 0);
     return fd;
 }
@@ -163,7 +164,7 @@ static void to_a_child(CUmemLocationType location) {
     CUmemoryPool pool = pool_make(location, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    OK(cu.cuMemPoolSetAccess(pool, &access, 1));
+    OK_CU(cu.cuMemPoolSetAccess(pool, &access, 1));
     struct offer offer;
     int ends[2], fd = export_pool(pool);
     char byte = 0;
@@ -171,16 +172,16 @@ static void to_a_child(CUmemLocationType location) {
     CUdeviceptr p = pool_take(pool, SIZE, NULL), q = pool_take(pool, SIZE, NULL);
     write_pattern(p, 1);
     write_pattern(q, 2);
-    OK(cu.cuMemPoolExportPointer(&offer.first, p));
-    OK(cu.cuMemPoolExportPointer(&offer.second, q));
+    OK_CU(cu.cuMemPoolExportPointer(&offer.first, p));
+    OK_CU(cu.cuMemPoolExportPointer(&offer.second, q));
     assert_true(send_offer(ends[0], fd, &offer));
     close(fd);
     assert_int_equal(read(ends[0], &byte, 1), 1);
     assert_true(holds(p, 3));
     close(ends[0]);
     assert_int_equal(wait_child(pid), 0);
-    OK(cu.cuMemFreeAsync(p, NULL));
-    OK(cu.cuMemFreeAsync(q, NULL));
+    OK_CU(cu.cuMemFreeAsync(p, NULL));
+    OK_CU(cu.cuMemFreeAsync(q, NULL));
     pool_end(pool);
 }
 
@@ -201,7 +202,7 @@ CHILD(exporter) {
     int fd = export_pool(pool);
     CUdeviceptr p = pool_take(pool, SIZE, NULL);
     write_pattern(p, 5);
-    OK(cu.cuMemPoolExportPointer(&offer.first, p));
+    OK_CU(cu.cuMemPoolExportPointer(&offer.first, p));
     offer.second = offer.first;
     assert_true(send_offer(socket, fd, &offer));
     assert_int_equal(read(socket, &byte, 1), 1);
@@ -226,12 +227,12 @@ TEST(imported_pool_memory_outlives_its_exporter) {
     assert_int_equal(wait_child(pid), 0);
     close(ends[0]);
     assert_true(holds(p, 5));
-    OK(cu.cuMemFreeAsync(p, NULL));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemFreeAsync(p, NULL));
+    OK_CU(cu.cuCtxSynchronize());
     /* The pool can be asked for its pointers also now. */
     p = import_pointer(pool, &offer.first);
     assert_true(holds(p, 5));
-    OK(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuMemFree_v2(p));
     pool_destroy(pool);
 }
 
@@ -242,19 +243,19 @@ TEST(exports_of_unshareable_memory_are_refused) {
         pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     CUmemPoolPtrExportData data;
     int fd;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolExportToShareableHandle(
-                                        &fd, plain, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemPoolExportToShareableHandle(&fd, shared, CU_MEM_HANDLE_TYPE_NONE, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolExportToShareableHandle(
+                                &fd, plain, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    FAILS_CU(INVALID_VALUE,
+             cu.cuMemPoolExportToShareableHandle(&fd, shared, CU_MEM_HANDLE_TYPE_NONE, 0));
     CUdeviceptr p = pool_take(plain, 4096, NULL), q = pool_take(shared, 4096, NULL);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolExportPointer(&data, p));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolExportPointer(&data, p));
     /* Its pool must have been exported first. */
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolExportPointer(&data, q));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolExportPointer(&data, q));
     close(export_pool(shared));
-    OK(cu.cuMemPoolExportPointer(&data, q));
-    OK(cu.cuMemFreeAsync(p, NULL));
-    OK(cu.cuMemFreeAsync(q, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolExportPointer(&data, q));
+    OK_CU(cu.cuMemPoolExportPointer(&data, q));
+    OK_CU(cu.cuMemFreeAsync(p, NULL));
+    OK_CU(cu.cuMemFreeAsync(q, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPoolExportPointer(&data, q));
 }
 
 TEST(imports_of_invalid_descriptors_are_refused) {
@@ -262,12 +263,12 @@ TEST(imports_of_invalid_descriptors_are_refused) {
     CUmemoryPool pool;
     int ends[2];
     assert_int_equal(pipe(ends), 0);
-    FAILS(CUDA_ERROR_UNKNOWN,
-          cu.cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)ends[0],
-                                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    FAILS(CUDA_ERROR_UNKNOWN,
-          cu.cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)9999,
-                                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    FAILS_CU(UNKNOWN,
+             cu.cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)ends[0],
+                                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    FAILS_CU(UNKNOWN,
+             cu.cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)9999,
+                                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     close(ends[0]);
     close(ends[1]);
 }
@@ -279,15 +280,15 @@ CHILD(nearly_full) {
         pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     CUstream s = new_stream();
     CUdeviceptr rest, too_much;
-    OK(cu.cuMemAlloc_v2(&rest, 48 * MIB));
+    OK_CU(cu.cuMemAlloc_v2(&rest, 48 * MIB));
     CUdeviceptr p = pool_take(pool, 4 * MIB, s);
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAllocFromPoolAsync(&too_much, 40 * MIB, pool, s));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemAllocFromPoolAsync(&too_much, 40 * MIB, pool, s));
     CUdeviceptr q = pool_take(pool, 4 * MIB, s);
-    OK(cu.cuMemsetD8Async(q, 7, 4 * MIB, s));
-    OK(cu.cuMemFreeAsync(p, s));
-    OK(cu.cuMemFreeAsync(q, s));
+    OK_CU(cu.cuMemsetD8Async(q, 7, 4 * MIB, s));
+    OK_CU(cu.cuMemFreeAsync(p, s));
+    OK_CU(cu.cuMemFreeAsync(q, s));
     pool_end(pool);
-    OK(cu.cuMemFree_v2(rest));
+    OK_CU(cu.cuMemFree_v2(rest));
     return 0;
 }
 

@@ -16,14 +16,14 @@ static CUmemLocation at_device(int id) {
 
 static int last(CUdeviceptr at, size_t size) {
     int value = 77;
-    OK(cu.cuMemRangeGetAttribute(&value, sizeof value,
-                                 CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, at, size));
+    OK_CU(cu.cuMemRangeGetAttribute(&value, sizeof value,
+                                    CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, at, size));
     return value;
 }
 
 static CUdeviceptr managed(void) {
     CUdeviceptr m = 0;
-    OK(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
+    OK_CU(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
     return m;
 }
 
@@ -32,19 +32,19 @@ TEST(the_last_prefetch_location_is_reported) {
     CUdeviceptr m = managed();
     CUstream s = new_stream();
     assert_int_equal(last(m, SIZE), CU_DEVICE_INVALID);
-    OK(cu.cuMemPrefetchAsync(m, SIZE, dev, s));
+    OK_CU(cu.cuMemPrefetchAsync(m, SIZE, dev, s));
     assert_int_equal(last(m, SIZE), dev);
-    OK(cu.cuMemPrefetchAsync_v2(m, 4 * PAGE, host, 0, s));
+    OK_CU(cu.cuMemPrefetchAsync_v2(m, 4 * PAGE, host, 0, s));
     assert_int_equal(last(m, 4 * PAGE), CU_DEVICE_CPU);
     assert_int_equal(last(m + 4 * PAGE, PAGE), dev);
     assert_int_equal(last(m, SIZE), CU_DEVICE_INVALID);
     /* Both take the stream that NULL means. */
-    OK(cu.cuMemPrefetchAsync(m, SIZE, CU_DEVICE_CPU, NULL));
+    OK_CU(cu.cuMemPrefetchAsync(m, SIZE, CU_DEVICE_CPU, NULL));
     assert_int_equal(last(m, SIZE), CU_DEVICE_CPU);
-    OK(cu.cuMemPrefetchAsync_v2(m, SIZE, at_device(dev), 0, NULL));
+    OK_CU(cu.cuMemPrefetchAsync_v2(m, SIZE, at_device(dev), 0, NULL));
     assert_int_equal(last(m, SIZE), dev);
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemFree_v2(m));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemFree_v2(m));
 }
 
 TEST(a_prefetch_runs_in_stream_order) {
@@ -53,11 +53,11 @@ TEST(a_prefetch_runs_in_stream_order) {
     CUstream s = new_stream();
     *(unsigned char *)(uintptr_t)m = 3;
     struct gate gate = hold(s);
-    OK(cu.cuMemPrefetchAsync(m, SIZE, dev, s));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(s));
+    OK_CU(cu.cuMemPrefetchAsync(m, SIZE, dev, s));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(s));
     gate_drain(&gate, s);
     assert_int_equal(*(unsigned char *)(uintptr_t)m, 3);
-    OK(cu.cuMemFree_v2(m));
+    OK_CU(cu.cuMemFree_v2(m));
 }
 
 TEST(a_batch_prefetches_to_several_locations) {
@@ -68,21 +68,18 @@ TEST(a_batch_prefetches_to_several_locations) {
     size_t sizes[3] = {SIZE, SIZE, SIZE}, first[2] = {0, 2};
     CUmemLocation places[2] = {at_device(dev), host};
     CUstream s = new_stream();
-    OK(cu.cuMemPrefetchBatchAsync(m, sizes, 3, places, first, 2, 0, s));
+    OK_CU(cu.cuMemPrefetchBatchAsync(m, sizes, 3, places, first, 2, 0, s));
     assert_int_equal(last(m[0], SIZE), dev);
     assert_int_equal(last(m[1], SIZE), dev);
     assert_int_equal(last(m[2], SIZE), CU_DEVICE_CPU);
     first[0] = 1;
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemPrefetchBatchAsync(m, sizes, 3, places, first, 2, 0, s));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPrefetchBatchAsync(m, sizes, 3, places, first, 2, 0, s));
     first[0] = 0;
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemPrefetchBatchAsync(m, sizes, 3, places, first, 2, 1, s));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemPrefetchBatchAsync(m, sizes, 0, places, first, 2, 0, s));
-    OK(cu.cuStreamSynchronize(s));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPrefetchBatchAsync(m, sizes, 3, places, first, 2, 1, s));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPrefetchBatchAsync(m, sizes, 0, places, first, 2, 0, s));
+    OK_CU(cu.cuStreamSynchronize(s));
     for (int i = 0; i < 3; i++)
-        OK(cu.cuMemFree_v2(m[i]));
+        OK_CU(cu.cuMemFree_v2(m[i]));
 }
 
 TEST(invalid_prefetches_are_refused) {
@@ -90,13 +87,13 @@ TEST(invalid_prefetches_are_refused) {
     CUdeviceptr m = managed();
     CUmemLocation none = {.type = CU_MEM_LOCATION_TYPE_INVALID};
     CUdeviceptr d = new_memory(SIZE);
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMemPrefetchAsync_v2(m, SIZE, at_device(99), 0, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync_v2(m, SIZE, none, 0, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync_v2(m, SIZE, host, 1, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync(d, SIZE, dev, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync(0, SIZE, dev, NULL));
+    FAILS_CU(INVALID_DEVICE, cu.cuMemPrefetchAsync_v2(m, SIZE, at_device(99), 0, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPrefetchAsync_v2(m, SIZE, none, 0, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPrefetchAsync_v2(m, SIZE, host, 1, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPrefetchAsync(d, SIZE, dev, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuMemPrefetchAsync(0, SIZE, dev, NULL));
     assert_int_equal(last(m, SIZE), CU_DEVICE_INVALID);
-    OK(cu.cuMemFree_v2(m));
+    OK_CU(cu.cuMemFree_v2(m));
 }
 
 TEST(managed_memory_is_prefetched_to_a_second_device) {
@@ -106,21 +103,22 @@ TEST(managed_memory_is_prefetched_to_a_second_device) {
     CUdeviceptr m = managed();
     unsigned char *bytes = (unsigned char *)(uintptr_t)m;
     int list[2] = {77, 77}, preferred = 77;
-    OK(cu.cuDeviceGet(&second, 1));
-    OK(cu.cuMemPrefetchAsync(m, SIZE, second, NULL));
+    OK_CU(cu.cuDeviceGet(&second, 1));
+    OK_CU(cu.cuMemPrefetchAsync(m, SIZE, second, NULL));
     assert_int_equal(last(m, SIZE), second);
-    OK(cu.cuMemAdvise(m, SIZE, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, second));
-    OK(cu.cuMemAdvise(m, SIZE, CU_MEM_ADVISE_SET_ACCESSED_BY, second));
-    OK(cu.cuMemRangeGetAttribute(&preferred, sizeof preferred,
-                                 CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, m, SIZE));
+    OK_CU(cu.cuMemAdvise(m, SIZE, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, second));
+    OK_CU(cu.cuMemAdvise(m, SIZE, CU_MEM_ADVISE_SET_ACCESSED_BY, second));
+    OK_CU(cu.cuMemRangeGetAttribute(&preferred, sizeof preferred,
+                                    CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, m, SIZE));
     assert_int_equal(preferred, second);
-    OK(cu.cuMemRangeGetAttribute(list, sizeof list, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, m, SIZE));
+    OK_CU(
+        cu.cuMemRangeGetAttribute(list, sizeof list, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, m, SIZE));
     assert_int_equal(list[0], second);
     assert_int_equal(list[1], CU_DEVICE_INVALID);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     new_context(second);
-    OK(cu.cuMemsetD8_v2(m, 9, SIZE));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemsetD8_v2(m, 9, SIZE));
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(bytes[SIZE - 1], 9);
-    OK(cu.cuMemFree_v2(m));
+    OK_CU(cu.cuMemFree_v2(m));
 }

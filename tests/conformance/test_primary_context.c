@@ -7,111 +7,111 @@
 static void assert_state(int active, unsigned flags) {
     unsigned got_flags = 77;
     int got_active = 77;
-    OK(cu.cuDevicePrimaryCtxGetState(0, &got_flags, &got_active));
+    OK_CU(cu.cuDevicePrimaryCtxGetState(0, &got_flags, &got_active));
     assert_int_equal(got_active, active);
     assert_int_equal(got_flags, flags);
 }
 
 static CUcontext retain(void) {
     CUcontext context = NULL;
-    OK(cu.cuDevicePrimaryCtxRetain(&context, 0));
+    OK_CU(cu.cuDevicePrimaryCtxRetain(&context, 0));
     assert_non_null(context);
     return context;
 }
 
 CHILD_TEST(retains_of_the_primary_context_are_counted) {
-    OK(cu.cuInit(0));
+    OK_CU(cu.cuInit(0));
     assert_state(0, 0);
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuDevicePrimaryCtxRelease_v2(0));
+    FAILS_CU(INVALID_CONTEXT, cu.cuDevicePrimaryCtxRelease_v2(0));
     CUcontext first = retain();
     CUcontext second = retain();
     assert_ptr_equal(first, second);
     assert_state(1, 0);
-    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(0));
     assert_state(1, 0);
-    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(0));
     assert_state(0, 0);
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuDevicePrimaryCtxRelease_v2(0));
+    FAILS_CU(INVALID_CONTEXT, cu.cuDevicePrimaryCtxRelease_v2(0));
     return 0;
 }
 
 CHILD_TEST(retaining_the_primary_context_does_not_make_it_current) {
-    OK(cu.cuInit(0));
+    OK_CU(cu.cuInit(0));
     CUcontext current = (CUcontext)&current;
     retain();
-    OK(cu.cuCtxGetCurrent(&current));
+    OK_CU(cu.cuCtxGetCurrent(&current));
     assert_null(current);
-    OK(cu.cuDevicePrimaryCtxRelease(0));
+    OK_CU(cu.cuDevicePrimaryCtxRelease(0));
     assert_state(0, 0);
     return 0;
 }
 
 CHILD_TEST(invalid_arguments_are_refused) {
-    OK(cu.cuInit(0));
+    OK_CU(cu.cuInit(0));
     CUcontext context = NULL;
     unsigned flags;
     int active;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDevicePrimaryCtxRetain(NULL, 0));
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDevicePrimaryCtxRetain(&context, 99));
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDevicePrimaryCtxRelease_v2(99));
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDevicePrimaryCtxReset_v2(99));
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDevicePrimaryCtxSetFlags_v2(99, 0));
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDevicePrimaryCtxGetState(99, &flags, &active));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDevicePrimaryCtxSetFlags_v2(0, 3)); /* two ways to wait */
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDevicePrimaryCtxSetFlags_v2(0, ~0u));
+    FAILS_CU(INVALID_VALUE, cu.cuDevicePrimaryCtxRetain(NULL, 0));
+    FAILS_CU(INVALID_DEVICE, cu.cuDevicePrimaryCtxRetain(&context, 99));
+    FAILS_CU(INVALID_DEVICE, cu.cuDevicePrimaryCtxRelease_v2(99));
+    FAILS_CU(INVALID_DEVICE, cu.cuDevicePrimaryCtxReset_v2(99));
+    FAILS_CU(INVALID_DEVICE, cu.cuDevicePrimaryCtxSetFlags_v2(99, 0));
+    FAILS_CU(INVALID_DEVICE, cu.cuDevicePrimaryCtxGetState(99, &flags, &active));
+    FAILS_CU(INVALID_VALUE, cu.cuDevicePrimaryCtxSetFlags_v2(0, 3)); /* two ways to wait */
+    FAILS_CU(INVALID_VALUE, cu.cuDevicePrimaryCtxSetFlags_v2(0, ~0u));
     assert_null(context);
     assert_state(0, 0);
     return 0;
 }
 
 CHILD_TEST(flags_are_reset_when_the_primary_context_is_released) {
-    OK(cu.cuInit(0));
+    OK_CU(cu.cuInit(0));
     unsigned flags = 0;
-    OK(cu.cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_YIELD));
+    OK_CU(cu.cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_YIELD));
     assert_state(0, CU_CTX_SCHED_YIELD);
     CUcontext context = retain();
-    FAILS(CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, cu.cuDevicePrimaryCtxSetFlags(0, 0));
-    OK(cu.cuCtxSetCurrent(context));
-    OK(cu.cuCtxGetFlags(&flags));
+    FAILS_CU(PRIMARY_CONTEXT_ACTIVE, cu.cuDevicePrimaryCtxSetFlags(0, 0));
+    OK_CU(cu.cuCtxSetCurrent(context));
+    OK_CU(cu.cuCtxGetFlags(&flags));
     assert_int_equal(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_YIELD);
-    OK(cu.cuDevicePrimaryCtxSetFlags_v2(0, CU_CTX_SCHED_BLOCKING_SYNC));
+    OK_CU(cu.cuDevicePrimaryCtxSetFlags_v2(0, CU_CTX_SCHED_BLOCKING_SYNC));
     assert_state(1, CU_CTX_SCHED_BLOCKING_SYNC);
-    OK(cu.cuCtxGetFlags(&flags));
+    OK_CU(cu.cuCtxGetFlags(&flags));
     assert_int_equal(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_BLOCKING_SYNC);
-    OK(cu.cuCtxSetCurrent(NULL));
-    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    OK_CU(cu.cuCtxSetCurrent(NULL));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(0));
     assert_state(0, 0);
     return 0;
 }
 
 /* A reset ends everything in the context, but not the retains. */
 CHILD_TEST(a_reset_destroys_everything_in_the_primary_context) {
-    OK(cu.cuInit(0));
+    OK_CU(cu.cuInit(0));
     CUcontext context = retain();
     CUstream stream = NULL;
-    OK(cu.cuCtxSetCurrent(context));
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuDevicePrimaryCtxReset_v2(0));
+    OK_CU(cu.cuCtxSetCurrent(context));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuDevicePrimaryCtxReset_v2(0));
     assert_state(0, 0);
     assert_int_not_equal(cu.cuCtxSynchronize(), CUDA_SUCCESS);
     CUcontext again = retain();
     assert_ptr_equal(again, context);
-    OK(cu.cuCtxSetCurrent(again));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuCtxSetCurrent(NULL));
-    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
-    OK(cu.cuDevicePrimaryCtxReset(0));
+    OK_CU(cu.cuCtxSetCurrent(again));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSetCurrent(NULL));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(0));
+    OK_CU(cu.cuDevicePrimaryCtxReset(0));
     assert_state(0, 0);
     return 0;
 }
 
 CHILD_TEST(the_primary_context_has_a_new_id_after_its_release) {
-    OK(cu.cuInit(0));
+    OK_CU(cu.cuInit(0));
     unsigned long long first = 0, second = 0;
-    OK(cu.cuCtxGetId(retain(), &first));
-    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
-    OK(cu.cuCtxGetId(retain(), &second));
-    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    OK_CU(cu.cuCtxGetId(retain(), &first));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(0));
+    OK_CU(cu.cuCtxGetId(retain(), &second));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(0));
     assert_int_not_equal(first, 0);
     assert_int_not_equal(first, second);
     return 0;
@@ -119,27 +119,27 @@ CHILD_TEST(the_primary_context_has_a_new_id_after_its_release) {
 
 /* Unlike cuCtxDestroy a release pops nothing: the thread keeps a context that is no more. */
 CHILD_TEST(a_released_primary_context_stays_current) {
-    OK(cu.cuInit(0));
+    OK_CU(cu.cuInit(0));
     CUcontext context = retain(), current = NULL;
-    OK(cu.cuCtxPushCurrent_v2(context));
-    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
-    OK(cu.cuCtxGetCurrent(&current));
+    OK_CU(cu.cuCtxPushCurrent_v2(context));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(0));
+    OK_CU(cu.cuCtxGetCurrent(&current));
     assert_ptr_equal(current, context);
     assert_int_not_equal(cu.cuCtxSynchronize(), CUDA_SUCCESS);
     retain();
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuCtxPopCurrent_v2(&current));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxPopCurrent_v2(&current));
     assert_ptr_equal(current, context);
-    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(0));
     return 0;
 }
 
 CHILD_TEST(the_primary_context_cannot_be_destroyed) {
-    OK(cu.cuInit(0));
+    OK_CU(cu.cuInit(0));
     CUcontext context = retain();
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDestroy_v2(context));
+    FAILS_CU(INVALID_CONTEXT, cu.cuCtxDestroy_v2(context));
     assert_state(1, 0);
-    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(0));
     return 0;
 }
 
@@ -166,7 +166,7 @@ static void *retain_and_release(void *unused) {
 
 CHILD_TEST(many_threads_retain_the_primary_context) {
     pthread_t threads[8];
-    OK(cu.cuInit(0));
+    OK_CU(cu.cuInit(0));
     for (int i = 0; i < 8; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, retain_and_release, NULL), 0);
     for (int i = 0; i < 8; i++)

@@ -7,7 +7,7 @@
 static void *ask(const char *name, int version, cuuint64_t flags) {
     void *function = NULL;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    OK(cu.cuGetProcAddress_v2(name, &function, version, flags, &status));
+    OK_CU(cu.cuGetProcAddress_v2(name, &function, version, flags, &status));
     assert_int_equal(status, CU_GET_PROC_ADDRESS_SUCCESS);
     assert_non_null(function);
     return function;
@@ -44,7 +44,7 @@ TEST(a_flag_selects_the_kind_of_default_stream) {
 TEST(a_per_thread_variant_needs_its_own_version) {
     void *function = &function;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
-    OK(cu.cuGetProcAddress_v2("cuMemcpyHtoD", &function, 6000, PER_THREAD, &status));
+    OK_CU(cu.cuGetProcAddress_v2("cuMemcpyHtoD", &function, 6000, PER_THREAD, &status));
     assert_null(function);
     assert_int_equal(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 }
@@ -54,8 +54,8 @@ TEST(a_function_that_is_found_can_be_called) {
     void *function = ask("cuDriverGetVersion", 12000, 0);
     memcpy(&get_version, &function, sizeof function);
     int version = 0, same = 0;
-    OK(get_version(&version));
-    OK(cu.cuDriverGetVersion(&same));
+    OK_CU(get_version(&version));
+    OK_CU(cu.cuDriverGetVersion(&same));
     assert_int_equal(version, same);
 }
 
@@ -75,18 +75,18 @@ TEST(every_function_is_found_at_its_version) {
 TEST(an_unknown_name_returns_a_null_pointer) {
     void *function = &function;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
-    OK(cu.cuGetProcAddress_v2("cuNoSuchFunction", &function, 12000, 0, &status));
+    OK_CU(cu.cuGetProcAddress_v2("cuNoSuchFunction", &function, 12000, 0, &status));
     assert_null(function);
     assert_int_equal(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
     function = &function;
-    OK(cu.cuGetProcAddress_v2("", &function, 12000, 0, &status));
+    OK_CU(cu.cuGetProcAddress_v2("", &function, 12000, 0, &status));
     assert_null(function);
 }
 
 TEST(an_insufficient_version_is_reported) {
     void *function = &function;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
-    OK(cu.cuGetProcAddress_v2("cuMemCreate", &function, 9000, 0, &status));
+    OK_CU(cu.cuGetProcAddress_v2("cuMemCreate", &function, 9000, 0, &status));
     assert_null(function);
     assert_int_equal(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 }
@@ -94,20 +94,20 @@ TEST(an_insufficient_version_is_reported) {
 TEST(invalid_arguments_are_refused) {
     void *const untouched = &state;
     void *function = untouched;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetProcAddress_v2("cuInit", &function, 12000, 4, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetProcAddress_v2("cuInit", &function, 99990, 0, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuGetProcAddress_v2("cuInit", &function, 12000, 4, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuGetProcAddress_v2("cuInit", &function, 99990, 0, NULL));
     if (soft) { /* NVIDIA's driver crashes */
-        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetProcAddress_v2("cuInit", NULL, 12000, 0, NULL));
-        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetProcAddress_v2(NULL, &function, 12000, 0, NULL));
+        FAILS_CU(INVALID_VALUE, cu.cuGetProcAddress_v2("cuInit", NULL, 12000, 0, NULL));
+        FAILS_CU(INVALID_VALUE, cu.cuGetProcAddress_v2(NULL, &function, 12000, 0, NULL));
     }
     assert_ptr_equal(function, untouched);
 }
 
 TEST(the_first_abi_fails_for_unknown_names) {
     void *function = NULL;
-    OK(cu.cuGetProcAddress("cuDriverGetVersion", &function, 11030, 0));
+    OK_CU(cu.cuGetProcAddress("cuDriverGetVersion", &function, 11030, 0));
     assert_non_null(function);
     function = &function;
-    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuGetProcAddress("cuNoSuchFunction", &function, 11030, 0));
+    FAILS_CU(NOT_FOUND, cu.cuGetProcAddress("cuNoSuchFunction", &function, 11030, 0));
     assert_ptr_equal(function, &function);
 }

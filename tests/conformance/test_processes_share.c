@@ -32,13 +32,13 @@ static CUipcMemHandle from_text(const char *text) {
 static void write_part(CUdeviceptr p, unsigned number, unsigned seed) {
     unsigned char *bytes = malloc(PART);
     fill_pattern(bytes, PART, seed);
-    OK(cu.cuMemcpyHtoD_v2(p + number * PART, bytes, PART));
+    OK_CU(cu.cuMemcpyHtoD_v2(p + number * PART, bytes, PART));
     free(bytes);
 }
 
 static bool part_has(CUdeviceptr p, unsigned number, unsigned seed) {
     unsigned char *bytes = malloc(PART);
-    OK(cu.cuMemcpyDtoH_v2(bytes, p + number * PART, PART));
+    OK_CU(cu.cuMemcpyDtoH_v2(bytes, p + number * PART, PART));
     bool has = has_pattern(bytes, PART, seed);
     free(bytes);
     return has;
@@ -52,14 +52,14 @@ CHILD(sharer) {
     CUipcMemHandle handle = from_text(argv[1]);
     unsigned number = (unsigned)atoi(argv[2]);
     init_driver();
-    OK(cu.cuIpcOpenMemHandle_v2(&p, handle, PEER));
+    OK_CU(cu.cuIpcOpenMemHandle_v2(&p, handle, PEER));
     if (!part_has(p, number, number))
         return 1;
     write_part(p, number, number + 100);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     if (number % 2)
         _exit(0);
-    OK(cu.cuIpcCloseMemHandle(p));
+    OK_CU(cu.cuIpcCloseMemHandle(p));
     return 0;
 }
 
@@ -80,13 +80,13 @@ TEST(many_processes_write_to_one_shared_buffer) {
     int children[MANY];
     /* What the first allocation and handle of a process open stays open. */
     CUdeviceptr first = new_memory(PART);
-    OK(cu.cuIpcGetMemHandle(&handle, first));
+    OK_CU(cu.cuIpcGetMemHandle(&handle, first));
     unsigned before = open_descriptors();
-    OK(cu.cuMemAlloc_v2(&p, MANY * PART));
+    OK_CU(cu.cuMemAlloc_v2(&p, MANY * PART));
     for (unsigned i = 0; i < processes(); i++)
         write_part(p, i, i);
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuIpcGetMemHandle(&handle, p));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuIpcGetMemHandle(&handle, p));
     to_text(&handle, text);
     for (unsigned i = 0; i < processes(); i++) {
         snprintf(number, sizeof number, "%u", i);
@@ -96,7 +96,7 @@ TEST(many_processes_write_to_one_shared_buffer) {
         assert_int_equal(wait_child(children[i]), 0);
     for (unsigned i = 0; i < processes(); i++)
         assert_true(part_has(p, i, i + 100));
-    OK(cu.cuMemFree_v2(p));
+    OK_CU(cu.cuMemFree_v2(p));
     assert_int_equal(open_descriptors(), before);
 }
 
@@ -119,11 +119,11 @@ CHILD(exporter) {
     if (argc != 2)
         return 9;
     init_driver();
-    OK(cu.cuMemAlloc_v2(&p, SURVIVORS * PART));
+    OK_CU(cu.cuMemAlloc_v2(&p, SURVIVORS * PART));
     for (unsigned i = 0; i < SURVIVORS; i++)
         write_part(p, i, i);
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuIpcGetMemHandle(&handle, p));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuIpcGetMemHandle(&handle, p));
     to_text(&handle, text);
     assert_int_equal(pipe2(opened, O_CLOEXEC) | pipe2(life, O_CLOEXEC), 0);
     int copy = inheritable(opened[1], out);
@@ -147,12 +147,12 @@ CHILD(survivor) {
         return 9;
     CUipcMemHandle handle = from_text(argv[1]);
     init_driver();
-    OK(cu.cuIpcOpenMemHandle_v2(&p, handle, PEER));
+    OK_CU(cu.cuIpcOpenMemHandle_v2(&p, handle, PEER));
     assert_int_equal(write(atoi(argv[2]), "o", 1), 1);
     bool good = read(atoi(argv[3]), &byte, 1) == 0; /* the exporter is gone */
     for (unsigned i = 0; i < SURVIVORS; i++)
         good &= part_has(p, i, i);
-    OK(cu.cuIpcCloseMemHandle(p));
+    OK_CU(cu.cuIpcCloseMemHandle(p));
     return write(atoi(argv[4]), good ? "g" : "b", 1) == 1 ? 0 : 1;
 }
 

@@ -12,21 +12,21 @@ TEST(profiling_is_started_and_stopped_per_context) {
     NEEDS_SOFTGPU("shows its state");
     CUcontext other;
     assert_false(shown());
-    OK(cu.cuProfilerStart());
-    OK(cu.cuProfilerStart());
+    OK_CU(cu.cuProfilerStart());
+    OK_CU(cu.cuProfilerStart());
     assert_true(shown());
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
     assert_false(shown());
-    OK(cu.cuCtxDestroy_v2(other));
+    OK_CU(cu.cuCtxDestroy_v2(other));
     assert_true(shown());
-    OK(cu.cuProfilerStop());
+    OK_CU(cu.cuProfilerStop());
     assert_false(shown());
-    OK(cu.cuProfilerStop());
+    OK_CU(cu.cuProfilerStop());
 }
 
 TEST(the_profiler_needs_a_context) {
 }
 
 TEST(profiler_initialization_is_not_supported) {
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuProfilerInitialize("config", "output", CU_OUT_CSV));
+    FAILS_CU(NOT_SUPPORTED, cu.cuProfilerInitialize("config", "output", CU_OUT_CSV));
 }

@@ -10,20 +10,20 @@ static CUresult loaded(int version) {
              version / 10, version % 10);
     CUresult result = cu.cuModuleLoadData(&module, text);
     if (result == CUDA_SUCCESS)
-        OK(cu.cuModuleUnload(module));
+        OK_CU(cu.cuModuleUnload(module));
     return result;
 }
 
 TEST(the_driver_version_determines_the_newest_ptx) {
     int version;
-    OK(cu.cuDriverGetVersion(&version));
+    OK_CU(cu.cuDriverGetVersion(&version));
     if (version < 13000 || version >= 14000)
         SKIP("the driver has version %d: which PTX came with it is not known here", version);
     int newest = 90 + version % 1000 / 10;
-    OK(loaded(60));
-    OK(loaded(88));
+    OK_CU(loaded(60));
+    OK_CU(loaded(88));
     for (int ptx = 90; ptx <= newest; ptx++)
-        OK(loaded(ptx));
+        OK_CU(loaded(ptx));
     for (int ptx = newest + 1; ptx < 100; ptx++)
-        FAILS(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, loaded(ptx));
+        FAILS_CU(UNSUPPORTED_PTX_VERSION, loaded(ptx));
 }

@@ -35,25 +35,25 @@ struct program {
 static struct program *begin(void) {
     struct program *program = calloc(1, sizeof *program);
     assert_non_null(program);
-    OK(cu.cuMemAlloc_v2(&program->memory, BUFFERS * BYTES));
-    OK(cu.cuMemsetD8_v2(program->memory, 0, BUFFERS * BYTES));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemAlloc_v2(&program->memory, BUFFERS * BYTES));
+    OK_CU(cu.cuMemsetD8_v2(program->memory, 0, BUFFERS * BYTES));
+    OK_CU(cu.cuCtxSynchronize());
     for (unsigned i = 0; i + 1 < STREAMS; i++)
-        OK(cu.cuStreamCreateWithPriority(&program->streams[i], i % 2 ? CU_STREAM_NON_BLOCKING : 0,
-                                         -(int)(i % 3)));
+        OK_CU(cu.cuStreamCreateWithPriority(&program->streams[i],
+                                            i % 2 ? CU_STREAM_NON_BLOCKING : 0, -(int)(i % 3)));
     program->streams[STREAMS - 1] = CU_STREAM_LEGACY;
     for (unsigned i = 0; i < STEPS; i++)
-        OK(cu.cuEventCreate(&program->events[i], CU_EVENT_DISABLE_TIMING));
+        OK_CU(cu.cuEventCreate(&program->events[i], CU_EVENT_DISABLE_TIMING));
     return program;
 }
 
 static void end(struct program *program) {
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     for (unsigned i = 0; i < STEPS; i++)
-        OK(cu.cuEventDestroy_v2(program->events[i]));
+        OK_CU(cu.cuEventDestroy_v2(program->events[i]));
     for (unsigned i = 0; i + 1 < STREAMS; i++)
-        OK(cu.cuStreamDestroy_v2(program->streams[i]));
-    OK(cu.cuMemFree_v2(program->memory));
+        OK_CU(cu.cuStreamDestroy_v2(program->streams[i]));
+    OK_CU(cu.cuMemFree_v2(program->memory));
     free(program);
 }
 
@@ -71,7 +71,8 @@ static struct step random_step(uint64_t *state) {
 
 static void wait_for(struct program *program, const struct step *step, unsigned earlier) {
     if (earlier && program->step_stream[earlier - 1] != step->stream)
-        OK(cu.cuStreamWaitEvent(program->streams[step->stream], program->events[earlier - 1], 0));
+        OK_CU(
+            cu.cuStreamWaitEvent(program->streams[step->stream], program->events[earlier - 1], 0));
 }
 
 /* A write follows all earlier uses of its buffer, a read the last write. */
@@ -91,9 +92,10 @@ static void submit(struct program *program, const struct step *step) {
     CUstream stream = program->streams[step->stream];
     CUdeviceptr to = at(program, step->to, step->offset);
     if (step->set)
-        OK(cu.cuMemsetD8Async(to, step->value, step->size, stream));
+        OK_CU(cu.cuMemsetD8Async(to, step->value, step->size, stream));
     else
-        OK(cu.cuMemcpyDtoDAsync_v2(to, at(program, step->from, step->offset), step->size, stream));
+        OK_CU(
+            cu.cuMemcpyDtoDAsync_v2(to, at(program, step->from, step->offset), step->size, stream));
 }
 
 static void model(struct program *program, const struct step *step) {
@@ -112,20 +114,20 @@ static void run(struct program *program, uint64_t seed, bool ordered) {
             order(program, &step);
         submit(program, &step);
         model(program, &step);
-        OK(cu.cuEventRecord(program->events[i], program->streams[step.stream]));
+        OK_CU(cu.cuEventRecord(program->events[i], program->streams[step.stream]));
         program->step_stream[i] = step.stream;
         program->writer[step.to] = i + 1;
         memset(program->reader[step.to], 0, sizeof program->reader[step.to]);
         if (!step.set)
             program->reader[step.from][step.stream] = i + 1;
         if (draw(&state, 200) == 0)
-            OK(cu.cuStreamSynchronize(program->streams[draw(&state, STREAMS)]));
+            OK_CU(cu.cuStreamSynchronize(program->streams[draw(&state, STREAMS)]));
     }
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
 }
 
 static void fetch(const struct program *program, unsigned char *bytes) {
-    OK(cu.cuMemcpyDtoH_v2(bytes, program->memory, BUFFERS * BYTES));
+    OK_CU(cu.cuMemcpyDtoH_v2(bytes, program->memory, BUFFERS * BYTES));
 }
 
 static bool as_modelled(const struct program *program) {
@@ -189,16 +191,16 @@ static unsigned char copy_after_set(bool wait) {
     CUstream setting = new_stream(), copying = new_stream();
     CUevent event = new_event();
     CUdeviceptr from = new_memory(4096), to = new_memory(4096);
-    OK(cu.cuMemsetD8_v2(from, 0, 4096));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemsetD8Async(from, 1, 4096, setting));
-    OK(cu.cuEventRecord(event, setting));
+    OK_CU(cu.cuMemsetD8_v2(from, 0, 4096));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemsetD8Async(from, 1, 4096, setting));
+    OK_CU(cu.cuEventRecord(event, setting));
     if (wait)
-        OK(cu.cuStreamWaitEvent(copying, event, 0));
-    OK(cu.cuMemcpyDtoDAsync_v2(to, from, 4096, copying));
-    OK(cu.cuMemcpyDtoHAsync_v2(&out, to, 1, copying));
-    OK(cu.cuStreamSynchronize(copying));
-    OK(cu.cuCtxSynchronize());
+        OK_CU(cu.cuStreamWaitEvent(copying, event, 0));
+    OK_CU(cu.cuMemcpyDtoDAsync_v2(to, from, 4096, copying));
+    OK_CU(cu.cuMemcpyDtoHAsync_v2(&out, to, 1, copying));
+    OK_CU(cu.cuStreamSynchronize(copying));
+    OK_CU(cu.cuCtxSynchronize());
     return out;
 }
 
@@ -220,8 +222,8 @@ TEST(polling_makes_progress_under_the_late_schedule) {
     choose(SOFTGPU_SCHEDULE_LATE, 0);
     CUstream stream = new_stream();
     CUdeviceptr bytes = new_memory(64);
-    OK(cu.cuMemsetD8Async(bytes, 3, 64, stream));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    OK_CU(cu.cuMemsetD8Async(bytes, 3, 64, stream));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     while (cu.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
         ;
     choose(SOFTGPU_SCHEDULE_EAGER, 0);

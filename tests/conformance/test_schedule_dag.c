@@ -56,7 +56,7 @@ static bool is_host(unsigned buffer) {
 
 static void *pinned(size_t size) {
     void *memory;
-    OK(cu.cuMemHostAlloc(&memory, size, CU_MEMHOSTALLOC_DEVICEMAP));
+    OK_CU(cu.cuMemHostAlloc(&memory, size, CU_MEMHOSTALLOC_DEVICEMAP));
     memset(memory, 0, size);
     return memory;
 }
@@ -68,28 +68,28 @@ static void begin(struct program *program, unsigned steps) {
     program->mixes = calloc(steps, sizeof *program->mixes);
     program->stream_of = calloc(steps, sizeof *program->stream_of);
     assert_true(program->events && program->mixes && program->stream_of);
-    OK(cu.cuMemAlloc_v2(&program->device, (BUFFERS - HOST) * BYTES));
-    OK(cu.cuMemsetD8_v2(program->device, 0, (BUFFERS - HOST) * BYTES));
+    OK_CU(cu.cuMemAlloc_v2(&program->device, (BUFFERS - HOST) * BYTES));
+    OK_CU(cu.cuMemsetD8_v2(program->device, 0, (BUFFERS - HOST) * BYTES));
     program->host = pinned(HOST * BYTES);
     program->reached = pinned(STREAMS * sizeof *program->reached);
-    OK(cu.cuMemHostGetDevicePointer_v2(&program->reached_at, program->reached, 0));
+    OK_CU(cu.cuMemHostGetDevicePointer_v2(&program->reached_at, program->reached, 0));
     for (unsigned i = 0; i < STREAMS; i++)
-        OK(cu.cuStreamCreateWithPriority(&program->streams[i], CU_STREAM_NON_BLOCKING,
-                                         -(int)(i % 6)));
+        OK_CU(cu.cuStreamCreateWithPriority(&program->streams[i], CU_STREAM_NON_BLOCKING,
+                                            -(int)(i % 6)));
     for (unsigned i = 0; i < steps; i++)
-        OK(cu.cuEventCreate(&program->events[i], CU_EVENT_DISABLE_TIMING));
-    OK(cu.cuCtxSynchronize());
+        OK_CU(cu.cuEventCreate(&program->events[i], CU_EVENT_DISABLE_TIMING));
+    OK_CU(cu.cuCtxSynchronize());
 }
 
 static void end(struct program *program) {
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     for (unsigned i = 0; i < program->steps; i++)
-        OK(cu.cuEventDestroy_v2(program->events[i]));
+        OK_CU(cu.cuEventDestroy_v2(program->events[i]));
     for (unsigned i = 0; i < STREAMS; i++)
-        OK(cu.cuStreamDestroy_v2(program->streams[i]));
-    OK(cu.cuMemFree_v2(program->device));
-    OK(cu.cuMemFreeHost(program->host));
-    OK(cu.cuMemFreeHost(program->reached));
+        OK_CU(cu.cuStreamDestroy_v2(program->streams[i]));
+    OK_CU(cu.cuMemFree_v2(program->device));
+    OK_CU(cu.cuMemFreeHost(program->host));
+    OK_CU(cu.cuMemFreeHost(program->reached));
     free(program->events);
     free(program->mixes);
     free(program->stream_of);
@@ -116,10 +116,11 @@ static void wait_for(struct program *program, const struct step *step, unsigned 
     if (!earlier || program->stream_of[before] == step->stream)
         return;
     if (before % 2)
-        OK(cu.cuStreamWaitEvent(stream, program->events[before], 0));
+        OK_CU(cu.cuStreamWaitEvent(stream, program->events[before], 0));
     else
-        OK(cu.cuStreamWaitValue32_v2(stream, program->reached_at + program->stream_of[before] * 4,
-                                     before + 1, CU_STREAM_WAIT_VALUE_GEQ));
+        OK_CU(cu.cuStreamWaitValue32_v2(stream,
+                                        program->reached_at + program->stream_of[before] * 4,
+                                        before + 1, CU_STREAM_WAIT_VALUE_GEQ));
 }
 
 /* A write follows all earlier uses of its buffer, a read the last write. */
@@ -147,17 +148,17 @@ static void submit(struct program *program, const struct step *step, unsigned nu
     CUstream stream = program->streams[step->stream];
     CUdeviceptr to = at(program, step->to) + step->offset;
     if (step->action == SET) {
-        OK(cu.cuMemsetD8Async(to, step->value, step->size, stream));
+        OK_CU(cu.cuMemsetD8Async(to, step->value, step->size, stream));
     } else if (step->action == COPY && is_host(step->to) && is_host(step->from)) {
         /* Through the device: a copy between host buffers would wait. */
-        OK(cu.cuMemsetD8Async(to, step->value, step->size, stream));
+        OK_CU(cu.cuMemsetD8Async(to, step->value, step->size, stream));
     } else if (step->action == COPY) {
-        OK(cu.cuMemcpyAsync(to, at(program, step->from) + step->offset, step->size, stream));
+        OK_CU(cu.cuMemcpyAsync(to, at(program, step->from) + step->offset, step->size, stream));
     } else {
         program->mixes[number] =
             (struct mix){(unsigned char *)(uintptr_t)at(program, step->to),
                          (const unsigned char *)(uintptr_t)at(program, step->from), step->value};
-        OK(cu.cuLaunchHostFunc(stream, mix, &program->mixes[number]));
+        OK_CU(cu.cuLaunchHostFunc(stream, mix, &program->mixes[number]));
     }
 }
 
@@ -177,8 +178,9 @@ static void model(struct program *program, const struct step *step) {
 /* What later steps must wait for. */
 static void remember(struct program *program, const struct step *step, unsigned number) {
     CUstream stream = program->streams[step->stream];
-    OK(cu.cuEventRecord(program->events[number], stream));
-    OK(cu.cuStreamWriteValue32_v2(stream, program->reached_at + step->stream * 4, number + 1, 0));
+    OK_CU(cu.cuEventRecord(program->events[number], stream));
+    OK_CU(
+        cu.cuStreamWriteValue32_v2(stream, program->reached_at + step->stream * 4, number + 1, 0));
     program->stream_of[number] = step->stream;
     program->writer[step->to] = number + 1;
     memset(program->reader[step->to], 0, sizeof program->reader[step->to]);
@@ -201,8 +203,8 @@ static bool run(unsigned steps, uint64_t seed, bool ordered) {
         model(program, &step);
         remember(program, &step, i);
     }
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemcpyDtoH_v2(bytes, program->device, sizeof bytes));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemcpyDtoH_v2(bytes, program->device, sizeof bytes));
     bool right = memcmp(bytes, program->model, sizeof bytes) == 0 &&
                  memcmp(program->host, program->model[BUFFERS - HOST], HOST * BYTES) == 0;
     end(program);
@@ -253,25 +255,25 @@ static bool handed_over(bool wait) {
     CUevent event;
     CUdeviceptr from, to;
     unsigned char out = 0;
-    OK(cu.cuStreamCreate(&producer, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamCreate(&consumer, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    OK(cu.cuMemAlloc_v2(&from, 4096));
-    OK(cu.cuMemAlloc_v2(&to, 4096));
-    OK(cu.cuMemsetD8_v2(from, 0, 4096));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemsetD8Async(from, 1, 4096, producer));
-    OK(cu.cuEventRecord(event, producer));
+    OK_CU(cu.cuStreamCreate(&producer, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&consumer, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK_CU(cu.cuMemAlloc_v2(&from, 4096));
+    OK_CU(cu.cuMemAlloc_v2(&to, 4096));
+    OK_CU(cu.cuMemsetD8_v2(from, 0, 4096));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemsetD8Async(from, 1, 4096, producer));
+    OK_CU(cu.cuEventRecord(event, producer));
     if (wait)
-        OK(cu.cuStreamWaitEvent(consumer, event, 0));
-    OK(cu.cuMemcpyDtoDAsync_v2(to, from, 4096, consumer));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemcpyDtoH_v2(&out, to, 1));
-    OK(cu.cuMemFree_v2(from));
-    OK(cu.cuMemFree_v2(to));
-    OK(cu.cuEventDestroy_v2(event));
-    OK(cu.cuStreamDestroy_v2(producer));
-    OK(cu.cuStreamDestroy_v2(consumer));
+        OK_CU(cu.cuStreamWaitEvent(consumer, event, 0));
+    OK_CU(cu.cuMemcpyDtoDAsync_v2(to, from, 4096, consumer));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemcpyDtoH_v2(&out, to, 1));
+    OK_CU(cu.cuMemFree_v2(from));
+    OK_CU(cu.cuMemFree_v2(to));
+    OK_CU(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuStreamDestroy_v2(producer));
+    OK_CU(cu.cuStreamDestroy_v2(consumer));
     return out == 1;
 }
 

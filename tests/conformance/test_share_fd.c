@@ -12,7 +12,7 @@ static CUmemGenericAllocationHandle create(size_t size, CUmemAllocationHandleTyp
     CUmemGenericAllocationHandle handle;
     prop.location = device_location(dev);
     prop.requestedHandleTypes = type;
-    OK(cu.cuMemCreate(&handle, size, &prop, 0));
+    OK_CU(cu.cuMemCreate(&handle, size, &prop, 0));
     return handle;
 }
 
@@ -20,15 +20,15 @@ static CUdeviceptr map(CUmemGenericAllocationHandle handle, size_t size) {
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUdeviceptr p;
     desc.location = device_location(dev);
-    OK(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
-    OK(cu.cuMemMap(p, size, 0, handle, 0));
-    OK(cu.cuMemSetAccess(p, size, &desc, 1));
+    OK_CU(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
+    OK_CU(cu.cuMemMap(p, size, 0, handle, 0));
+    OK_CU(cu.cuMemSetAccess(p, size, &desc, 1));
     return p;
 }
 
 static void unmap(CUdeviceptr p, size_t size) {
-    OK(cu.cuMemUnmap(p, size));
-    OK(cu.cuMemAddressFree(p, size));
+    OK_CU(cu.cuMemUnmap(p, size));
+    OK_CU(cu.cuMemAddressFree(p, size));
 }
 
 static void *as_handle(int fd) {
@@ -40,24 +40,24 @@ TEST(an_import_in_the_same_process_is_the_same_memory) {
     CUmemGenericAllocationHandle handle = create(2 * PAGE, FD), imported, again;
     CUmemAllocationProp prop;
     int fd = -1, second = -1;
-    OK(cu.cuMemExportToShareableHandle(&fd, handle, FD, 0));
-    OK(cu.cuMemExportToShareableHandle(&second, handle, FD, 0));
+    OK_CU(cu.cuMemExportToShareableHandle(&fd, handle, FD, 0));
+    OK_CU(cu.cuMemExportToShareableHandle(&second, handle, FD, 0));
     assert_true(fd >= 0 && second >= 0 && fd != second);
     assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-    OK(cu.cuMemImportFromShareableHandle(&imported, as_handle(fd), FD));
-    OK(cu.cuMemImportFromShareableHandle(&again, as_handle(second), FD));
+    OK_CU(cu.cuMemImportFromShareableHandle(&imported, as_handle(fd), FD));
+    OK_CU(cu.cuMemImportFromShareableHandle(&again, as_handle(second), FD));
     close(fd);
     close(second);
-    OK(cu.cuMemGetAllocationPropertiesFromHandle(&prop, imported));
+    OK_CU(cu.cuMemGetAllocationPropertiesFromHandle(&prop, imported));
     assert_int_equal(prop.location.type, CU_MEM_LOCATION_TYPE_DEVICE);
     assert_int_equal(prop.requestedHandleTypes, 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemExportToShareableHandle(&fd, imported, FD, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemExportToShareableHandle(&fd, imported, FD, 0));
     CUdeviceptr a = map(handle, 2 * PAGE), b = map(imported, 2 * PAGE);
-    OK(cu.cuMemsetD32_v2(a + PAGE, 0xabcdef01, 4));
+    OK_CU(cu.cuMemsetD32_v2(a + PAGE, 0xabcdef01, 4));
     assert_int_equal(word_at(b + PAGE), 0xabcdef01);
-    OK(cu.cuMemRelease(handle));
-    OK(cu.cuMemRelease(imported));
-    OK(cu.cuMemRelease(again));
+    OK_CU(cu.cuMemRelease(handle));
+    OK_CU(cu.cuMemRelease(imported));
+    OK_CU(cu.cuMemRelease(again));
     unmap(a, 2 * PAGE);
     assert_int_equal(word_at(b + PAGE), 0xabcdef01);
     unmap(b, 2 * PAGE);
@@ -68,14 +68,14 @@ CHILD(importer) {
     if (argc != 2)
         return 9;
     init_driver();
-    OK(cu.cuMemImportFromShareableHandle(&handle, as_handle(atoi(argv[1])), FD));
+    OK_CU(cu.cuMemImportFromShareableHandle(&handle, as_handle(atoi(argv[1])), FD));
     close(atoi(argv[1]));
     CUdeviceptr p = map(handle, 2 * PAGE);
     unsigned seen = word_at(p + PAGE);
-    OK(cu.cuMemsetD32_v2(p + PAGE + 4, 0x77665544, 1));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemsetD32_v2(p + PAGE + 4, 0x77665544, 1));
+    OK_CU(cu.cuCtxSynchronize());
     unmap(p, 2 * PAGE);
-    OK(cu.cuMemRelease(handle));
+    OK_CU(cu.cuMemRelease(handle));
     return seen == 0x01020304 ? 0 : 1;
 }
 
@@ -92,16 +92,16 @@ TEST(another_process_reads_and_writes_imported_memory) {
     CUdeviceptr p = map(handle, 2 * PAGE);
     char text[16];
     int fd;
-    OK(cu.cuMemsetD32_v2(p + PAGE, 0x01020304, 1));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemExportToShareableHandle(&fd, handle, FD, 0));
+    OK_CU(cu.cuMemsetD32_v2(p + PAGE, 0x01020304, 1));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemExportToShareableHandle(&fd, handle, FD, 0));
     fd = inheritable(fd);
     snprintf(text, sizeof text, "%d", fd);
     assert_int_equal(run_child("importer", text, NULL), 0);
     close(fd);
     assert_int_equal(word_at(p + PAGE + 4), 0x77665544);
     unmap(p, 2 * PAGE);
-    OK(cu.cuMemRelease(handle));
+    OK_CU(cu.cuMemRelease(handle));
 }
 
 /* Exports, writes its descriptor's number to the pipe's parent through the file itself, and dies.
@@ -114,9 +114,9 @@ CHILD(exporter) {
     init_driver();
     handle = create(PAGE, FD);
     CUdeviceptr p = map(handle, PAGE);
-    OK(cu.cuMemsetD32_v2(p, 0x11aa22bb, 1));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemExportToShareableHandle(&fd, handle, FD, 0));
+    OK_CU(cu.cuMemsetD32_v2(p, 0x11aa22bb, 1));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemExportToShareableHandle(&fd, handle, FD, 0));
     /* The parent finds it in /proc while this process waits to be killed. */
     if (dprintf(atoi(argv[1]), "%d %d\n", (int)getpid(), fd) < 0)
         return 1;
@@ -143,12 +143,12 @@ TEST(shared_memory_outlives_its_exporter) {
     snprintf(text, sizeof text, "kill -9 %d", pid);
     assert_int_equal(system(text), 0);
     wait_child(child);
-    OK(cu.cuMemImportFromShareableHandle(&imported, as_handle(fd), FD));
+    OK_CU(cu.cuMemImportFromShareableHandle(&imported, as_handle(fd), FD));
     close(fd);
     CUdeviceptr p = map(imported, PAGE);
     assert_int_equal(word_at(p), 0x11aa22bb);
     unmap(p, PAGE);
-    OK(cu.cuMemRelease(imported));
+    OK_CU(cu.cuMemRelease(imported));
     fclose(from);
     close(ends[1]);
 }
@@ -159,20 +159,20 @@ TEST(descriptors_that_are_not_exports_are_refused) {
     int fd = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int foreign = memfd_create("foreign", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_int_equal(ftruncate(foreign, (off_t)PAGE + 4096), 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemExportToShareableHandle(&fd, plain, FD, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemExportToShareableHandle(&fd, plain, FD, 0));
     assert_int_equal(fd, -1);
-    FAILS(CUDA_ERROR_UNKNOWN, cu.cuMemImportFromShareableHandle(&handle, as_handle(9999), FD));
-    FAILS(CUDA_ERROR_UNKNOWN, cu.cuMemImportFromShareableHandle(&handle, as_handle(-1), FD));
-    FAILS(CUDA_ERROR_UNKNOWN, cu.cuMemImportFromShareableHandle(&handle, as_handle(null), FD));
-    FAILS(CUDA_ERROR_UNKNOWN, cu.cuMemImportFromShareableHandle(&handle, as_handle(foreign), FD));
+    FAILS_CU(UNKNOWN, cu.cuMemImportFromShareableHandle(&handle, as_handle(9999), FD));
+    FAILS_CU(UNKNOWN, cu.cuMemImportFromShareableHandle(&handle, as_handle(-1), FD));
+    FAILS_CU(UNKNOWN, cu.cuMemImportFromShareableHandle(&handle, as_handle(null), FD));
+    FAILS_CU(UNKNOWN, cu.cuMemImportFromShareableHandle(&handle, as_handle(foreign), FD));
     assert_int_equal(fcntl(foreign, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
-    FAILS(CUDA_ERROR_UNKNOWN, cu.cuMemImportFromShareableHandle(&handle, as_handle(foreign), FD));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemImportFromShareableHandle(&handle, as_handle(null), CU_MEM_HANDLE_TYPE_NONE));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED,
-          cu.cuMemImportFromShareableHandle(&handle, as_handle(null), CU_MEM_HANDLE_TYPE_WIN32));
+    FAILS_CU(UNKNOWN, cu.cuMemImportFromShareableHandle(&handle, as_handle(foreign), FD));
+    FAILS_CU(INVALID_VALUE,
+             cu.cuMemImportFromShareableHandle(&handle, as_handle(null), CU_MEM_HANDLE_TYPE_NONE));
+    FAILS_CU(NOT_SUPPORTED,
+             cu.cuMemImportFromShareableHandle(&handle, as_handle(null), CU_MEM_HANDLE_TYPE_WIN32));
     assert_int_equal(handle, 7);
-    OK(cu.cuMemRelease(plain));
+    OK_CU(cu.cuMemRelease(plain));
     close(null);
     close(foreign);
 }
@@ -183,10 +183,10 @@ TEST(an_exported_file_cannot_be_truncated) {
     NEEDS_SOFTGPU("the descriptor is a memory file only there");
     CUmemGenericAllocationHandle handle = create(PAGE, FD);
     int fd;
-    OK(cu.cuMemExportToShareableHandle(&fd, handle, FD, 0));
+    OK_CU(cu.cuMemExportToShareableHandle(&fd, handle, FD, 0));
     assert_int_equal(ftruncate(fd, 0), -1);
     assert_int_equal(ftruncate(fd, (off_t)1 << 40), -1);
     assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
     close(fd);
-    OK(cu.cuMemRelease(handle));
+    OK_CU(cu.cuMemRelease(handle));
 }

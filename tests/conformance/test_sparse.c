@@ -32,7 +32,7 @@ static CUmemGenericAllocationHandle make_pool(void) {
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop.location = device_location(dev);
     prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
-    OK(cu.cuMemCreate(&pool, POOL, &prop, 0));
+    OK_CU(cu.cuMemCreate(&pool, POOL, &prop, 0));
     return pool;
 }
 
@@ -50,8 +50,8 @@ static struct scene make(unsigned flags) {
 }
 
 static void end(struct scene *s) {
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemRelease(s->pool));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemRelease(s->pool));
     free(s->in);
     free(s->out);
 }
@@ -95,8 +95,8 @@ static void copy(const struct scene *s, bool in) {
     c.srcPitch = c.dstPitch = ROW;
     c.WidthInBytes = ROW;
     c.Height = ROWS;
-    OK(cu.cuMemcpy2DAsync_v2(&c, s->stream));
-    OK(cu.cuStreamSynchronize(s->stream));
+    OK_CU(cu.cuMemcpy2DAsync_v2(&c, s->stream));
+    OK_CU(cu.cuStreamSynchronize(s->stream));
 }
 
 /* Are the bytes of a quarter those that went in? */
@@ -113,7 +113,7 @@ TEST(tiles_of_32_bit_elements_are_128_by_128) {
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
     CUDA_ARRAY_SPARSE_PROPERTIES properties;
     memset(&properties, 0xa5, sizeof properties);
-    OK(cu.cuArrayGetSparseProperties(&properties, s.array));
+    OK_CU(cu.cuArrayGetSparseProperties(&properties, s.array));
     assert_int_equal(properties.tileExtent.width, 128);
     assert_int_equal(properties.tileExtent.height, 128);
     assert_int_equal(properties.tileExtent.depth, 1);
@@ -124,18 +124,18 @@ TEST(mapped_tiles_keep_their_bytes) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
     CUarrayMapInfo map = entry(&s, 0, 0, 256, 256);
-    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    OK_CU(cu.cuMemMapArrayAsync(&map, 1, s.stream));
     copy(&s, true);
     copy(&s, false);
     assert_memory_equal(s.out, s.in, ROW * ROWS);
     map = unmap(&s, 128, 0, 128, 128);
-    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    OK_CU(cu.cuMemMapArrayAsync(&map, 1, s.stream));
     copy(&s, false);
     assert_true(came_back(&s, 0, 0) && came_back(&s, 0, 1) && came_back(&s, 1, 1));
     assert_false(came_back(&s, 1, 0));
     map = entry(&s, 128, 0, 128, 128);
     map.offset = TILE; /* where it lay before */
-    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    OK_CU(cu.cuMemMapArrayAsync(&map, 1, s.stream));
     copy(&s, false);
     assert_true(came_back(&s, 1, 0));
     end(&s);
@@ -146,7 +146,7 @@ TEST(unmapped_tiles_ignore_writes_and_read_as_zero) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
     CUarrayMapInfo map = entry(&s, 0, 128, 128, 128);
-    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    OK_CU(cu.cuMemMapArrayAsync(&map, 1, s.stream));
     copy(&s, true);
     copy(&s, false);
     assert_true(came_back(&s, 0, 1));
@@ -162,7 +162,7 @@ TEST(tiles_are_mapped_in_stream_order) {
     CUarrayMapInfo map = entry(&s, 0, 0, 256, 256);
     other.stream = new_stream();
     struct gate gate = hold(s.stream);
-    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    OK_CU(cu.cuMemMapArrayAsync(&map, 1, s.stream));
     copy(&other, true);
     gate_drain(&gate, s.stream);
     copy(&s, false);
@@ -179,9 +179,9 @@ TEST(released_tile_memory_stays_while_it_is_mapped) {
     NEEDS_SOFTGPU("the bytes of a released pool are not promised");
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
     CUarrayMapInfo map = entry(&s, 0, 0, 256, 256);
-    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
-    OK(cu.cuStreamSynchronize(s.stream));
-    OK(cu.cuMemRelease(s.pool));
+    OK_CU(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    OK_CU(cu.cuStreamSynchronize(s.stream));
+    OK_CU(cu.cuMemRelease(s.pool));
     copy(&s, true);
     copy(&s, false);
     assert_memory_equal(s.out, s.in, ROW * ROWS);
@@ -197,7 +197,7 @@ TEST(mappings_of_partial_tiles_are_refused) {
     do {                                                                                           \
         map = entry(&s, 0, 0, 128, 128);                                                           \
         __VA_ARGS__;                                                                               \
-        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemMapArrayAsync(&map, 1, s.stream));                 \
+        FAILS_CU(INVALID_VALUE, cu.cuMemMapArrayAsync(&map, 1, s.stream));                         \
     } while (0)
     REFUSED(map.subresource.sparseLevel.offsetX = 4);
     REFUSED(map.subresource.sparseLevel.offsetY = 4);
@@ -213,14 +213,14 @@ TEST(a_sparse_mipmap_has_tiles_and_a_mip_tail) {
     CUmipmappedArray mipmap;
     CUDA_ARRAY_SPARSE_PROPERTIES properties;
     CUDA_ARRAY3D_DESCRIPTOR d = form(512, 512, 0, CUDA_ARRAY3D_SPARSE);
-    OK(cu.cuMipmappedArrayCreate(&mipmap, &d, 6));
+    OK_CU(cu.cuMipmappedArrayCreate(&mipmap, &d, 6));
     memset(&properties, 0xa5, sizeof properties);
-    OK(cu.cuMipmappedArrayGetSparseProperties(&properties, mipmap));
+    OK_CU(cu.cuMipmappedArrayGetSparseProperties(&properties, mipmap));
     assert_int_equal(properties.tileExtent.width, 128);
     assert_int_equal(properties.tileExtent.height, 128);
     assert_int_equal(properties.miptailFirstLevel, 3);
     assert_true(properties.miptailSize > 0 && properties.miptailSize % TILE == 0);
-    OK(cu.cuMipmappedArrayDestroy(mipmap));
+    OK_CU(cu.cuMipmappedArrayDestroy(mipmap));
 }
 
 static CUDA_MEMCPY2D level_rows(CUarray level, unsigned char *bytes, size_t width, size_t height,
@@ -244,28 +244,28 @@ TEST(levels_of_a_mip_tail_keep_their_bytes) {
     CUmipmappedArray mipmap;
     CUarray level;
     CUDA_ARRAY3D_DESCRIPTOR d = form(256, 256, 0, CUDA_ARRAY3D_SPARSE);
-    OK(cu.cuMipmappedArrayCreate(&mipmap, &d, 5));
+    OK_CU(cu.cuMipmappedArrayCreate(&mipmap, &d, 5));
     CUarrayMapInfo map = entry(&s, 0, 0, 0, 0);
     map.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     map.resource.mipmap = mipmap;
     map.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
     memset(&map.subresource, 0, sizeof map.subresource);
     map.subresource.miptail.size = TILE;
-    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
-    OK(cu.cuStreamSynchronize(s.stream));
+    OK_CU(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    OK_CU(cu.cuStreamSynchronize(s.stream));
     for (unsigned i = 2; i < 5; i++) {
-        OK(cu.cuMipmappedArrayGetLevel(&level, mipmap, i));
+        OK_CU(cu.cuMipmappedArrayGetLevel(&level, mipmap, i));
         fill_pattern(s.in, ROW * ROWS, i);
         CUDA_MEMCPY2D in = level_rows(level, s.in, ROW >> i, ROWS >> i, true);
-        OK(cu.cuMemcpy2D_v2(&in));
+        OK_CU(cu.cuMemcpy2D_v2(&in));
     }
     for (unsigned i = 2; i < 5; i++) {
-        OK(cu.cuMipmappedArrayGetLevel(&level, mipmap, i));
+        OK_CU(cu.cuMipmappedArrayGetLevel(&level, mipmap, i));
         CUDA_MEMCPY2D out = level_rows(level, s.out, ROW >> i, ROWS >> i, false);
-        OK(cu.cuMemcpy2D_v2(&out));
+        OK_CU(cu.cuMemcpy2D_v2(&out));
         assert_true(has_pattern(s.out, (ROW >> i) * (ROWS >> i), i));
     }
-    OK(cu.cuMipmappedArrayDestroy(mipmap));
+    OK_CU(cu.cuMipmappedArrayDestroy(mipmap));
     end(&s);
 }
 
@@ -277,14 +277,14 @@ TEST(sparse_3d_arrays_have_3d_tiles) {
     CUDA_ARRAY_SPARSE_PROPERTIES tile;
     CUDA_MEMCPY3D c;
     solid.array = new_array_3d(&d);
-    OK(cu.cuArrayGetSparseProperties(&tile, solid.array));
+    OK_CU(cu.cuArrayGetSparseProperties(&tile, solid.array));
     assert_int_equal(tile.tileExtent.width, 32);
     assert_int_equal(tile.tileExtent.height, 32);
     assert_int_equal(tile.tileExtent.depth, 16);
     CUarrayMapInfo map = entry(&solid, 0, 0, 64, 32);
     map.subresource.sparseLevel.extentDepth = 32;
-    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
-    OK(cu.cuStreamSynchronize(s.stream));
+    OK_CU(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    OK_CU(cu.cuStreamSynchronize(s.stream));
     memset(&c, 0, sizeof c);
     c.srcMemoryType = CU_MEMORYTYPE_HOST;
     c.srcHost = s.in;
@@ -295,14 +295,14 @@ TEST(sparse_3d_arrays_have_3d_tiles) {
     c.WidthInBytes = 256;
     c.Height = 32;
     c.Depth = 32;
-    OK(cu.cuMemcpy3D_v2(&c));
+    OK_CU(cu.cuMemcpy3D_v2(&c));
     c.srcMemoryType = CU_MEMORYTYPE_ARRAY;
     c.srcArray = solid.array;
     c.dstMemoryType = CU_MEMORYTYPE_HOST;
     c.dstHost = s.out;
     c.dstPitch = 256;
     c.dstHeight = 32;
-    OK(cu.cuMemcpy3D_v2(&c));
+    OK_CU(cu.cuMemcpy3D_v2(&c));
     assert_memory_equal(s.out, s.in, 256 * 32 * 32);
     end(&s);
 }
@@ -314,16 +314,16 @@ TEST(deferred_arrays_report_their_memory_requirements) {
     CUDA_ARRAY_MEMORY_REQUIREMENTS wanted;
     CUDA_ARRAY3D_DESCRIPTOR d = form(256, ROWS, 0, CUDA_ARRAY3D_DEFERRED_MAPPING);
     memset(&wanted, 0xa5, sizeof wanted);
-    OK(cu.cuArrayGetMemoryRequirements(&wanted, s.array, dev));
+    OK_CU(cu.cuArrayGetMemoryRequirements(&wanted, s.array, dev));
     assert_true(wanted.size >= ROW * ROWS && wanted.size < 4 * ROW * ROWS);
     assert_true(wanted.alignment > 0 && POOL % wanted.alignment == 0);
-    OK(cu.cuMipmappedArrayCreate(&mipmap, &d, 3));
+    OK_CU(cu.cuMipmappedArrayCreate(&mipmap, &d, 3));
     memset(&wanted, 0xa5, sizeof wanted);
-    OK(cu.cuMipmappedArrayGetMemoryRequirements(&wanted, mipmap, dev));
+    OK_CU(cu.cuMipmappedArrayGetMemoryRequirements(&wanted, mipmap, dev));
     assert_true(wanted.size >= ROW * ROWS * 21 / 16 && wanted.size < 8 * ROW * ROWS);
-    OK(cu.cuMipmappedArrayDestroy(mipmap));
+    OK_CU(cu.cuMipmappedArrayDestroy(mipmap));
     CUarrayMapInfo map = entry(&s, 0, 0, 0, 0);
-    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    OK_CU(cu.cuMemMapArrayAsync(&map, 1, s.stream));
     copy(&s, true);
     copy(&s, false);
     assert_memory_equal(s.out, s.in, ROW * ROWS);
@@ -340,21 +340,21 @@ TEST(a_loop_that_ends_with_its_context_releases_its_tiles) {
     CUgraphNode node;
     CUgraphNodeParams loop;
     size_t before, after, total;
-    OK(cu.cuMemGetInfo_v2(&before, &total));
-    OK(cu.cuCtxCreate_v2(&context, 0, dev));
+    OK_CU(cu.cuMemGetInfo_v2(&before, &total));
+    OK_CU(cu.cuCtxCreate_v2(&context, 0, dev));
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
     CUarrayMapInfo map = entry(&s, 0, 0, 256, ROWS);
-    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
-    OK(cu.cuStreamSynchronize(s.stream));
-    OK(cu.cuGraphCreate(&graph, 0));
+    OK_CU(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    OK_CU(cu.cuStreamSynchronize(s.stream));
+    OK_CU(cu.cuGraphCreate(&graph, 0));
     memset(&loop, 0, sizeof loop);
     loop.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
     loop.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
     loop.conditional.size = 1;
     loop.conditional.ctx = context;
-    OK(cu.cuGraphConditionalHandleCreate(&loop.conditional.handle, graph, context, 1,
-                                         CU_GRAPH_COND_ASSIGN_DEFAULT));
-    OK(cu.cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &loop));
+    OK_CU(cu.cuGraphConditionalHandleCreate(&loop.conditional.handle, graph, context, 1,
+                                            CU_GRAPH_COND_ASSIGN_DEFAULT));
+    OK_CU(cu.cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &loop));
     body = loop.conditional.phGraph_out[0];
     CUDA_MEMCPY3D c;
     memset(&c, 0, sizeof c);
@@ -364,17 +364,17 @@ TEST(a_loop_that_ends_with_its_context_releases_its_tiles) {
     c.dstHost = s.out;
     c.WidthInBytes = 64;
     c.Height = c.Depth = 1;
-    OK(cu.cuGraphAddMemcpyNode(&node, body, NULL, 0, &c, context));
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
-    OK(cu.cuGraphLaunch(exec, s.stream));
+    OK_CU(cu.cuGraphAddMemcpyNode(&node, body, NULL, 0, &c, context));
+    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK_CU(cu.cuGraphLaunch(exec, s.stream));
     forget(s.stream);
     forget(s.array);
-    OK(cu.cuCtxDestroy_v2(context));
-    OK(cu.cuCtxSetCurrent(ctx));
-    OK(cu.cuGraphExecDestroy(exec));
-    OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuMemRelease(s.pool));
-    OK(cu.cuMemGetInfo_v2(&after, &total));
+    OK_CU(cu.cuCtxDestroy_v2(context));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuGraphExecDestroy(exec));
+    OK_CU(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuMemRelease(s.pool));
+    OK_CU(cu.cuMemGetInfo_v2(&after, &total));
     assert_int_equal(after, before);
     free(s.in);
     free(s.out);

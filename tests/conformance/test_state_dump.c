@@ -55,142 +55,142 @@ static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 /* ---- Contexts and what is set in them -------------------------------------------------------- */
 
 static void make_context(void) {
-    OK(cu.cuCtxCreate_v2(&it.context, 0, dev));
+    OK_CU(cu.cuCtxCreate_v2(&it.context, 0, dev));
 }
 static void undo_context(void) {
-    OK(cu.cuCtxDestroy_v2(it.context));
+    OK_CU(cu.cuCtxDestroy_v2(it.context));
 }
 static void push_context(void) {
-    OK(cu.cuCtxPushCurrent_v2(ctx));
+    OK_CU(cu.cuCtxPushCurrent_v2(ctx));
 }
 static void pop_context(void) {
-    OK(cu.cuCtxPopCurrent_v2(&it.context));
+    OK_CU(cu.cuCtxPopCurrent_v2(&it.context));
 }
 static void retain_primary(void) {
-    OK(cu.cuDevicePrimaryCtxRetain(&it.context, dev));
+    OK_CU(cu.cuDevicePrimaryCtxRetain(&it.context, dev));
 }
 static void release_primary(void) {
-    OK(cu.cuDevicePrimaryCtxRelease_v2(dev));
+    OK_CU(cu.cuDevicePrimaryCtxRelease_v2(dev));
 }
 static void set_limit(void) {
-    OK(cu.cuCtxGetLimit(&it.size, CU_LIMIT_STACK_SIZE));
-    OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, it.size + 4096));
+    OK_CU(cu.cuCtxGetLimit(&it.size, CU_LIMIT_STACK_SIZE));
+    OK_CU(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, it.size + 4096));
 }
 static void undo_limit(void) {
-    OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, it.size));
+    OK_CU(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, it.size));
 }
 static void set_flags(void) {
-    OK(cu.cuCtxGetFlags(&it.flags));
-    OK(cu.cuCtxSetFlags((it.flags & ~7u) | CU_CTX_SCHED_YIELD));
+    OK_CU(cu.cuCtxGetFlags(&it.flags));
+    OK_CU(cu.cuCtxSetFlags((it.flags & ~7u) | CU_CTX_SCHED_YIELD));
 }
 static void undo_flags(void) {
-    OK(cu.cuCtxSetFlags(it.flags & ~(unsigned)CU_CTX_MAP_HOST));
+    OK_CU(cu.cuCtxSetFlags(it.flags & ~(unsigned)CU_CTX_MAP_HOST));
 }
 static void set_cache(void) {
-    OK(cu.cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_L1));
+    OK_CU(cu.cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_L1));
 }
 static void undo_cache(void) {
-    OK(cu.cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_NONE));
+    OK_CU(cu.cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_NONE));
 }
 static void set_coredump(void) {
     bool on = true;
     size_t size = sizeof on;
-    OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &size));
+    OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &size));
 }
 static void undo_coredump(void) {
     bool on = false;
     size_t size = sizeof on;
-    OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &size));
+    OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &size));
 }
 static void start_profiler(void) {
-    OK(cu.cuProfilerStart());
+    OK_CU(cu.cuProfilerStart());
 }
 static void stop_profiler(void) {
-    OK(cu.cuProfilerStop());
+    OK_CU(cu.cuProfilerStop());
 }
 
 /* ---- Streams and events ---------------------------------------------------------------------- */
 
 static void make_stream(void) {
-    OK(cu.cuStreamCreate(&it.stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&it.stream, CU_STREAM_NON_BLOCKING));
 }
 static void undo_stream(void) {
-    OK(cu.cuStreamDestroy_v2(it.stream));
+    OK_CU(cu.cuStreamDestroy_v2(it.stream));
 }
 static void make_capture(void) {
     make_stream();
-    OK(cu.cuStreamBeginCapture_v2(it.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK_CU(cu.cuStreamBeginCapture_v2(it.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 }
 static void undo_capture(void) {
     CUgraph graph;
-    OK(cu.cuStreamEndCapture(it.stream, &graph));
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuStreamEndCapture(it.stream, &graph));
+    OK_CU(cu.cuGraphDestroy(graph));
     undo_stream();
 }
 static void make_event(void) {
-    OK(cu.cuEventCreate(&it.event, CU_EVENT_DISABLE_TIMING));
+    OK_CU(cu.cuEventCreate(&it.event, CU_EVENT_DISABLE_TIMING));
 }
 static void undo_event(void) {
-    OK(cu.cuEventDestroy_v2(it.event));
+    OK_CU(cu.cuEventDestroy_v2(it.event));
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 static void make_memory(void) {
-    OK(cu.cuMemAlloc_v2(&it.memory, 4096));
+    OK_CU(cu.cuMemAlloc_v2(&it.memory, 4096));
 }
 static void undo_memory(void) {
-    OK(cu.cuMemFree_v2(it.memory));
+    OK_CU(cu.cuMemFree_v2(it.memory));
 }
 static void make_host(void) {
-    OK(cu.cuMemHostAlloc(&it.host, 4096, 0));
+    OK_CU(cu.cuMemHostAlloc(&it.host, 4096, 0));
 }
 static void undo_host(void) {
-    OK(cu.cuMemFreeHost(it.host));
+    OK_CU(cu.cuMemFreeHost(it.host));
 }
 static char page[2 * 4096] __attribute__((aligned(4096)));
 static void make_registered(void) {
-    OK(cu.cuMemHostRegister_v2(page, sizeof page, 0));
+    OK_CU(cu.cuMemHostRegister_v2(page, sizeof page, 0));
 }
 static void undo_registered(void) {
-    OK(cu.cuMemHostUnregister(page));
+    OK_CU(cu.cuMemHostUnregister(page));
 }
 static void make_managed(void) {
-    OK(cu.cuMemAllocManaged(&it.memory, 2 * MIB, CU_MEM_ATTACH_GLOBAL));
+    OK_CU(cu.cuMemAllocManaged(&it.memory, 2 * MIB, CU_MEM_ATTACH_GLOBAL));
 }
 static CUdeviceptr managed_base;
 static void set_advice(void) {
-    OK(cu.cuMemAdvise(managed_base, 2 * MIB, CU_MEM_ADVISE_SET_READ_MOSTLY, dev));
+    OK_CU(cu.cuMemAdvise(managed_base, 2 * MIB, CU_MEM_ADVISE_SET_READ_MOSTLY, dev));
 }
 static void undo_advice(void) {
-    OK(cu.cuMemAdvise(managed_base, 2 * MIB, CU_MEM_ADVISE_UNSET_READ_MOSTLY, dev));
+    OK_CU(cu.cuMemAdvise(managed_base, 2 * MIB, CU_MEM_ADVISE_UNSET_READ_MOSTLY, dev));
 }
 static void make_reservation(void) {
-    OK(cu.cuMemAddressReserve(&it.memory, 2 * MIB, 0, 0, 0));
+    OK_CU(cu.cuMemAddressReserve(&it.memory, 2 * MIB, 0, 0, 0));
 }
 static void undo_reservation(void) {
-    OK(cu.cuMemAddressFree(it.memory, 2 * MIB));
+    OK_CU(cu.cuMemAddressFree(it.memory, 2 * MIB));
 }
 static const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                          .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
 static void make_handle(void) {
-    OK(cu.cuMemCreate(&it.handle, 2 * MIB, &prop, 0));
+    OK_CU(cu.cuMemCreate(&it.handle, 2 * MIB, &prop, 0));
 }
 static void undo_handle(void) {
-    OK(cu.cuMemRelease(it.handle));
+    OK_CU(cu.cuMemRelease(it.handle));
 }
 static CUdeviceptr reserved_base;
 static CUmemGenericAllocationHandle handle_base;
 static void make_mapping(void) {
-    OK(cu.cuMemMap(reserved_base, 2 * MIB, 0, handle_base, 0));
+    OK_CU(cu.cuMemMap(reserved_base, 2 * MIB, 0, handle_base, 0));
 }
 static void undo_mapping(void) {
-    OK(cu.cuMemUnmap(reserved_base, 2 * MIB));
+    OK_CU(cu.cuMemUnmap(reserved_base, 2 * MIB));
 }
 static CUdeviceptr mapped_base;
 static void give_access(CUmemAccess_flags flags) {
     CUmemAccessDesc access = {.location.type = CU_MEM_LOCATION_TYPE_DEVICE, .flags = flags};
-    OK(cu.cuMemSetAccess(mapped_base, 2 * MIB, &access, 1));
+    OK_CU(cu.cuMemSetAccess(mapped_base, 2 * MIB, &access, 1));
 }
 static void set_access(void) {
     give_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -200,11 +200,11 @@ static void undo_access(void) {
 }
 static void set_sync_memops(void) {
     unsigned on = 1;
-    OK(cu.cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, base));
+    OK_CU(cu.cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, base));
 }
 static void undo_sync_memops(void) {
     unsigned off = 0;
-    OK(cu.cuPointerSetAttribute(&off, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, base));
+    OK_CU(cu.cuPointerSetAttribute(&off, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, base));
 }
 
 /* ---- Pools ----------------------------------------------------------------------------------- */
@@ -214,41 +214,41 @@ static void make_pool(void) {
     memset(&props, 0, sizeof props);
     props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    OK(cu.cuMemPoolCreate(&it.pool, &props));
+    OK_CU(cu.cuMemPoolCreate(&it.pool, &props));
 }
 static void undo_pool(void) {
-    OK(cu.cuMemPoolDestroy(it.pool));
+    OK_CU(cu.cuMemPoolDestroy(it.pool));
 }
 static void make_pool_memory(void) {
-    OK(cu.cuMemAllocFromPoolAsync(&it.memory, 4096, pool_base, NULL));
-    OK(cu.cuStreamSynchronize(NULL));
+    OK_CU(cu.cuMemAllocFromPoolAsync(&it.memory, 4096, pool_base, NULL));
+    OK_CU(cu.cuStreamSynchronize(NULL));
 }
 static void undo_pool_memory(void) {
-    OK(cu.cuMemFreeAsync(it.memory, NULL));
-    OK(cu.cuStreamSynchronize(NULL));
+    OK_CU(cu.cuMemFreeAsync(it.memory, NULL));
+    OK_CU(cu.cuStreamSynchronize(NULL));
 }
 static void set_threshold(void) {
     cuuint64_t bytes = 64 * MIB;
-    OK(cu.cuMemPoolSetAttribute(pool_base, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes));
+    OK_CU(cu.cuMemPoolSetAttribute(pool_base, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes));
 }
 static void undo_threshold(void) {
     cuuint64_t bytes = 0;
-    OK(cu.cuMemPoolSetAttribute(pool_base, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes));
+    OK_CU(cu.cuMemPoolSetAttribute(pool_base, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes));
 }
 static void set_reuse(void) {
     int off = 0;
-    OK(cu.cuMemPoolSetAttribute(pool_base, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &off));
+    OK_CU(cu.cuMemPoolSetAttribute(pool_base, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &off));
 }
 static void undo_reuse(void) {
     int on = 1;
-    OK(cu.cuMemPoolSetAttribute(pool_base, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &on));
+    OK_CU(cu.cuMemPoolSetAttribute(pool_base, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &on));
 }
 static void set_current_pool(void) {
-    OK(cu.cuDeviceGetMemPool(&it.pool, dev));
-    OK(cu.cuDeviceSetMemPool(dev, pool_base));
+    OK_CU(cu.cuDeviceGetMemPool(&it.pool, dev));
+    OK_CU(cu.cuDeviceSetMemPool(dev, pool_base));
 }
 static void undo_current_pool(void) {
-    OK(cu.cuDeviceSetMemPool(dev, it.pool));
+    OK_CU(cu.cuDeviceSetMemPool(dev, it.pool));
 }
 
 /* ---- Arrays and textures --------------------------------------------------------------------- */
@@ -256,16 +256,16 @@ static void undo_current_pool(void) {
 static const CUDA_ARRAY3D_DESCRIPTOR shape = {
     .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1, .Flags = 2};
 static void make_array(void) {
-    OK(cu.cuArray3DCreate_v2(&it.array, &shape));
+    OK_CU(cu.cuArray3DCreate_v2(&it.array, &shape));
 }
 static void undo_array(void) {
-    OK(cu.cuArrayDestroy(it.array));
+    OK_CU(cu.cuArrayDestroy(it.array));
 }
 static void make_mipmap(void) {
-    OK(cu.cuMipmappedArrayCreate(&it.mipmap, &shape, 3));
+    OK_CU(cu.cuMipmappedArrayCreate(&it.mipmap, &shape, 3));
 }
 static void undo_mipmap(void) {
-    OK(cu.cuMipmappedArrayDestroy(it.mipmap));
+    OK_CU(cu.cuMipmappedArrayDestroy(it.mipmap));
 }
 static CUDA_RESOURCE_DESC resource(void) {
     CUDA_RESOURCE_DESC desc;
@@ -278,86 +278,86 @@ static void make_texture_object(void) {
     CUDA_RESOURCE_DESC of = resource();
     CUDA_TEXTURE_DESC texture;
     memset(&texture, 0, sizeof texture);
-    OK(cu.cuTexObjectCreate(&it.number, &of, &texture, NULL));
+    OK_CU(cu.cuTexObjectCreate(&it.number, &of, &texture, NULL));
 }
 static void undo_texture_object(void) {
-    OK(cu.cuTexObjectDestroy(it.number));
+    OK_CU(cu.cuTexObjectDestroy(it.number));
 }
 static void make_surface_object(void) {
     CUDA_RESOURCE_DESC of = resource();
-    OK(cu.cuSurfObjectCreate(&it.number, &of));
+    OK_CU(cu.cuSurfObjectCreate(&it.number, &of));
 }
 static void undo_surface_object(void) {
-    OK(cu.cuSurfObjectDestroy(it.number));
+    OK_CU(cu.cuSurfObjectDestroy(it.number));
 }
 static void make_texture_reference(void) {
-    OK(cu.cuTexRefCreate(&it.texture));
+    OK_CU(cu.cuTexRefCreate(&it.texture));
 }
 static void undo_texture_reference(void) {
-    OK(cu.cuTexRefDestroy(it.texture));
+    OK_CU(cu.cuTexRefDestroy(it.texture));
 }
 
 /* ---- Graphs ---------------------------------------------------------------------------------- */
 
 static void make_graph(void) {
-    OK(cu.cuGraphCreate(&it.graph, 0));
+    OK_CU(cu.cuGraphCreate(&it.graph, 0));
 }
 static void undo_graph(void) {
-    OK(cu.cuGraphDestroy(it.graph));
+    OK_CU(cu.cuGraphDestroy(it.graph));
 }
 static CUgraphNode node;
 static void make_node(void) {
-    OK(cu.cuGraphAddEmptyNode(&node, graph_base, NULL, 0));
+    OK_CU(cu.cuGraphAddEmptyNode(&node, graph_base, NULL, 0));
 }
 static void undo_node(void) {
-    OK(cu.cuGraphDestroyNode(node));
+    OK_CU(cu.cuGraphDestroyNode(node));
 }
 static CUgraphExec exec;
 static void make_exec(void) {
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph_base, 0));
+    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph_base, 0));
 }
 static void undo_exec(void) {
-    OK(cu.cuGraphExecDestroy(exec));
+    OK_CU(cu.cuGraphExecDestroy(exec));
 }
 static void no_destructor(void *data) {
 }
 static void make_user_object(void) {
-    OK(cu.cuUserObjectCreate(&it.object, NULL, no_destructor, 1,
-                             CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    OK_CU(cu.cuUserObjectCreate(&it.object, NULL, no_destructor, 1,
+                                CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
 }
 static void undo_user_object(void) {
-    OK(cu.cuUserObjectRelease(it.object, 1));
+    OK_CU(cu.cuUserObjectRelease(it.object, 1));
 }
 
 /* ---- Code ------------------------------------------------------------------------------------ */
 
 static void make_module(void) {
-    OK(cu.cuModuleLoadData(&it.module, ptx));
+    OK_CU(cu.cuModuleLoadData(&it.module, ptx));
 }
 static void undo_module(void) {
-    OK(cu.cuModuleUnload(it.module));
+    OK_CU(cu.cuModuleUnload(it.module));
 }
 static void make_library(void) {
-    OK(cu.cuLibraryLoadData(&it.library, ptx, NULL, NULL, 0, NULL, NULL, 0));
+    OK_CU(cu.cuLibraryLoadData(&it.library, ptx, NULL, NULL, 0, NULL, NULL, 0));
 }
 static void undo_library(void) {
-    OK(cu.cuLibraryUnload(it.library));
+    OK_CU(cu.cuLibraryUnload(it.library));
 }
 static void make_link(void) {
-    OK(cu.cuLinkCreate_v2(0, NULL, NULL, &it.link));
+    OK_CU(cu.cuLinkCreate_v2(0, NULL, NULL, &it.link));
 }
 static void undo_link(void) {
-    OK(cu.cuLinkDestroy(it.link));
+    OK_CU(cu.cuLinkDestroy(it.link));
 }
 static CUfunction kernel;
 static void set_function(void) {
-    OK(cu.cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024));
+    OK_CU(cu.cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024));
 }
 static void set_function_cache(void) {
-    OK(cu.cuFuncSetCacheConfig(kernel, CU_FUNC_CACHE_PREFER_L1));
+    OK_CU(cu.cuFuncSetCacheConfig(kernel, CU_FUNC_CACHE_PREFER_L1));
 }
 static void undo_function_cache(void) {
-    OK(cu.cuFuncSetCacheConfig(kernel, CU_FUNC_CACHE_PREFER_NONE));
+    OK_CU(cu.cuFuncSetCacheConfig(kernel, CU_FUNC_CACHE_PREFER_NONE));
 }
 
 /* ---- Listeners ------------------------------------------------------------------------------- */
@@ -365,18 +365,18 @@ static void undo_function_cache(void) {
 static void hear(CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle handle) {
 }
 static void make_notification(void) {
-    OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, NULL, &it.notification));
+    OK_CU(cu.cuDeviceRegisterAsyncNotification(dev, hear, NULL, &it.notification));
 }
 static void undo_notification(void) {
-    OK(cu.cuDeviceUnregisterAsyncNotification(dev, it.notification));
+    OK_CU(cu.cuDeviceUnregisterAsyncNotification(dev, it.notification));
 }
 static void read_log(void *data, CUlogLevel level, char *text, size_t length) {
 }
 static void make_log_callback(void) {
-    OK(cu.cuLogsRegisterCallback(read_log, NULL, &it.log));
+    OK_CU(cu.cuLogsRegisterCallback(read_log, NULL, &it.log));
 }
 static void undo_log_callback(void) {
-    OK(cu.cuLogsUnregisterCallback(it.log));
+    OK_CU(cu.cuLogsUnregisterCallback(it.log));
 }
 
 /* ---- Within other things --------------------------------------------------------------------- */
@@ -386,7 +386,7 @@ static void set_stream_attribute(CUsynchronizationPolicy policy) {
     CUstreamAttrValue value;
     memset(&value, 0, sizeof value);
     value.syncPolicy = policy;
-    OK(cu.cuStreamSetAttribute(stream_base, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+    OK_CU(cu.cuStreamSetAttribute(stream_base, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
 }
 static void set_stream_policy(void) {
     set_stream_attribute(CU_SYNC_POLICY_YIELD);
@@ -396,11 +396,11 @@ static void undo_stream_policy(void) {
 }
 static void exchange_mode(void) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
+    OK_CU(cu.cuThreadExchangeStreamCaptureMode(&mode));
 }
 static void undo_exchange(void) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
+    OK_CU(cu.cuThreadExchangeStreamCaptureMode(&mode));
 }
 static CUgraphNode set_node;
 static CUgraphExec exec_base;
@@ -412,7 +412,7 @@ static void set_node_value(unsigned value) {
     params.elementSize = 1;
     params.width = 64;
     params.height = 1;
-    OK(cu.cuGraphMemsetNodeSetParams(set_node, &params));
+    OK_CU(cu.cuGraphMemsetNodeSetParams(set_node, &params));
 }
 static void set_node_params(void) {
     set_node_value(7);
@@ -421,25 +421,25 @@ static void undo_node_params(void) {
     set_node_value(0);
 }
 static void disable_node(void) {
-    OK(cu.cuGraphNodeSetEnabled(exec_base, set_node, 0));
+    OK_CU(cu.cuGraphNodeSetEnabled(exec_base, set_node, 0));
 }
 static void enable_node(void) {
-    OK(cu.cuGraphNodeSetEnabled(exec_base, set_node, 1));
+    OK_CU(cu.cuGraphNodeSetEnabled(exec_base, set_node, 1));
 }
 static void make_condition(void) {
     CUgraphConditionalHandle handle;
-    OK(cu.cuGraphConditionalHandleCreate(&handle, graph_base, ctx, 0, 0));
+    OK_CU(cu.cuGraphConditionalHandleCreate(&handle, graph_base, ctx, 0, 0));
 }
 static void set_primary_flags(void) {
     int active;
-    OK(cu.cuDevicePrimaryCtxGetState(dev, &it.flags, &active));
-    OK(cu.cuDevicePrimaryCtxSetFlags_v2(dev, CU_CTX_SCHED_YIELD));
+    OK_CU(cu.cuDevicePrimaryCtxGetState(dev, &it.flags, &active));
+    OK_CU(cu.cuDevicePrimaryCtxSetFlags_v2(dev, CU_CTX_SCHED_YIELD));
 }
 static void undo_primary_flags(void) {
-    OK(cu.cuDevicePrimaryCtxSetFlags_v2(dev, it.flags & 7u));
+    OK_CU(cu.cuDevicePrimaryCtxSetFlags_v2(dev, it.flags & 7u));
 }
 static void make_edge(void) {
-    OK(cu.cuGraphAddEmptyNode(&node, graph_base, &set_node, 1));
+    OK_CU(cu.cuGraphAddEmptyNode(&node, graph_base, &set_node, 1));
 }
 
 /* ---- From elsewhere -------------------------------------------------------------------------- */
@@ -449,9 +449,10 @@ static int exported(void) {
     CUmemGenericAllocationHandle handle;
     int fd = -1;
     shared.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    OK(cu.cuMemCreate(&handle, 2 * MIB, &shared, 0));
-    OK(cu.cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    OK(cu.cuMemRelease(handle));
+    OK_CU(cu.cuMemCreate(&handle, 2 * MIB, &shared, 0));
+    OK_CU(
+        cu.cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    OK_CU(cu.cuMemRelease(handle));
     return fd;
 }
 static void make_external(void) {
@@ -460,17 +461,17 @@ static void make_external(void) {
     desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
     desc.handle.fd = exported();
     desc.size = 2 * MIB;
-    OK(cu.cuImportExternalMemory(&it.external, &desc));
+    OK_CU(cu.cuImportExternalMemory(&it.external, &desc));
 }
 static void undo_external(void) {
-    OK(cu.cuDestroyExternalMemory(it.external));
+    OK_CU(cu.cuDestroyExternalMemory(it.external));
 }
 static CUexternalMemory external_base;
 static void make_external_buffer(void) {
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
     memset(&desc, 0, sizeof desc);
     desc.size = 2 * MIB;
-    OK(cu.cuExternalMemoryGetMappedBuffer(&it.memory, external_base, &desc));
+    OK_CU(cu.cuExternalMemoryGetMappedBuffer(&it.memory, external_base, &desc));
 }
 
 static void make_semaphore(void) {
@@ -478,30 +479,30 @@ static void make_semaphore(void) {
     memset(&desc, 0, sizeof desc);
     desc.type = CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD;
     desc.handle.fd = soft->semaphore_create(SOFTGPU_SEMAPHORE_BINARY, 0);
-    OK(cu.cuImportExternalSemaphore(&it.semaphore, &desc));
+    OK_CU(cu.cuImportExternalSemaphore(&it.semaphore, &desc));
 }
 static void undo_semaphore(void) {
-    OK(cu.cuDestroyExternalSemaphore(it.semaphore));
+    OK_CU(cu.cuDestroyExternalSemaphore(it.semaphore));
 }
 static CUgreenCtx green;
 static void make_green(void) {
     CUdevResource all, part;
     CUdevResourceDesc desc;
     unsigned groups = 1;
-    OK(cu.cuDeviceGetDevResource(dev, &all, CU_DEV_RESOURCE_TYPE_SM));
-    OK(cu.cuDevSmResourceSplitByCount(&part, &groups, &all, NULL, 0, 0));
-    OK(cu.cuDevResourceGenerateDesc(&desc, &part, 1));
-    OK(cu.cuGreenCtxCreate(&green, desc, dev, CU_GREEN_CTX_DEFAULT_STREAM));
+    OK_CU(cu.cuDeviceGetDevResource(dev, &all, CU_DEV_RESOURCE_TYPE_SM));
+    OK_CU(cu.cuDevSmResourceSplitByCount(&part, &groups, &all, NULL, 0, 0));
+    OK_CU(cu.cuDevResourceGenerateDesc(&desc, &part, 1));
+    OK_CU(cu.cuGreenCtxCreate(&green, desc, dev, CU_GREEN_CTX_DEFAULT_STREAM));
 }
 static void undo_green(void) {
-    OK(cu.cuGreenCtxDestroy(green));
+    OK_CU(cu.cuGreenCtxDestroy(green));
 }
 static void make_multicast(void) {
     CUmulticastObjectProp team;
     memset(&team, 0, sizeof team);
     team.numDevices = 2;
     team.size = 2 * MIB;
-    OK(cu.cuMulticastCreate(&it.handle, &team));
+    OK_CU(cu.cuMulticastCreate(&it.handle, &team));
 }
 
 #define THING(make, undo)                                                                          \
@@ -566,20 +567,20 @@ static const struct thing things[] = {
 static void make_bases(void) {
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
     memset(&desc, 0, sizeof desc);
-    OK(cu.cuMemAlloc_v2(&base, 4096));
+    OK_CU(cu.cuMemAlloc_v2(&base, 4096));
     undo_sync_memops(); /* it reads 1 before it is set at all */
-    OK(cu.cuArray3DCreate_v2(&array_base, &shape));
-    OK(cu.cuGraphCreate(&graph_base, 0));
-    OK(cu.cuMemAllocManaged(&managed_base, 2 * MIB, CU_MEM_ATTACH_GLOBAL));
-    OK(cu.cuMemAddressReserve(&reserved_base, 2 * MIB, 0, 0, 0));
-    OK(cu.cuMemAddressReserve(&mapped_base, 2 * MIB, 0, 0, 0));
-    OK(cu.cuMemCreate(&handle_base, 2 * MIB, &prop, 0));
-    OK(cu.cuMemMap(mapped_base, 2 * MIB, 0, handle_base, 0));
-    OK(cu.cuModuleLoadData(&module_base, ptx));
-    OK(cu.cuModuleGetFunction(&kernel, module_base, "k"));
+    OK_CU(cu.cuArray3DCreate_v2(&array_base, &shape));
+    OK_CU(cu.cuGraphCreate(&graph_base, 0));
+    OK_CU(cu.cuMemAllocManaged(&managed_base, 2 * MIB, CU_MEM_ATTACH_GLOBAL));
+    OK_CU(cu.cuMemAddressReserve(&reserved_base, 2 * MIB, 0, 0, 0));
+    OK_CU(cu.cuMemAddressReserve(&mapped_base, 2 * MIB, 0, 0, 0));
+    OK_CU(cu.cuMemCreate(&handle_base, 2 * MIB, &prop, 0));
+    OK_CU(cu.cuMemMap(mapped_base, 2 * MIB, 0, handle_base, 0));
+    OK_CU(cu.cuModuleLoadData(&module_base, ptx));
+    OK_CU(cu.cuModuleGetFunction(&kernel, module_base, "k"));
     CUDA_MEMSET_NODE_PARAMS set = {.dst = base, .elementSize = 1, .width = 64, .height = 1};
-    OK(cu.cuGraphAddMemsetNode(&set_node, graph_base, NULL, 0, &set, ctx));
-    OK(cu.cuGraphInstantiateWithFlags(&exec_base, graph_base, 0));
+    OK_CU(cu.cuGraphAddMemsetNode(&set_node, graph_base, NULL, 0, &set, ctx));
+    OK_CU(cu.cuGraphInstantiateWithFlags(&exec_base, graph_base, 0));
     make_stream();
     stream_base = it.stream;
     set_stream_attribute(CU_SYNC_POLICY_AUTO); /* what it is before cannot be set */
@@ -590,23 +591,23 @@ static void make_bases(void) {
     desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
     desc.handle.fd = exported();
     desc.size = 2 * MIB;
-    OK(cu.cuImportExternalMemory(&external_base, &desc));
+    OK_CU(cu.cuImportExternalMemory(&external_base, &desc));
 }
 
 static void end_bases(void) {
-    OK(cu.cuDestroyExternalMemory(external_base));
-    OK(cu.cuGraphExecDestroy(exec_base));
-    OK(cu.cuStreamDestroy_v2(stream_base));
-    OK(cu.cuMemPoolDestroy(pool_base));
-    OK(cu.cuModuleUnload(module_base));
-    OK(cu.cuMemUnmap(mapped_base, 2 * MIB));
-    OK(cu.cuMemRelease(handle_base));
-    OK(cu.cuMemAddressFree(mapped_base, 2 * MIB));
-    OK(cu.cuMemAddressFree(reserved_base, 2 * MIB));
-    OK(cu.cuMemFree_v2(managed_base));
-    OK(cu.cuGraphDestroy(graph_base));
-    OK(cu.cuArrayDestroy(array_base));
-    OK(cu.cuMemFree_v2(base));
+    OK_CU(cu.cuDestroyExternalMemory(external_base));
+    OK_CU(cu.cuGraphExecDestroy(exec_base));
+    OK_CU(cu.cuStreamDestroy_v2(stream_base));
+    OK_CU(cu.cuMemPoolDestroy(pool_base));
+    OK_CU(cu.cuModuleUnload(module_base));
+    OK_CU(cu.cuMemUnmap(mapped_base, 2 * MIB));
+    OK_CU(cu.cuMemRelease(handle_base));
+    OK_CU(cu.cuMemAddressFree(mapped_base, 2 * MIB));
+    OK_CU(cu.cuMemAddressFree(reserved_base, 2 * MIB));
+    OK_CU(cu.cuMemFree_v2(managed_base));
+    OK_CU(cu.cuGraphDestroy(graph_base));
+    OK_CU(cu.cuArrayDestroy(array_base));
+    OK_CU(cu.cuMemFree_v2(base));
 }
 
 static void try_one(const struct thing *thing, char *report, size_t size) {

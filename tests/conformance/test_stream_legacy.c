@@ -13,36 +13,36 @@ static struct scene make(void) {
     scene.free = new_stream();
     scene.gate = new_gate();
     scene.bytes = new_memory(4096);
-    OK(cu.cuMemsetD8_v2(scene.bytes, 0, 4096));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemsetD8_v2(scene.bytes, 0, 4096));
+    OK_CU(cu.cuCtxSynchronize());
     return scene;
 }
 
 static unsigned char first_byte(const struct scene *scene) {
     unsigned char out = 0;
-    OK(cu.cuMemcpyDtoH_v2(&out, scene->bytes, 1));
+    OK_CU(cu.cuMemcpyDtoH_v2(&out, scene->bytes, 1));
     return out;
 }
 
 TEST(blocking_streams_wait_for_the_legacy_stream) {
     struct scene scene = make();
     gate_hold(&scene.gate, CU_STREAM_LEGACY);
-    OK(cu.cuMemsetD8Async(scene.bytes, 1, 4096, CU_STREAM_LEGACY));
-    OK(cu.cuMemsetD8Async(scene.bytes, 2, 4096, scene.blocking));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.blocking));
+    OK_CU(cu.cuMemsetD8Async(scene.bytes, 1, 4096, CU_STREAM_LEGACY));
+    OK_CU(cu.cuMemsetD8Async(scene.bytes, 2, 4096, scene.blocking));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(scene.blocking));
     gate_drain(&scene.gate, scene.blocking);
-    OK(cu.cuStreamQuery(CU_STREAM_LEGACY));
+    OK_CU(cu.cuStreamQuery(CU_STREAM_LEGACY));
     assert_int_equal(first_byte(&scene), 2);
 }
 
 TEST(the_legacy_stream_waits_for_blocking_streams) {
     struct scene scene = make();
     gate_hold(&scene.gate, scene.blocking);
-    OK(cu.cuMemsetD8Async(scene.bytes, 1, 4096, scene.blocking));
-    OK(cu.cuMemsetD8Async(scene.bytes, 2, 4096, CU_STREAM_LEGACY));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
+    OK_CU(cu.cuMemsetD8Async(scene.bytes, 1, 4096, scene.blocking));
+    OK_CU(cu.cuMemsetD8Async(scene.bytes, 2, 4096, CU_STREAM_LEGACY));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
     gate_drain(&scene.gate, CU_STREAM_LEGACY);
-    OK(cu.cuStreamQuery(scene.blocking));
+    OK_CU(cu.cuStreamQuery(scene.blocking));
     assert_int_equal(first_byte(&scene), 2);
 }
 
@@ -50,26 +50,26 @@ TEST(a_null_stream_is_the_legacy_stream) {
     NEEDS_LEGACY_STREAM();
     struct scene scene = make();
     gate_hold(&scene.gate, NULL);
-    OK(cu.cuMemsetD8Async(scene.bytes, 2, 4096, scene.blocking));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(NULL));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.blocking));
+    OK_CU(cu.cuMemsetD8Async(scene.bytes, 2, 4096, scene.blocking));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(NULL));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(scene.blocking));
     gate_drain(&scene.gate, NULL);
 }
 
 TEST(non_blocking_streams_are_independent_of_the_legacy_stream) {
     struct scene scene = make();
     gate_hold(&scene.gate, CU_STREAM_LEGACY);
-    OK(cu.cuMemsetD8Async(scene.bytes, 3, 4096, scene.free));
-    OK(cu.cuStreamSynchronize(scene.free));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
+    OK_CU(cu.cuMemsetD8Async(scene.bytes, 3, 4096, scene.free));
+    OK_CU(cu.cuStreamSynchronize(scene.free));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
     gate_release(&scene.gate);
     assert_int_equal(first_byte(&scene), 3);
 
     gate_hold(&scene.gate, scene.free);
-    OK(cu.cuMemsetD8Async(scene.bytes, 4, 4096, CU_STREAM_LEGACY));
-    OK(cu.cuStreamSynchronize(CU_STREAM_LEGACY));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.free));
+    OK_CU(cu.cuMemsetD8Async(scene.bytes, 4, 4096, CU_STREAM_LEGACY));
+    OK_CU(cu.cuStreamSynchronize(CU_STREAM_LEGACY));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(scene.free));
     assert_int_equal(first_byte(&scene), 4);
 }
 
@@ -78,10 +78,10 @@ TEST(the_legacy_stream_orders_blocking_streams_with_each_other) {
     struct scene scene = make();
     CUstream second = new_blocking_stream();
     gate_hold(&scene.gate, scene.blocking);
-    OK(cu.cuMemsetD8Async(scene.bytes, 1, 4096, scene.blocking));
-    OK(cu.cuMemsetD8Async(scene.bytes, 2, 4096, CU_STREAM_LEGACY));
-    OK(cu.cuMemsetD8Async(scene.bytes, 3, 4096, second));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(second));
+    OK_CU(cu.cuMemsetD8Async(scene.bytes, 1, 4096, scene.blocking));
+    OK_CU(cu.cuMemsetD8Async(scene.bytes, 2, 4096, CU_STREAM_LEGACY));
+    OK_CU(cu.cuMemsetD8Async(scene.bytes, 3, 4096, second));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(second));
     gate_drain(&scene.gate, second);
     assert_int_equal(first_byte(&scene), 3);
 }
@@ -90,12 +90,12 @@ TEST(the_legacy_stream_orders_blocking_streams_with_each_other) {
 TEST(the_legacy_stream_waits_for_destroyed_streams) {
     struct scene scene = make();
     CUstream second;
-    OK(cu.cuStreamCreate(&second, CU_STREAM_DEFAULT));
+    OK_CU(cu.cuStreamCreate(&second, CU_STREAM_DEFAULT));
     gate_hold(&scene.gate, second);
-    OK(cu.cuMemsetD8Async(scene.bytes, 1, 4096, second));
-    OK(cu.cuStreamDestroy_v2(second));
-    OK(cu.cuMemsetD8Async(scene.bytes, 2, 4096, CU_STREAM_LEGACY));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
+    OK_CU(cu.cuMemsetD8Async(scene.bytes, 1, 4096, second));
+    OK_CU(cu.cuStreamDestroy_v2(second));
+    OK_CU(cu.cuMemsetD8Async(scene.bytes, 2, 4096, CU_STREAM_LEGACY));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
     gate_drain(&scene.gate, CU_STREAM_LEGACY);
     assert_int_equal(first_byte(&scene), 2);
 }
@@ -105,20 +105,20 @@ TEST(a_query_may_complete_destroyed_streams) {
     struct scene scene = make();
     CUstream gone[3];
     CUevent event;
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     gate_hold(&scene.gate, scene.free);
-    OK(cu.cuEventRecord(event, scene.free));
+    OK_CU(cu.cuEventRecord(event, scene.free));
     for (unsigned i = 0; i < COUNT(gone); i++) {
-        OK(cu.cuStreamCreate(&gone[i], CU_STREAM_DEFAULT));
-        OK(cu.cuStreamWaitEvent(gone[i], event, 0));
-        OK(cu.cuEventRecord(event, gone[i]));
-        OK(cu.cuStreamDestroy_v2(gone[i]));
+        OK_CU(cu.cuStreamCreate(&gone[i], CU_STREAM_DEFAULT));
+        OK_CU(cu.cuStreamWaitEvent(gone[i], event, 0));
+        OK_CU(cu.cuEventRecord(event, gone[i]));
+        OK_CU(cu.cuStreamDestroy_v2(gone[i]));
     }
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
     gate_release(&scene.gate);
     while (cu.cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY)
         ;
-    OK(cu.cuStreamQuery(CU_STREAM_LEGACY));
-    OK(cu.cuStreamQuery(scene.free));
-    OK(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuStreamQuery(CU_STREAM_LEGACY));
+    OK_CU(cu.cuStreamQuery(scene.free));
+    OK_CU(cu.cuEventDestroy_v2(event));
 }

@@ -15,23 +15,23 @@ struct scene {
 static struct scene make(void) {
     struct scene scene;
     void *memory;
-    OK(cu.cuStreamCreate(&scene.a, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamCreate(&scene.b, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&scene.a, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&scene.b, CU_STREAM_NON_BLOCKING));
     gate_make(&scene.gate);
-    OK(cu.cuMemHostAlloc(&memory, 64, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+    OK_CU(cu.cuMemHostAlloc(&memory, 64, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
     scene.mark = memory;
     *scene.mark = 0;
-    OK(cu.cuMemHostGetDevicePointer_v2(&scene.mark_address, memory, 0));
+    OK_CU(cu.cuMemHostGetDevicePointer_v2(&scene.mark_address, memory, 0));
     return scene;
 }
 
 static void end(struct scene *scene) {
     gate_release(&scene->gate);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     gate_free(&scene->gate);
-    OK(cu.cuMemFreeHost(scene->mark));
-    OK(cu.cuStreamDestroy_v2(scene->a));
-    OK(cu.cuStreamDestroy_v2(scene->b));
+    OK_CU(cu.cuMemFreeHost(scene->mark));
+    OK_CU(cu.cuStreamDestroy_v2(scene->a));
+    OK_CU(cu.cuStreamDestroy_v2(scene->b));
 }
 
 static uint32_t mark(const struct scene *scene) {
@@ -39,7 +39,7 @@ static uint32_t mark(const struct scene *scene) {
 }
 
 static void write_mark(struct scene *scene, CUstream stream, uint32_t value) {
-    OK(cu.cuStreamWriteValue32_v2(stream, scene->mark_address, value, 0));
+    OK_CU(cu.cuStreamWriteValue32_v2(stream, scene->mark_address, value, 0));
 }
 
 TEST(a_stream_runs_in_order) {
@@ -58,9 +58,9 @@ TEST(streams_do_not_wait_for_each_other) {
     gate_hold(&scene.gate, scene.a);
     write_mark(&scene, scene.a, 1);
     write_mark(&scene, scene.b, 2);
-    OK(cu.cuStreamSynchronize(scene.b));
+    OK_CU(cu.cuStreamSynchronize(scene.b));
     assert_int_equal(mark(&scene), 2);
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.a));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(scene.a));
     gate_drain(&scene.gate, scene.a);
     assert_int_equal(mark(&scene), 1);
     end(&scene);
@@ -71,10 +71,10 @@ TEST(a_wait_for_an_event_orders_streams) {
     CUevent event = new_event();
     gate_hold(&scene.gate, scene.a);
     write_mark(&scene, scene.a, 1);
-    OK(cu.cuEventRecord(event, scene.a));
-    OK(cu.cuStreamWaitEvent(scene.b, event, 0));
+    OK_CU(cu.cuEventRecord(event, scene.a));
+    OK_CU(cu.cuStreamWaitEvent(scene.b, event, 0));
     write_mark(&scene, scene.b, 2);
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.b));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(scene.b));
     gate_drain(&scene.gate, scene.b);
     assert_int_equal(mark(&scene), 2);
     end(&scene);
@@ -84,13 +84,13 @@ TEST(a_wait_for_an_event_orders_streams) {
 TEST(recording_an_event_again_does_not_change_earlier_waits) {
     struct scene scene = make();
     CUevent event = new_event();
-    OK(cu.cuEventRecord(event, scene.b));
-    OK(cu.cuStreamSynchronize(scene.b));
-    OK(cu.cuStreamWaitEvent(scene.b, event, 0));
+    OK_CU(cu.cuEventRecord(event, scene.b));
+    OK_CU(cu.cuStreamSynchronize(scene.b));
+    OK_CU(cu.cuStreamWaitEvent(scene.b, event, 0));
     gate_hold(&scene.gate, scene.a);
-    OK(cu.cuEventRecord(event, scene.a));
+    OK_CU(cu.cuEventRecord(event, scene.a));
     write_mark(&scene, scene.b, 5);
-    OK(cu.cuStreamSynchronize(scene.b));
+    OK_CU(cu.cuStreamSynchronize(scene.b));
     assert_int_equal(mark(&scene), 5);
     end(&scene);
 }
@@ -103,12 +103,12 @@ TEST(a_chain_of_waiting_streams_completes) {
     for (unsigned i = 0; i < COUNT(chain); i++) {
         chain[i] = new_stream();
         events[i] = new_event();
-        OK(cu.cuEventRecord(events[i], i ? chain[i - 1] : scene.a));
-        OK(cu.cuStreamWaitEvent(chain[i], events[i], 0));
+        OK_CU(cu.cuEventRecord(events[i], i ? chain[i - 1] : scene.a));
+        OK_CU(cu.cuStreamWaitEvent(chain[i], events[i], 0));
         write_mark(&scene, chain[i], i + 1);
     }
     gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(chain[COUNT(chain) - 1]));
+    OK_CU(cu.cuStreamSynchronize(chain[COUNT(chain) - 1]));
     assert_int_equal(mark(&scene), COUNT(chain));
     end(&scene);
 }
@@ -117,15 +117,15 @@ TEST(context_synchronization_waits_for_all_streams) {
     struct scene scene = make();
     unsigned char out[2] = {0, 0};
     CUdeviceptr bytes = new_memory((size_t)8 << 20);
-    OK(cu.cuMemsetD8Async(bytes, 1, (size_t)4 << 20, scene.a));
-    OK(cu.cuMemsetD8Async(bytes + ((size_t)4 << 20), 2, (size_t)4 << 20, scene.b));
+    OK_CU(cu.cuMemsetD8Async(bytes, 1, (size_t)4 << 20, scene.a));
+    OK_CU(cu.cuMemsetD8Async(bytes + ((size_t)4 << 20), 2, (size_t)4 << 20, scene.b));
     write_mark(&scene, scene.a, 7);
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(mark(&scene), 7);
-    OK(cu.cuStreamQuery(scene.a));
-    OK(cu.cuStreamQuery(scene.b));
-    OK(cu.cuMemcpyDtoH_v2(&out[0], bytes, 1));
-    OK(cu.cuMemcpyDtoH_v2(&out[1], bytes + ((size_t)8 << 20) - 1, 1));
+    OK_CU(cu.cuStreamQuery(scene.a));
+    OK_CU(cu.cuStreamQuery(scene.b));
+    OK_CU(cu.cuMemcpyDtoH_v2(&out[0], bytes, 1));
+    OK_CU(cu.cuMemcpyDtoH_v2(&out[1], bytes + ((size_t)8 << 20) - 1, 1));
     assert_int_equal(out[0], 1);
     assert_int_equal(out[1], 2);
     end(&scene);
@@ -140,9 +140,9 @@ TEST(a_context_event_covers_all_streams_of_the_context) {
     write_mark(&scene, scene.a, 3);
     if (cu.cuCtxRecordEvent(ctx, event) == CUDA_ERROR_NOT_SUPPORTED)
         SKIP("the driver records no contexts");
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(event));
+    FAILS_CU(NOT_READY, cu.cuEventQuery(event));
     gate_release(&scene.gate);
-    OK(cu.cuEventSynchronize(event));
+    OK_CU(cu.cuEventSynchronize(event));
     assert_int_equal(mark(&scene), 3);
     end(&scene);
 }
@@ -150,7 +150,7 @@ TEST(a_context_event_covers_all_streams_of_the_context) {
 /* One question may come before a worker has had its turn. */
 static void assert_held(CUstream stream) {
     for (int i = 0; i < 20; i++) {
-        FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+        FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
 }
@@ -159,24 +159,24 @@ TEST(a_context_wait_blocks_all_streams_of_the_context) {
     struct scene scene = make();
     CUevent event;
     CUstream later;
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     gate_hold(&scene.gate, scene.a);
-    OK(cu.cuEventRecord(event, scene.a));
-    OK(cu.cuCtxWaitEvent(ctx, event));
+    OK_CU(cu.cuEventRecord(event, scene.a));
+    OK_CU(cu.cuCtxWaitEvent(ctx, event));
     write_mark(&scene, scene.b, 4);
     assert_held(scene.b);
-    OK(cu.cuStreamCreate(&later, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamQuery(later)); /* nothing is in it yet */
+    OK_CU(cu.cuStreamCreate(&later, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamQuery(later)); /* nothing is in it yet */
     assert_int_equal(mark(&scene), 0);
     if (soft) { /* the documentation speaks of all future work; not seen on hardware yet */
-        OK(cu.cuStreamWriteValue32_v2(later, scene.mark_address + 4, 1, 0));
+        OK_CU(cu.cuStreamWriteValue32_v2(later, scene.mark_address + 4, 1, 0));
         assert_held(later);
     }
     gate_drain(&scene.gate, scene.b);
     assert_int_equal(mark(&scene), 4);
-    OK(cu.cuStreamSynchronize(later));
-    OK(cu.cuStreamDestroy_v2(later));
-    OK(cu.cuEventDestroy_v2(event));
+    OK_CU(cu.cuStreamSynchronize(later));
+    OK_CU(cu.cuStreamDestroy_v2(later));
+    OK_CU(cu.cuEventDestroy_v2(event));
     end(&scene);
 }
 

@@ -26,7 +26,7 @@ TEST(tiled_maps_are_encoded_as_on_hardware) {
                                      0x1f0000003f,   0x70000000f,  0x700000000000003, 0x103,
                                      0x100,          0x10};
     CUtensorMap map;
-    OK(tiled(&map, 5, box, ADDRESS));
+    OK_CU(tiled(&map, 5, box, ADDRESS));
     expect_words(&map, words);
 }
 
@@ -34,15 +34,15 @@ TEST(invalid_tiled_maps_are_refused) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
     static const cuuint32_t odd[] = {7, 4, 2, 1, 1}, wide[] = {8, 257, 2, 1, 1};
     CUtensorMap map;
-    FAILS(CUDA_ERROR_INVALID_VALUE, tiled(NULL, 3, box, ADDRESS));
-    FAILS(CUDA_ERROR_INVALID_VALUE, tiled(&map, 0, box, ADDRESS));
-    FAILS(CUDA_ERROR_INVALID_VALUE, tiled(&map, 6, box, ADDRESS));
-    FAILS(CUDA_ERROR_INVALID_VALUE, tiled(&map, 3, odd, ADDRESS));
-    FAILS(CUDA_ERROR_INVALID_VALUE, tiled(&map, 3, wide, ADDRESS));
-    FAILS(CUDA_ERROR_INVALID_VALUE, tiled(&map, 3, box, (char *)ADDRESS + 8));
-    OK(cu.cuCtxSetCurrent(NULL));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, tiled(&map, 3, box, ADDRESS));
-    OK(cu.cuCtxSetCurrent(ctx));
+    FAILS_CU(INVALID_VALUE, tiled(NULL, 3, box, ADDRESS));
+    FAILS_CU(INVALID_VALUE, tiled(&map, 0, box, ADDRESS));
+    FAILS_CU(INVALID_VALUE, tiled(&map, 6, box, ADDRESS));
+    FAILS_CU(INVALID_VALUE, tiled(&map, 3, odd, ADDRESS));
+    FAILS_CU(INVALID_VALUE, tiled(&map, 3, wide, ADDRESS));
+    FAILS_CU(INVALID_VALUE, tiled(&map, 3, box, (char *)ADDRESS + 8));
+    OK_CU(cu.cuCtxSetCurrent(NULL));
+    FAILS_CU(INVALID_CONTEXT, tiled(&map, 3, box, ADDRESS));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
 }
 
 TEST(im2col_maps_are_encoded_as_on_hardware) {
@@ -52,17 +52,17 @@ TEST(im2col_maps_are_encoded_as_on_hardware) {
                                      0x800,          0x10};
     static const int lower[] = {-1, -1}, upper[] = {1, 1}, far[] = {40, 0};
     CUtensorMap map;
-    OK(cu.cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, ADDRESS, dims, strides,
-                                  lower, upper, 16, 32, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                  CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-                                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    OK_CU(cu.cuTensorMapEncodeIm2col(
+        &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, ADDRESS, dims, strides, lower, upper, 16, 32,
+        steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+        CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
     expect_words(&map, words);
     /* Nothing of the image would be left. */
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuTensorMapEncodeIm2col(
-              &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, ADDRESS, dims, strides, far, upper, 16, 32,
-              steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-              CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    FAILS_CU(INVALID_VALUE,
+             cu.cuTensorMapEncodeIm2col(
+                 &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, ADDRESS, dims, strides, far, upper, 16,
+                 32, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                 CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
 static CUresult wide(CUtensorMap *map, CUtensorMapSwizzle swizzle) {
@@ -78,19 +78,19 @@ TEST(wide_im2col_maps_are_encoded_as_on_hardware) {
                                      0x1f0000003f,   0x70000000f,  0x1f00000000000000, 0x1f000100ff,
                                      0x1000,         0x400};
     CUtensorMap map;
-    OK(wide(&map, CU_TENSOR_MAP_SWIZZLE_128B));
+    OK_CU(wide(&map, CU_TENSOR_MAP_SWIZZLE_128B));
     expect_words(&map, words);
-    FAILS(CUDA_ERROR_INVALID_VALUE, wide(&map, CU_TENSOR_MAP_SWIZZLE_64B));
+    FAILS_CU(INVALID_VALUE, wide(&map, CU_TENSOR_MAP_SWIZZLE_64B));
 }
 
 TEST(replacing_the_address_keeps_the_rest_of_the_map) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
     CUtensorMap map;
-    OK(tiled(&map, 3, box, ADDRESS));
+    OK_CU(tiled(&map, 3, box, ADDRESS));
     uint64_t shape = map.opaque[1];
-    OK(cu.cuTensorMapReplaceAddress(&map, (void *)0x7f7654321000));
+    OK_CU(cu.cuTensorMapReplaceAddress(&map, (void *)0x7f7654321000));
     assert_int_equal(map.opaque[0], 0x7f7654321000);
     assert_int_equal(map.opaque[1], shape);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTensorMapReplaceAddress(&map, (void *)0x7f7654321008));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTensorMapReplaceAddress(&map, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuTensorMapReplaceAddress(&map, (void *)0x7f7654321008));
+    FAILS_CU(INVALID_VALUE, cu.cuTensorMapReplaceAddress(&map, NULL));
 }

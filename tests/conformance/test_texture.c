@@ -5,7 +5,7 @@ static CUarray make_array(unsigned flags) {
     CUarray array;
     CUDA_ARRAY3D_DESCRIPTOR desc = {
         .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1, .Flags = flags};
-    OK(cu.cuArray3DCreate_v2(&array, &desc));
+    OK_CU(cu.cuArray3DCreate_v2(&array, &desc));
     return array;
 }
 
@@ -43,17 +43,17 @@ TEST(texture_descriptions_are_read_back) {
     view.format = CU_RES_VIEW_FORMAT_UINT_4X8;
     view.width = 64;
     view.height = 32;
-    OK(cu.cuTexObjectCreate(&object, &resource, &texture, &view));
-    OK(cu.cuTexObjectGetResourceDesc(&got_resource, object));
+    OK_CU(cu.cuTexObjectCreate(&object, &resource, &texture, &view));
+    OK_CU(cu.cuTexObjectGetResourceDesc(&got_resource, object));
     assert_ptr_equal(got_resource.res.array.hArray, array);
-    OK(cu.cuTexObjectGetTextureDesc(&got_texture, object));
+    OK_CU(cu.cuTexObjectGetTextureDesc(&got_texture, object));
     assert_int_equal(got_texture.addressMode[0], CU_TR_ADDRESS_MODE_MIRROR);
     assert_int_equal(got_texture.filterMode, CU_TR_FILTER_MODE_LINEAR);
-    OK(cu.cuTexObjectGetResourceViewDesc(&got_view, object));
+    OK_CU(cu.cuTexObjectGetResourceViewDesc(&got_view, object));
     assert_int_equal(got_view.format, CU_RES_VIEW_FORMAT_UINT_4X8);
-    OK(cu.cuTexObjectDestroy(object));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexObjectGetTextureDesc(&got_texture, object));
-    OK(cu.cuArrayDestroy(array));
+    OK_CU(cu.cuTexObjectDestroy(object));
+    FAILS_CU(INVALID_VALUE, cu.cuTexObjectGetTextureDesc(&got_texture, object));
+    OK_CU(cu.cuArrayDestroy(array));
 }
 
 TEST(invalid_texture_descriptions_are_refused) {
@@ -62,31 +62,31 @@ TEST(invalid_texture_descriptions_are_refused) {
     CUDA_TEXTURE_DESC texture;
     CUtexObject object;
     memset(&texture, 0, sizeof texture);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
     resource = of_memory(memory);
     resource.res.linear.numChannels = 3;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
     resource = of_memory(memory);
     texture.flags = 0x80;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
+    FAILS_CU(INVALID_VALUE, cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
     texture.flags = 0;
-    OK(cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
-    OK(cu.cuTexObjectDestroy(object));
+    OK_CU(cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
+    OK_CU(cu.cuTexObjectDestroy(object));
 }
 
 TEST(a_surface_object_is_not_a_texture_object) {
     CUarray array = make_array(CUDA_ARRAY3D_SURFACE_LDST);
     CUDA_RESOURCE_DESC resource = of_array(array), got;
     CUsurfObject surface;
-    OK(cu.cuSurfObjectCreate(&surface, &resource));
-    OK(cu.cuSurfObjectGetResourceDesc(&got, surface));
+    OK_CU(cu.cuSurfObjectCreate(&surface, &resource));
+    OK_CU(cu.cuSurfObjectGetResourceDesc(&got, surface));
     assert_ptr_equal(got.res.array.hArray, array);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexObjectGetResourceDesc(&got, surface));
-    OK(cu.cuSurfObjectDestroy(surface));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuSurfObjectGetResourceDesc(&got, surface));
+    FAILS_CU(INVALID_VALUE, cu.cuTexObjectGetResourceDesc(&got, surface));
+    OK_CU(cu.cuSurfObjectDestroy(surface));
+    FAILS_CU(INVALID_VALUE, cu.cuSurfObjectGetResourceDesc(&got, surface));
     resource = of_memory(0x1000);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuSurfObjectCreate(&surface, &resource));
-    OK(cu.cuArrayDestroy(array));
+    FAILS_CU(INVALID_VALUE, cu.cuSurfObjectCreate(&surface, &resource));
+    OK_CU(cu.cuArrayDestroy(array));
 }
 
 TEST(a_thousand_textures_exist_at_once) {
@@ -96,10 +96,10 @@ TEST(a_thousand_textures_exist_at_once) {
     static CUtexObject objects[1000];
     memset(&texture, 0, sizeof texture);
     for (int i = 0; i < 1000; i++)
-        OK(cu.cuTexObjectCreate(&objects[i], &resource, &texture, NULL));
+        OK_CU(cu.cuTexObjectCreate(&objects[i], &resource, &texture, NULL));
     for (int i = 0; i < 1000; i++)
-        OK(cu.cuTexObjectDestroy(objects[i]));
-    OK(cu.cuArrayDestroy(array));
+        OK_CU(cu.cuTexObjectDestroy(objects[i]));
+    OK_CU(cu.cuArrayDestroy(array));
 }
 
 /* A border counts where fetches can be there. */
@@ -111,9 +111,9 @@ TEST(an_unused_border_colour_is_not_reported) {
     memset(&got, 0, sizeof got); /* an H200 leaves the colour as it is, softgpu writes 0 */
     memset(&texture, 0, sizeof texture);
     texture.borderColor[0] = 0.5f;
-    OK(cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
-    OK(cu.cuTexObjectGetTextureDesc(&got, object));
+    OK_CU(cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
+    OK_CU(cu.cuTexObjectGetTextureDesc(&got, object));
     assert_true(got.borderColor[0] == 0);
-    OK(cu.cuTexObjectDestroy(object));
-    OK(cu.cuArrayDestroy(array));
+    OK_CU(cu.cuTexObjectDestroy(object));
+    OK_CU(cu.cuArrayDestroy(array));
 }

@@ -4,7 +4,7 @@
 static CUtexref ref;
 
 static void make_reference(void) {
-    OK(cu.cuTexRefCreate(&ref));
+    OK_CU(cu.cuTexRefCreate(&ref));
 }
 
 static CUarray make_array(unsigned flags) {
@@ -14,7 +14,7 @@ static CUarray make_array(unsigned flags) {
                                     .Format = CU_AD_FORMAT_UNSIGNED_INT8,
                                     .NumChannels = 4,
                                     .Flags = flags};
-    OK(cu.cuArray3DCreate_v2(&array, &desc));
+    OK_CU(cu.cuArray3DCreate_v2(&array, &desc));
     return array;
 }
 
@@ -23,22 +23,22 @@ TEST(a_texture_reference_keeps_its_modes_and_flags) {
     CUfilter_mode filter;
     unsigned flags;
     make_reference();
-    OK(cu.cuTexRefSetAddressMode(ref, 1, CU_TR_ADDRESS_MODE_BORDER));
-    OK(cu.cuTexRefGetAddressMode(&address, ref, 1));
+    OK_CU(cu.cuTexRefSetAddressMode(ref, 1, CU_TR_ADDRESS_MODE_BORDER));
+    OK_CU(cu.cuTexRefGetAddressMode(&address, ref, 1));
     assert_int_equal(address, CU_TR_ADDRESS_MODE_BORDER);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefSetAddressMode(ref, 3, CU_TR_ADDRESS_MODE_BORDER));
-    OK(cu.cuTexRefSetFilterMode(ref, CU_TR_FILTER_MODE_LINEAR));
-    OK(cu.cuTexRefGetFilterMode(&filter, ref));
+    FAILS_CU(INVALID_VALUE, cu.cuTexRefSetAddressMode(ref, 3, CU_TR_ADDRESS_MODE_BORDER));
+    OK_CU(cu.cuTexRefSetFilterMode(ref, CU_TR_FILTER_MODE_LINEAR));
+    OK_CU(cu.cuTexRefGetFilterMode(&filter, ref));
     assert_int_equal(filter, CU_TR_FILTER_MODE_LINEAR);
-    OK(cu.cuTexRefSetMipmapFilterMode(ref, CU_TR_FILTER_MODE_LINEAR));
+    OK_CU(cu.cuTexRefSetMipmapFilterMode(ref, CU_TR_FILTER_MODE_LINEAR));
     filter = CU_TR_FILTER_MODE_POINT;
-    OK(cu.cuTexRefGetMipmapFilterMode(&filter, ref));
+    OK_CU(cu.cuTexRefGetMipmapFilterMode(&filter, ref));
     assert_int_equal(filter, CU_TR_FILTER_MODE_LINEAR);
-    OK(cu.cuTexRefSetFlags(ref, CU_TRSF_NORMALIZED_COORDINATES));
-    OK(cu.cuTexRefGetFlags(&flags, ref));
+    OK_CU(cu.cuTexRefSetFlags(ref, CU_TRSF_NORMALIZED_COORDINATES));
+    OK_CU(cu.cuTexRefGetFlags(&flags, ref));
     assert_int_equal(flags, CU_TRSF_NORMALIZED_COORDINATES);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefSetFlags(ref, 0x80));
-    OK(cu.cuTexRefDestroy(ref));
+    FAILS_CU(INVALID_VALUE, cu.cuTexRefSetFlags(ref, 0x80));
+    OK_CU(cu.cuTexRefDestroy(ref));
 }
 
 TEST(a_texture_reference_keeps_its_mipmap_and_format_settings) {
@@ -46,24 +46,24 @@ TEST(a_texture_reference_keeps_its_mipmap_and_format_settings) {
     int anisotropy = 0, channels = 0;
     CUarray_format format;
     make_reference();
-    OK(cu.cuTexRefSetMipmapLevelBias(ref, 1.5f));
-    OK(cu.cuTexRefGetMipmapLevelBias(&bias, ref));
+    OK_CU(cu.cuTexRefSetMipmapLevelBias(ref, 1.5f));
+    OK_CU(cu.cuTexRefGetMipmapLevelBias(&bias, ref));
     assert_true(bias > 1.4f && bias < 1.6f);
-    OK(cu.cuTexRefSetMipmapLevelClamp(ref, 1, 3));
-    OK(cu.cuTexRefGetMipmapLevelClamp(&least, &most, ref));
+    OK_CU(cu.cuTexRefSetMipmapLevelClamp(ref, 1, 3));
+    OK_CU(cu.cuTexRefGetMipmapLevelClamp(&least, &most, ref));
     assert_true(least > 0.9f && most > 2.9f);
-    OK(cu.cuTexRefSetMaxAnisotropy(ref, 8));
-    OK(cu.cuTexRefGetMaxAnisotropy(&anisotropy, ref));
+    OK_CU(cu.cuTexRefSetMaxAnisotropy(ref, 8));
+    OK_CU(cu.cuTexRefGetMaxAnisotropy(&anisotropy, ref));
     assert_int_equal(anisotropy, 8);
-    OK(cu.cuTexRefSetBorderColor(ref, border));
-    OK(cu.cuTexRefGetBorderColor(got, ref));
+    OK_CU(cu.cuTexRefSetBorderColor(ref, border));
+    OK_CU(cu.cuTexRefGetBorderColor(got, ref));
     assert_memory_equal(border, got, sizeof got);
-    OK(cu.cuTexRefSetFormat(ref, CU_AD_FORMAT_HALF, 2));
-    OK(cu.cuTexRefGetFormat(&format, &channels, ref));
+    OK_CU(cu.cuTexRefSetFormat(ref, CU_AD_FORMAT_HALF, 2));
+    OK_CU(cu.cuTexRefGetFormat(&format, &channels, ref));
     assert_int_equal(format, CU_AD_FORMAT_HALF);
     assert_int_equal(channels, 2);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefSetFormat(ref, CU_AD_FORMAT_HALF, 3));
-    OK(cu.cuTexRefDestroy(ref));
+    FAILS_CU(INVALID_VALUE, cu.cuTexRefSetFormat(ref, CU_AD_FORMAT_HALF, 3));
+    OK_CU(cu.cuTexRefDestroy(ref));
 }
 
 TEST(a_texture_reference_is_bound_to_memory) {
@@ -74,21 +74,21 @@ TEST(a_texture_reference_is_bound_to_memory) {
     size_t offset;
     make_reference();
     CUdeviceptr memory = new_memory(65536);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefGetAddress_v2(&got, ref));
-    OK(cu.cuTexRefSetAddress_v2(&offset, ref, memory + 32, 1024));
+    FAILS_CU(INVALID_VALUE, cu.cuTexRefGetAddress_v2(&got, ref));
+    OK_CU(cu.cuTexRefSetAddress_v2(&offset, ref, memory + 32, 1024));
     assert_int_equal(offset, 32);
-    OK(cu.cuTexRefGetAddress_v2(&got, ref));
+    OK_CU(cu.cuTexRefGetAddress_v2(&got, ref));
     assert_int_equal(got, memory);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefSetAddress_v2(NULL, ref, memory + 32, 1024));
-    OK(cu.cuTexRefSetAddress2D_v3(ref, &desc, memory + 512, 512));
-    OK(cu.cuTexRefGetAddress_v2(&got, ref));
+    FAILS_CU(INVALID_VALUE, cu.cuTexRefSetAddress_v2(NULL, ref, memory + 32, 1024));
+    OK_CU(cu.cuTexRefSetAddress2D_v3(ref, &desc, memory + 512, 512));
+    OK_CU(cu.cuTexRefGetAddress_v2(&got, ref));
     assert_int_equal(got, memory + 512);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefSetAddress2D_v3(ref, &desc, memory, 257));
-    OK(cu.cuTexRefSetAddress2D_v2(ref, &desc, memory + 1024, 257));
-    OK(cu.cuTexRefGetAddress_v2(&got, ref));
+    FAILS_CU(INVALID_VALUE, cu.cuTexRefSetAddress2D_v3(ref, &desc, memory, 257));
+    OK_CU(cu.cuTexRefSetAddress2D_v2(ref, &desc, memory + 1024, 257));
+    OK_CU(cu.cuTexRefGetAddress_v2(&got, ref));
     assert_int_equal(got, memory + 1024);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefGetArray(&array, ref));
-    OK(cu.cuTexRefDestroy(ref));
+    FAILS_CU(INVALID_VALUE, cu.cuTexRefGetArray(&array, ref));
+    OK_CU(cu.cuTexRefDestroy(ref));
 }
 
 /* In a context of the time, which wants a process of its own. */
@@ -98,35 +98,35 @@ CHILD_TEST(a_32_bit_context_binds_32_bit_addresses) {
     CUcontext old;
     CUdeviceptr_v1 memory = 0, other = 0, got = 77;
     unsigned offset = 77;
-    OK(cu.cuInit(0));
-    OK(cu.cuCtxCreate(&old, 0, 0));
-    OK(cu.cuMemAlloc(&memory, 65536));
-    OK(cu.cuMemAlloc(&other, 65536));
+    OK_CU(cu.cuInit(0));
+    OK_CU(cu.cuCtxCreate(&old, 0, 0));
+    OK_CU(cu.cuMemAlloc(&memory, 65536));
+    OK_CU(cu.cuMemAlloc(&other, 65536));
     make_reference();
-    OK(cu.cuTexRefSetFormat(ref, CU_AD_FORMAT_FLOAT, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefGetAddress(&got, ref));
+    OK_CU(cu.cuTexRefSetFormat(ref, CU_AD_FORMAT_FLOAT, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuTexRefGetAddress(&got, ref));
     assert_int_equal(got, 0);
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuTexRefSetAddress(&offset, NULL, memory, 1024));
+    FAILS_CU(INVALID_HANDLE, cu.cuTexRefSetAddress(&offset, NULL, memory, 1024));
     assert_int_equal(offset, 0);
-    OK(cu.cuTexRefSetAddress(&offset, ref, memory + 32, 1024));
+    OK_CU(cu.cuTexRefSetAddress(&offset, ref, memory + 32, 1024));
     assert_int_equal(offset, 32);
-    OK(cu.cuTexRefGetAddress(&got, ref));
+    OK_CU(cu.cuTexRefGetAddress(&got, ref));
     assert_int_equal(got, memory);
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuTexRefGetAddress(&got, NULL));
+    FAILS_CU(INVALID_HANDLE, cu.cuTexRefGetAddress(&got, NULL));
     assert_int_equal(got, 0);
-    OK(cu.cuTexRefSetAddress(&offset, ref, other, 1024));
-    OK(cu.cuTexRefSetAddress2D(ref, &desc, memory, 512));
-    OK(cu.cuTexRefGetAddress(&got, ref));
+    OK_CU(cu.cuTexRefSetAddress(&offset, ref, other, 1024));
+    OK_CU(cu.cuTexRefSetAddress2D(ref, &desc, memory, 512));
+    OK_CU(cu.cuTexRefGetAddress(&got, ref));
     assert_int_equal(got, memory);
     /* Half of a row. */
-    OK(cu.cuTexRefSetAddress2D(ref, &desc, memory, 32));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefSetAddress2D(ref, &desc, memory + 4, 512));
+    OK_CU(cu.cuTexRefSetAddress2D(ref, &desc, memory, 32));
+    FAILS_CU(INVALID_VALUE, cu.cuTexRefSetAddress2D(ref, &desc, memory + 4, 512));
     desc.Width = 64;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefSetAddress2D(ref, &desc, memory, 32));
-    OK(cu.cuTexRefDestroy(ref));
-    OK(cu.cuMemFree(memory));
-    OK(cu.cuMemFree(other));
-    OK(cu.cuCtxDestroy(old));
+    FAILS_CU(INVALID_VALUE, cu.cuTexRefSetAddress2D(ref, &desc, memory, 32));
+    OK_CU(cu.cuTexRefDestroy(ref));
+    OK_CU(cu.cuMemFree(memory));
+    OK_CU(cu.cuMemFree(other));
+    OK_CU(cu.cuCtxDestroy(old));
     return 0;
 }
 
@@ -137,13 +137,13 @@ TEST(a_current_context_refuses_to_bind_32_bit_addresses) {
     CUdeviceptr wide;
     unsigned offset = 77;
     make_reference();
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuTexRefGetAddress(&got, ref));
+    FAILS_CU(INVALID_CONTEXT, cu.cuTexRefGetAddress(&got, ref));
     assert_int_equal(got, 0);
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuTexRefSetAddress(&offset, ref, 0x1000, 16));
+    FAILS_CU(INVALID_CONTEXT, cu.cuTexRefSetAddress(&offset, ref, 0x1000, 16));
     assert_int_equal(offset, 0);
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuTexRefSetAddress2D(ref, &desc, 0x1000, 512));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefGetAddress_v2(&wide, ref));
-    OK(cu.cuTexRefDestroy(ref));
+    FAILS_CU(INVALID_CONTEXT, cu.cuTexRefSetAddress2D(ref, &desc, 0x1000, 512));
+    FAILS_CU(INVALID_VALUE, cu.cuTexRefGetAddress_v2(&wide, ref));
+    OK_CU(cu.cuTexRefDestroy(ref));
 }
 
 TEST(a_texture_reference_is_bound_to_arrays) {
@@ -154,21 +154,21 @@ TEST(a_texture_reference_is_bound_to_arrays) {
     CUarray_format format;
     int channels;
     make_reference();
-    OK(cu.cuMipmappedArrayCreate(&mipmap, &desc, 3));
-    OK(cu.cuTexRefSetArray(ref, array, CU_TRSA_OVERRIDE_FORMAT));
-    OK(cu.cuTexRefGetArray(&got, ref));
+    OK_CU(cu.cuMipmappedArrayCreate(&mipmap, &desc, 3));
+    OK_CU(cu.cuTexRefSetArray(ref, array, CU_TRSA_OVERRIDE_FORMAT));
+    OK_CU(cu.cuTexRefGetArray(&got, ref));
     assert_ptr_equal(got, array);
-    OK(cu.cuTexRefGetFormat(&format, &channels, ref));
+    OK_CU(cu.cuTexRefGetFormat(&format, &channels, ref));
     assert_int_equal(channels, 4);
-    OK(cu.cuTexRefSetMipmappedArray(ref, mipmap, CU_TRSA_OVERRIDE_FORMAT));
-    OK(cu.cuTexRefGetMipmappedArray(&got_mipmap, ref));
+    OK_CU(cu.cuTexRefSetMipmappedArray(ref, mipmap, CU_TRSA_OVERRIDE_FORMAT));
+    OK_CU(cu.cuTexRefGetMipmappedArray(&got_mipmap, ref));
     assert_ptr_equal(got_mipmap, mipmap);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefGetArray(&got, ref));
-    OK(cu.cuTexRefSetArray(ref, array, CU_TRSA_OVERRIDE_FORMAT));
-    OK(cu.cuArrayDestroy(array));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefGetArray(&got, ref));
-    OK(cu.cuMipmappedArrayDestroy(mipmap));
-    OK(cu.cuTexRefDestroy(ref));
+    FAILS_CU(INVALID_VALUE, cu.cuTexRefGetArray(&got, ref));
+    OK_CU(cu.cuTexRefSetArray(ref, array, CU_TRSA_OVERRIDE_FORMAT));
+    OK_CU(cu.cuArrayDestroy(array));
+    FAILS_CU(INVALID_VALUE, cu.cuTexRefGetArray(&got, ref));
+    OK_CU(cu.cuMipmappedArrayDestroy(mipmap));
+    OK_CU(cu.cuTexRefDestroy(ref));
 }
 
 static const char text[] = ".version 7.8\n.target sm_70\n.address_size 64\n"
@@ -180,23 +180,23 @@ TEST(references_of_a_module_are_found_by_name) {
     CUsurfref surface;
     CUarray array = make_array(CUDA_ARRAY3D_SURFACE_LDST), got;
     CUmodule module = new_module(text);
-    OK(cu.cuModuleGetTexRef(&of_module, module, "tex_a"));
-    OK(cu.cuModuleGetTexRef(&again, module, "tex_a"));
+    OK_CU(cu.cuModuleGetTexRef(&of_module, module, "tex_a"));
+    OK_CU(cu.cuModuleGetTexRef(&again, module, "tex_a"));
     assert_ptr_equal(of_module, again);
-    OK(cu.cuTexRefSetFlags(of_module, CU_TRSF_SRGB));
-    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuModuleGetTexRef(&again, module, "surf_a"));
-    OK(cu.cuModuleGetSurfRef(&surface, module, "surf_a"));
-    OK(cu.cuSurfRefSetArray(surface, array, 0));
-    OK(cu.cuSurfRefGetArray(&got, surface));
+    OK_CU(cu.cuTexRefSetFlags(of_module, CU_TRSF_SRGB));
+    FAILS_CU(NOT_FOUND, cu.cuModuleGetTexRef(&again, module, "surf_a"));
+    OK_CU(cu.cuModuleGetSurfRef(&surface, module, "surf_a"));
+    OK_CU(cu.cuSurfRefSetArray(surface, array, 0));
+    OK_CU(cu.cuSurfRefGetArray(&got, surface));
     assert_ptr_equal(got, array);
-    OK(cu.cuArrayDestroy(array));
+    OK_CU(cu.cuArrayDestroy(array));
 }
 
 TEST(destroyed_texture_references_are_refused) {
     NEEDS_SOFTGPU("hardware's driver crashes on them");
     unsigned flags;
     make_reference();
-    OK(cu.cuTexRefDestroy(ref));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuTexRefGetFlags(&flags, ref));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuTexRefDestroy(ref));
+    OK_CU(cu.cuTexRefDestroy(ref));
+    FAILS_CU(INVALID_HANDLE, cu.cuTexRefGetFlags(&flags, ref));
+    FAILS_CU(INVALID_HANDLE, cu.cuTexRefDestroy(ref));
 }

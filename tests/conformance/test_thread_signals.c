@@ -86,21 +86,21 @@ static void end_an_object(CUstream stream) {
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec;
-    OK(cu.cuUserObjectCreate(&object, NULL, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
-    OK(cu.cuGraphCreate(&graph, 0));
-    OK(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0));
-    OK(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK_CU(cu.cuUserObjectCreate(&object, NULL, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    OK_CU(cu.cuGraphCreate(&graph, 0));
+    OK_CU(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0));
+    OK_CU(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
     struct gate gate = hold(stream);
-    OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuGraphExecDestroy(exec));
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuGraphExecDestroy(exec));
+    OK_CU(cu.cuGraphDestroy(graph));
     gate_release(&gate);
     until(&destroyed, 1);
 }
 
 static void use_threads(CUstream stream) {
-    OK(cu.cuLaunchHostFunc(stream, in_host_function, NULL));
+    OK_CU(cu.cuLaunchHostFunc(stream, in_host_function, NULL));
     until(&hosts, 1);
     end_an_object(stream);
 }
@@ -114,7 +114,7 @@ CHILD_TEST_WHERE(every_thread_of_the_driver_blocks_all_signals,
     CUasyncCallbackHandle callback;
     init_driver();
     CUstream stream = new_stream();
-    OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, NULL, &callback));
+    OK_CU(cu.cuDeviceRegisterAsyncNotification(dev, hear, NULL, &callback));
     use_threads(stream);
     struct threads after = list_threads();
     size_t made = 0;
@@ -130,6 +130,6 @@ CHILD_TEST_WHERE(every_thread_of_the_driver_blocks_all_signals,
     }
     /* Workers, the notifier, the one for objects, the one that restores. */
     assert_true(made >= 4);
-    OK(cu.cuDeviceUnregisterAsyncNotification(dev, callback));
+    OK_CU(cu.cuDeviceUnregisterAsyncNotification(dev, callback));
     return 0;
 }

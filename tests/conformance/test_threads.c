@@ -11,23 +11,23 @@
 static void *work(void *argument) {
     unsigned seed = *(unsigned *)argument;
     unsigned char sent[BYTES], got[BYTES];
-    OK(cu.cuCtxSetCurrent(ctx));
+    OK_CU(cu.cuCtxSetCurrent(ctx));
     CUstream stream = new_stream();
     for (unsigned round = 0; round < ROUNDS; round++) {
         CUdeviceptr memory;
         CUcontext current;
         const char *name;
-        OK(cu.cuMemAlloc_v2(&memory, BYTES));
+        OK_CU(cu.cuMemAlloc_v2(&memory, BYTES));
         fill_pattern(sent, BYTES, seed + round);
-        OK(cu.cuMemcpyHtoDAsync_v2(memory, sent, BYTES, stream));
-        OK(cu.cuMemcpyDtoHAsync_v2(got, memory, BYTES, stream));
-        OK(cu.cuCtxPushCurrent_v2(ctx));
-        OK(cu.cuCtxPopCurrent_v2(&current));
-        OK(cu.cuGetErrorName(CUDA_SUCCESS, &name));
-        OK(cu.cuStreamSynchronize(stream));
+        OK_CU(cu.cuMemcpyHtoDAsync_v2(memory, sent, BYTES, stream));
+        OK_CU(cu.cuMemcpyDtoHAsync_v2(got, memory, BYTES, stream));
+        OK_CU(cu.cuCtxPushCurrent_v2(ctx));
+        OK_CU(cu.cuCtxPopCurrent_v2(&current));
+        OK_CU(cu.cuGetErrorName(CUDA_SUCCESS, &name));
+        OK_CU(cu.cuStreamSynchronize(stream));
         assert_true(has_pattern(got, BYTES, seed + round));
-        OK(cu.cuMemFree_v2(memory));
-        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(&memory, 0));
+        OK_CU(cu.cuMemFree_v2(memory));
+        FAILS_CU(INVALID_VALUE, cu.cuMemAlloc_v2(&memory, 0));
     }
     return NULL;
 }

@@ -42,9 +42,9 @@ EACH_TEST(begin, test_end);
 
 static CUuserObject own(CUgraph graph, int weight) {
     CUuserObject object;
-    OK(cu.cuUserObjectCreate(&object, (void *)(intptr_t)weight, destroy, 1,
-                             CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
-    OK(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    OK_CU(cu.cuUserObjectCreate(&object, (void *)(intptr_t)weight, destroy, 1,
+                                CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    OK_CU(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
     return object;
 }
 
@@ -59,7 +59,7 @@ static CUgraph graph_with(int weight) {
 /* A graph whose only node embeds one that keeps an object. */
 static CUgraph outer_with(int weight, CUgraphNode *node) {
     CUgraph outer = new_graph(), child = graph_with(weight);
-    OK(cu.cuGraphAddChildGraphNode(node, outer, NULL, 0, child));
+    OK_CU(cu.cuGraphAddChildGraphNode(node, outer, NULL, 0, child));
     destroy_graph(child);
     return outer;
 }
@@ -80,7 +80,7 @@ TEST(an_update_transfers_the_user_objects_of_the_new_graph) {
     CUgraphExec exec = exec_of(graph_with(1));
     CUgraph other = graph_with(10);
     assert_int_equal(ended_after(0), 0);
-    OK(update(exec, other));
+    OK_CU(update(exec, other));
     assert_int_equal(ended_after(1), 1);
     destroy_graph(other);
     assert_int_equal(ended_after(1), 1);
@@ -93,7 +93,7 @@ TEST(each_update_releases_the_user_objects_of_the_last) {
     CUgraphExec exec = exec_of(graph_with(1));
     for (int weight = 2, sum = 1; weight <= 64; sum += weight, weight *= 2) {
         CUgraph other = graph_with(weight);
-        OK(update(exec, other));
+        OK_CU(update(exec, other));
         destroy_graph(other);
         assert_int_equal(ended_after(sum), sum);
     }
@@ -105,7 +105,7 @@ TEST(a_refused_update_changes_no_user_objects) {
     CUgraphExec exec = exec_of(graph_with(1));
     CUgraph other = graph_with(10);
     add_empty(other, NULL);
-    FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, update(exec, other));
+    FAILS_CU(GRAPH_EXEC_UPDATE_FAILURE, update(exec, other));
     assert_int_equal(ended_after(0), 0);
     destroy_graph(other);
     assert_int_equal(ended_after(10), 10);
@@ -116,13 +116,13 @@ TEST(a_refused_update_changes_no_user_objects) {
 TEST(a_user_object_of_both_graphs_survives_the_update) {
     CUgraph graph = new_graph(), other = new_graph(), none = new_graph();
     CUuserObject object = own(graph, 1);
-    OK(cu.cuGraphRetainUserObject(other, object, 3, 0));
+    OK_CU(cu.cuGraphRetainUserObject(other, object, 3, 0));
     CUgraphExec exec = exec_of(graph);
-    OK(update(exec, other));
-    OK(update(exec, other));
+    OK_CU(update(exec, other));
+    OK_CU(update(exec, other));
     destroy_graph(other);
     assert_int_equal(ended_after(0), 0);
-    OK(update(exec, none));
+    OK_CU(update(exec, none));
     assert_int_equal(ended_after(1), 1);
     destroy_exec(exec);
     destroy_graph(none);
@@ -134,7 +134,7 @@ TEST(an_update_transfers_user_objects_of_child_graphs) {
     CUgraphExec exec = exec_of(outer_with(1, &node));
     CUgraph other = outer_with(10, &node);
     assert_int_equal(ended_after(0), 0);
-    OK(update(exec, other));
+    OK_CU(update(exec, other));
     assert_int_equal(ended_after(1), 1);
     destroy_graph(other);
     assert_int_equal(ended_after(1), 1);
@@ -147,7 +147,7 @@ TEST(a_new_child_graph_brings_its_user_objects) {
     CUgraph outer = outer_with(1, &node), child = graph_with(10);
     CUgraphExec exec = instantiate(outer);
     own(outer, 100);
-    OK(cu.cuGraphExecChildGraphNodeSetParams(exec, node, child));
+    OK_CU(cu.cuGraphExecChildGraphNodeSetParams(exec, node, child));
     destroy_graph(child);
     assert_int_equal(ended_after(0), 0); /* the outer graph has its copy of the first */
     destroy_graph(outer);
@@ -162,11 +162,11 @@ TEST(a_pending_launch_keeps_its_user_objects) {
     CUgraphExec exec = exec_of(graph_with(1));
     CUgraph second = graph_with(10), third = graph_with(100);
     struct gate gate = hold(stream);
-    OK(cu.cuGraphLaunch(exec, stream));
-    OK(update(exec, second));
-    OK(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(update(exec, second));
+    OK_CU(cu.cuGraphLaunch(exec, stream));
     destroy_graph(second);
-    OK(update(exec, third));
+    OK_CU(update(exec, third));
     destroy_graph(third);
     assert_int_equal(ended_after(0), 0);
     gate_drain(&gate, stream);

@@ -48,16 +48,16 @@ EACH_TEST(begin, test_end);
 
 static CUuserObject object_of(int *weight, unsigned count) {
     CUuserObject object;
-    OK(cu.cuUserObjectCreate(&object, weight, destroy, count, SYNC));
+    OK_CU(cu.cuUserObjectCreate(&object, weight, destroy, count, SYNC));
     return object;
 }
 
 TEST(the_last_release_runs_the_destructor) {
     CUuserObject object = object_of(&one, 2);
-    OK(cu.cuUserObjectRetain(object, 3));
-    OK(cu.cuUserObjectRelease(object, 4));
+    OK_CU(cu.cuUserObjectRetain(object, 3));
+    OK_CU(cu.cuUserObjectRelease(object, 4));
     assert_int_equal(calls_after(0), 0);
-    OK(cu.cuUserObjectRelease(object, 1));
+    OK_CU(cu.cuUserObjectRelease(object, 1));
     assert_int_equal(calls_after(1), 1);
     assert_true(pthread_equal(caller, pthread_self()));
     assert_int_equal(inside, CUDA_ERROR_NOT_PERMITTED);
@@ -66,23 +66,23 @@ TEST(the_last_release_runs_the_destructor) {
 TEST(graphs_retain_user_objects) {
     CUgraph graph, copy;
     CUuserObject object = object_of(&one, 1);
-    OK(cu.cuGraphCreate(&graph, 0));
-    OK(cu.cuGraphRetainUserObject(graph, object, 2, 0));
-    OK(cu.cuUserObjectRelease(object, 1));
-    OK(cu.cuGraphReleaseUserObject(graph, object, 1));
-    OK(cu.cuGraphClone(&copy, graph));
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphCreate(&graph, 0));
+    OK_CU(cu.cuGraphRetainUserObject(graph, object, 2, 0));
+    OK_CU(cu.cuUserObjectRelease(object, 1));
+    OK_CU(cu.cuGraphReleaseUserObject(graph, object, 1));
+    OK_CU(cu.cuGraphClone(&copy, graph));
+    OK_CU(cu.cuGraphDestroy(graph));
     assert_int_equal(calls_after(0), 0);
-    OK(cu.cuGraphDestroy(copy));
+    OK_CU(cu.cuGraphDestroy(copy));
     assert_int_equal(calls_after(1), 1);
 }
 
 TEST(references_to_user_objects_are_moved_to_a_graph) {
     CUuserObject object = object_of(&ten, 1);
     CUgraph graph = new_graph();
-    OK(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    OK_CU(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
     assert_int_equal(calls_after(0), 0);
-    OK(cu.cuGraphReleaseUserObject(graph, object, 1));
+    OK_CU(cu.cuGraphReleaseUserObject(graph, object, 1));
     assert_int_equal(calls_after(10), 10);
 }
 
@@ -91,12 +91,12 @@ TEST(child_graphs_retain_user_objects) {
     CUgraphNode node;
     CUuserObject object = object_of(&one, 1);
     CUgraph graph = new_graph();
-    OK(cu.cuGraphCreate(&child, 0));
-    OK(cu.cuGraphRetainUserObject(child, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
-    OK(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
-    OK(cu.cuGraphDestroy(child));
+    OK_CU(cu.cuGraphCreate(&child, 0));
+    OK_CU(cu.cuGraphRetainUserObject(child, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    OK_CU(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+    OK_CU(cu.cuGraphDestroy(child));
     assert_int_equal(calls_after(0), 0);
-    OK(cu.cuGraphDestroyNode(node));
+    OK_CU(cu.cuGraphDestroyNode(node));
     assert_int_equal(calls_after(1), 1);
 }
 
@@ -104,32 +104,32 @@ TEST(child_graphs_retain_user_objects) {
 
 TEST(each_of_many_user_objects_is_destroyed_once) {
     CUgraph graph;
-    OK(cu.cuGraphCreate(&graph, 0));
+    OK_CU(cu.cuGraphCreate(&graph, 0));
     for (int i = 0; i < MANY; i++) {
         CUuserObject object = object_of(&one, 1);
-        OK(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+        OK_CU(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
     }
     assert_int_equal(calls_after(0), 0);
-    OK(cu.cuGraphDestroy(graph));
+    OK_CU(cu.cuGraphDestroy(graph));
     assert_int_equal(calls_after(MANY), MANY);
 }
 
 TEST(invalid_arguments_are_refused) {
     CUuserObject object;
     unsigned too_many = (unsigned)INT_MAX + 1;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectCreate(&object, &one, destroy, 1, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectCreate(&object, &one, destroy, 0, SYNC));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectCreate(&object, &one, NULL, 1, SYNC));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectCreate(NULL, &one, destroy, 1, SYNC));
+    FAILS_CU(INVALID_VALUE, cu.cuUserObjectCreate(&object, &one, destroy, 1, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuUserObjectCreate(&object, &one, destroy, 0, SYNC));
+    FAILS_CU(INVALID_VALUE, cu.cuUserObjectCreate(&object, &one, NULL, 1, SYNC));
+    FAILS_CU(INVALID_VALUE, cu.cuUserObjectCreate(NULL, &one, destroy, 1, SYNC));
     object = object_of(&one, 1);
     CUgraph graph = new_graph();
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectRetain(object, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectRetain(object, too_many));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectRelease(object, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphRetainUserObject(graph, object, 0, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphReleaseUserObject(graph, object, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuUserObjectRetain(object, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuUserObjectRetain(object, too_many));
+    FAILS_CU(INVALID_VALUE, cu.cuUserObjectRelease(object, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphRetainUserObject(graph, object, 0, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuGraphReleaseUserObject(graph, object, 0));
     assert_int_equal(calls_after(0), 0);
-    OK(cu.cuUserObjectRelease(object, 1));
+    OK_CU(cu.cuUserObjectRelease(object, 1));
     assert_int_equal(calls_after(1), 1);
 }
 
@@ -137,13 +137,13 @@ TEST(releasing_more_references_than_are_held_is_refused) {
     NEEDS_SOFTGPU("the documentation leaves it undefined");
     CUuserObject object = object_of(&one, 1);
     CUgraph graph = new_graph();
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectRelease(object, 2));
-    OK(cu.cuGraphReleaseUserObject(graph, object, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuUserObjectRelease(object, 2));
+    OK_CU(cu.cuGraphReleaseUserObject(graph, object, 1));
     assert_int_equal(calls_after(0), 0);
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuGraphRetainUserObject(graph, object, 2, CU_GRAPH_USER_OBJECT_MOVE));
-    OK(cu.cuUserObjectRelease(object, 1));
+    FAILS_CU(INVALID_VALUE,
+             cu.cuGraphRetainUserObject(graph, object, 2, CU_GRAPH_USER_OBJECT_MOVE));
+    OK_CU(cu.cuUserObjectRelease(object, 1));
     assert_int_equal(calls_after(1), 1);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectRetain(object, 1));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectRelease(object, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuUserObjectRetain(object, 1));
+    FAILS_CU(INVALID_VALUE, cu.cuUserObjectRelease(object, 1));
 }

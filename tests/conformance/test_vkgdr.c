@@ -82,15 +82,15 @@ static void check_both_ways(vkgdr_memory_t memory, size_t size) {
     vk.vkgdr_memory_flush(memory, 0, size);
     /* A full fence is more than a store fence: what is write-combined is then on its way. */
     __sync_synchronize();
-    OK(cu.cuMemcpyDtoH_v2(bytes, p, size));
+    OK_CU(cu.cuMemcpyDtoH_v2(bytes, p, size));
     assert_true(has_pattern(bytes, size, 1));
     fill_pattern(bytes, size, 2);
-    OK(cu.cuMemcpyHtoD_v2(p, bytes, size));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemcpyHtoD_v2(p, bytes, size));
+    OK_CU(cu.cuCtxSynchronize());
     vk.vkgdr_memory_invalidate(memory, 0, size);
     assert_true(has_pattern(host, size, 2));
-    OK(cu.cuMemsetD8_v2(p, 0x5a, size));
-    OK(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemsetD8_v2(p, 0x5a, size));
+    OK_CU(cu.cuCtxSynchronize());
     vk.vkgdr_memory_invalidate(memory, 0, size);
     assert_true(host[0] == 0x5a && host[size - 1] == 0x5a);
     free(bytes);
@@ -147,7 +147,7 @@ CHILD(freed_memory) {
             memory[i] = allocate(g, i == 0 ? (size_t)32 << 20 : 200000);
         for (size_t i = 0; i < COUNT(memory); i++)
             vk.vkgdr_memory_free(memory[i]);
-        OK(cu.cuMemGetInfo_v2(&now, &total));
+        OK_CU(cu.cuMemGetInfo_v2(&now, &total));
         if (round == 1)
             first = now;
     }

@@ -16,10 +16,10 @@ static struct mapped map(void) {
     struct mapped made;
     prop.location = device_location(dev);
     desc.location = prop.location;
-    OK(cu.cuMemCreate(&made.handle, PAGE, &prop, 0));
-    OK(cu.cuMemAddressReserve(&made.at, PAGE, 0, 0, 0));
-    OK(cu.cuMemMap(made.at, PAGE, 0, made.handle, 0));
-    OK(cu.cuMemSetAccess(made.at, PAGE, &desc, 1));
+    OK_CU(cu.cuMemCreate(&made.handle, PAGE, &prop, 0));
+    OK_CU(cu.cuMemAddressReserve(&made.at, PAGE, 0, 0, 0));
+    OK_CU(cu.cuMemMap(made.at, PAGE, 0, made.handle, 0));
+    OK_CU(cu.cuMemSetAccess(made.at, PAGE, &desc, 1));
     return made;
 }
 
@@ -28,14 +28,14 @@ static void fault(struct gate *gate) {
     CUstream stream;
     struct mapped m = map();
     gate_make(gate);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     gate_hold(gate, stream);
-    OK(cu.cuMemsetD8Async(m.at, 1, PAGE, stream));
-    OK(cu.cuMemUnmap(m.at, PAGE));
-    OK(cu.cuMemRelease(m.handle));
-    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    OK_CU(cu.cuMemsetD8Async(m.at, 1, PAGE, stream));
+    OK_CU(cu.cuMemUnmap(m.at, PAGE));
+    OK_CU(cu.cuMemRelease(m.handle));
+    FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     gate_release(gate);
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
 }
 
 CHILD_TEST(virtual_memory_can_be_released_after_unmapping_under_queued_work) {
@@ -45,18 +45,18 @@ CHILD_TEST(virtual_memory_can_be_released_after_unmapping_under_queued_work) {
     fault(&gate);
     CUdeviceptr p = 7;
     size_t left = 7, total = 7;
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemAlloc_v2(&p, 64));
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuMemAlloc_v2(&p, 64));
     assert_int_equal(p, 0);
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemGetInfo_v2(&left, &total));
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuMemGetInfo_v2(&left, &total));
     assert_int_equal(left | total, 0);
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemFree_v2(0));
+    FAILS_CU(ILLEGAL_ADDRESS, cu.cuMemFree_v2(0));
     struct mapped later = map();
-    OK(cu.cuMemUnmap(later.at, PAGE));
-    OK(cu.cuMemRelease(later.handle));
-    OK(cu.cuMemAddressFree(later.at, PAGE));
-    OK(cu.cuMemUnmap(other.at, PAGE));
-    OK(cu.cuMemRelease(other.handle));
-    OK(cu.cuMemAddressFree(other.at, PAGE));
+    OK_CU(cu.cuMemUnmap(later.at, PAGE));
+    OK_CU(cu.cuMemRelease(later.handle));
+    OK_CU(cu.cuMemAddressFree(later.at, PAGE));
+    OK_CU(cu.cuMemUnmap(other.at, PAGE));
+    OK_CU(cu.cuMemRelease(other.handle));
+    OK_CU(cu.cuMemAddressFree(other.at, PAGE));
     return 0;
 }
 
@@ -65,8 +65,8 @@ CHILD(released_under_running_work) {
     init_driver();
     CUstream stream;
     CUdeviceptr large;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuMemAlloc_v2(&large, 64 * PAGE));
+    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cu.cuMemAlloc_v2(&large, 64 * PAGE));
     for (int round = 0; round < 50; round++) {
         struct mapped m = map();
         /* May run before, while or after the memory goes: all but a crash is right. */

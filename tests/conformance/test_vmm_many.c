@@ -32,23 +32,23 @@ CHILD(hold_many) {
     CUmemGenericAllocationHandle *handle = calloc(MANY, sizeof *handle);
     CUdeviceptr a;
     assert_non_null(handle);
-    OK(cu.cuMemAddressReserve(&a, MANY * PAGE, 0, 0, 0));
+    OK_CU(cu.cuMemAddressReserve(&a, MANY * PAGE, 0, 0, 0));
     for (unsigned i = 0; i < MANY; i++) {
-        OK(cu.cuMemCreate(&handle[i], PAGE, &prop, 0));
-        OK(cu.cuMemMap(a + i * PAGE, PAGE, 0, handle[i], 0));
+        OK_CU(cu.cuMemCreate(&handle[i], PAGE, &prop, 0));
+        OK_CU(cu.cuMemMap(a + i * PAGE, PAGE, 0, handle[i], 0));
     }
-    OK(cu.cuMemSetAccess(a, MANY * PAGE, &desc, 1));
+    OK_CU(cu.cuMemSetAccess(a, MANY * PAGE, &desc, 1));
     for (unsigned i = 0; i < MANY; i += 5000)
-        OK(cu.cuMemsetD32_v2(a + i * PAGE, i, 1));
+        OK_CU(cu.cuMemsetD32_v2(a + i * PAGE, i, 1));
     for (unsigned i = 0; i < MANY; i += 5000) {
         unsigned word = 1;
-        OK(cu.cuMemcpyDtoH_v2(&word, a + i * PAGE, 4));
+        OK_CU(cu.cuMemcpyDtoH_v2(&word, a + i * PAGE, 4));
         assert_int_equal(word, i);
     }
-    OK(cu.cuMemUnmap(a, MANY * PAGE));
+    OK_CU(cu.cuMemUnmap(a, MANY * PAGE));
     for (unsigned i = 0; i < MANY; i++)
-        OK(cu.cuMemRelease(handle[i]));
-    OK(cu.cuMemAddressFree(a, MANY * PAGE));
+        OK_CU(cu.cuMemRelease(handle[i]));
+    OK_CU(cu.cuMemAddressFree(a, MANY * PAGE));
     free(handle);
     return 0;
 }
@@ -64,12 +64,12 @@ TEST(sixty_thousand_handles_are_mapped_simultaneously) {
 CHILD(run_out_of_addresses) {
     CUdeviceptr a, b;
     init_driver();
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAddressReserve(&a, 1025 * PAGE, 0, 0, 0));
-    OK(cu.cuMemAddressReserve(&a, 1000 * PAGE, 0, 0, 0));
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAddressReserve(&b, 100 * PAGE, 0, 0, 0));
-    OK(cu.cuMemAddressFree(a, 1000 * PAGE));
-    OK(cu.cuMemAddressReserve(&b, 1024 * PAGE, 0, 0, 0));
-    OK(cu.cuMemAddressFree(b, 1024 * PAGE));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemAddressReserve(&a, 1025 * PAGE, 0, 0, 0));
+    OK_CU(cu.cuMemAddressReserve(&a, 1000 * PAGE, 0, 0, 0));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemAddressReserve(&b, 100 * PAGE, 0, 0, 0));
+    OK_CU(cu.cuMemAddressFree(a, 1000 * PAGE));
+    OK_CU(cu.cuMemAddressReserve(&b, 1024 * PAGE, 0, 0, 0));
+    OK_CU(cu.cuMemAddressFree(b, 1024 * PAGE));
     return 0;
 }
 
@@ -95,19 +95,19 @@ CHILD(run_out_of_descriptors) {
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     if (setrlimit(RLIMIT_NOFILE, &files) != 0)
         return 9;
-    OK(cu.cuMemGetInfo_v2(&left, &total));
+    OK_CU(cu.cuMemGetInfo_v2(&left, &total));
     while (count < COUNT(handle) && result == CUDA_SUCCESS)
         if ((result = cu.cuMemCreate(&handle[count], PAGE, &prop, 0)) == CUDA_SUCCESS)
             count++;
     assert_int_equal(result, CUDA_ERROR_OUT_OF_MEMORY);
-    OK(cu.cuMemGetInfo_v2(&after, &total));
+    OK_CU(cu.cuMemGetInfo_v2(&after, &total));
     assert_int_equal(left - after, count * PAGE);
     while (count > 0)
-        OK(cu.cuMemRelease(handle[--count]));
-    OK(cu.cuMemGetInfo_v2(&after, &total));
+        OK_CU(cu.cuMemRelease(handle[--count]));
+    OK_CU(cu.cuMemGetInfo_v2(&after, &total));
     assert_int_equal(left, after);
-    OK(cu.cuMemCreate(&handle[0], PAGE, &prop, 0));
-    OK(cu.cuMemRelease(handle[0]));
+    OK_CU(cu.cuMemCreate(&handle[0], PAGE, &prop, 0));
+    OK_CU(cu.cuMemRelease(handle[0]));
     return 0;
 }
 
@@ -174,21 +174,21 @@ TEST(host_memory_is_unmapped_from_the_cpu_during_copies) {
     both[1].location.id = 0;
     CUstream stream = new_stream();
     CUdeviceptr d = new_memory(PAGES * PAGE);
-    OK(cu.cuMemsetD8_v2(d, 0x61, PAGES * PAGE));
-    OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemCreate(&handle, PAGES * PAGE, &prop, 0));
-    OK(cu.cuMemAddressReserve(&a, PAGES * PAGE, 0, 0, 0));
-    OK(cu.cuMemMap(a, PAGES * PAGE, 0, handle, 0));
+    OK_CU(cu.cuMemsetD8_v2(d, 0x61, PAGES * PAGE));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemCreate(&handle, PAGES * PAGE, &prop, 0));
+    OK_CU(cu.cuMemAddressReserve(&a, PAGES * PAGE, 0, 0, 0));
+    OK_CU(cu.cuMemMap(a, PAGES * PAGE, 0, handle, 0));
     for (int round = 0; round < 5; round++) {
         both[1].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-        OK(cu.cuMemSetAccess(a, PAGES * PAGE, both, 2));
-        OK(cu.cuMemcpyDtoDAsync_v2(a, d, PAGES * PAGE, stream));
+        OK_CU(cu.cuMemSetAccess(a, PAGES * PAGE, both, 2));
+        OK_CU(cu.cuMemcpyDtoDAsync_v2(a, d, PAGES * PAGE, stream));
         both[1].flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-        OK(cu.cuMemSetAccess(a, PAGES * PAGE, &both[1], 1));
+        OK_CU(cu.cuMemSetAccess(a, PAGES * PAGE, &both[1], 1));
     }
-    OK(cu.cuStreamSynchronize(stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(byte_at(a + PAGES * PAGE - 1), 0x61);
-    OK(cu.cuMemUnmap(a, PAGES * PAGE));
-    OK(cu.cuMemRelease(handle));
-    OK(cu.cuMemAddressFree(a, PAGES * PAGE));
+    OK_CU(cu.cuMemUnmap(a, PAGES * PAGE));
+    OK_CU(cu.cuMemRelease(handle));
+    OK_CU(cu.cuMemAddressFree(a, PAGES * PAGE));
 }

@@ -12,72 +12,71 @@ TEST(invalid_sizes_and_alignments_are_refused) {
         0, 1, 4096, PAGE, 4 * PAGE, (size_t)1 << 30, (size_t)1 << 38};
     CUdeviceptr p = 7;
     for (unsigned i = 0; i < COUNT(bad); i++)
-        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressReserve(&p, bad[i], 0, 0, 0));
+        FAILS_CU(INVALID_VALUE, cu.cuMemAddressReserve(&p, bad[i], 0, 0, 0));
     assert_int_equal(p, 7);
     for (unsigned i = 0; i < COUNT(alignments); i++) {
         size_t align = alignments[i] > PAGE ? alignments[i] : PAGE;
-        OK(cu.cuMemAddressReserve(&p, 3 * PAGE, alignments[i], 0, 0));
+        OK_CU(cu.cuMemAddressReserve(&p, 3 * PAGE, alignments[i], 0, 0));
         assert_int_equal(p % align, 0);
-        OK(cu.cuMemAddressFree(p, 3 * PAGE));
+        OK_CU(cu.cuMemAddressFree(p, 3 * PAGE));
     }
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressReserve(&p, PAGE, 3 * PAGE, 0, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressReserve(&p, PAGE, 0, 0, 1));
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAddressReserve(&p, (size_t)1 << 48, 0, 0, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAddressReserve(&p, PAGE, 3 * PAGE, 0, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAddressReserve(&p, PAGE, 0, 0, 1));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemAddressReserve(&p, (size_t)1 << 48, 0, 0, 0));
 }
 
 TEST(reservations_do_not_overlap) {
     enum { MANY = 100 };
     CUdeviceptr p[MANY];
     for (unsigned i = 0; i < MANY; i++)
-        OK(cu.cuMemAddressReserve(&p[i], (i % 7 + 1) * PAGE, 0, 0, 0));
+        OK_CU(cu.cuMemAddressReserve(&p[i], (i % 7 + 1) * PAGE, 0, 0, 0));
     for (unsigned i = 0; i < MANY; i++)
         for (unsigned j = 0; j < MANY; j++)
             assert_true(i == j || p[i] + (i % 7 + 1) * PAGE <= p[j] ||
                         p[j] + (j % 7 + 1) * PAGE <= p[i]);
     for (unsigned i = 0; i < MANY; i++)
-        OK(cu.cuMemAddressFree(p[i], (i % 7 + 1) * PAGE));
+        OK_CU(cu.cuMemAddressFree(p[i], (i % 7 + 1) * PAGE));
 }
 
 TEST(large_reservations_do_not_overlap) {
     CUdeviceptr p, q;
-    OK(cu.cuMemAddressReserve(&p, (size_t)200 << 30, 0, 0, 0));
-    OK(cu.cuMemAddressReserve(&q, (size_t)70 << 30, 0, 0, 0));
+    OK_CU(cu.cuMemAddressReserve(&p, (size_t)200 << 30, 0, 0, 0));
+    OK_CU(cu.cuMemAddressReserve(&q, (size_t)70 << 30, 0, 0, 0));
     assert_true(p + ((size_t)200 << 30) <= q || q + ((size_t)70 << 30) <= p);
-    OK(cu.cuMemAddressFree(p, (size_t)200 << 30));
-    OK(cu.cuMemAddressFree(q, (size_t)70 << 30));
+    OK_CU(cu.cuMemAddressFree(p, (size_t)200 << 30));
+    OK_CU(cu.cuMemAddressFree(q, (size_t)70 << 30));
 }
 
 TEST(an_address_hint_is_used_where_the_range_is_free) {
     CUdeviceptr a, b, c;
-    OK(cu.cuMemAddressReserve(&a, 8 * PAGE, 0, 0, 0));
-    OK(cu.cuMemAddressReserve(&b, PAGE, 0, a, 0));
+    OK_CU(cu.cuMemAddressReserve(&a, 8 * PAGE, 0, 0, 0));
+    OK_CU(cu.cuMemAddressReserve(&b, PAGE, 0, a, 0));
     assert_true(b != a);
-    OK(cu.cuMemAddressFree(b, PAGE));
-    OK(cu.cuMemAddressFree(a, 8 * PAGE));
-    OK(cu.cuMemAddressReserve(&b, 4 * PAGE, 0, a, 0));
+    OK_CU(cu.cuMemAddressFree(b, PAGE));
+    OK_CU(cu.cuMemAddressFree(a, 8 * PAGE));
+    OK_CU(cu.cuMemAddressReserve(&b, 4 * PAGE, 0, a, 0));
     assert_int_equal(b, a);
-    OK(cu.cuMemAddressReserve(&c, 4 * PAGE, 0, a + 4 * PAGE, 0));
+    OK_CU(cu.cuMemAddressReserve(&c, 4 * PAGE, 0, a + 4 * PAGE, 0));
     assert_int_equal(c, a + 4 * PAGE);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressReserve(&c, PAGE, 0, a + 4096, 0));
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY,
-          cu.cuMemAddressReserve(&c, PAGE, 0, (CUdeviceptr)0xffff8 << 44, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(a, 8 * PAGE));
-    OK(cu.cuMemAddressFree(a + 4 * PAGE, 4 * PAGE));
-    OK(cu.cuMemAddressFree(a, 4 * PAGE));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAddressReserve(&c, PAGE, 0, a + 4096, 0));
+    FAILS_CU(OUT_OF_MEMORY, cu.cuMemAddressReserve(&c, PAGE, 0, (CUdeviceptr)0xffff8 << 44, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAddressFree(a, 8 * PAGE));
+    OK_CU(cu.cuMemAddressFree(a + 4 * PAGE, 4 * PAGE));
+    OK_CU(cu.cuMemAddressFree(a, 4 * PAGE));
 }
 
 TEST(a_reservation_is_freed_only_as_a_whole) {
     CUdeviceptr p, d;
-    OK(cu.cuMemAddressReserve(&p, 4 * PAGE, 0, 0, 0));
-    OK(cu.cuMemAlloc_v2(&d, 4 * PAGE));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(p, PAGE));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(p, 8 * PAGE));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(p + PAGE, 3 * PAGE));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(0, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(d, 4 * PAGE));
-    OK(cu.cuMemAddressFree(p, 4 * PAGE));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(p, 4 * PAGE));
-    OK(cu.cuMemFree_v2(d));
+    OK_CU(cu.cuMemAddressReserve(&p, 4 * PAGE, 0, 0, 0));
+    OK_CU(cu.cuMemAlloc_v2(&d, 4 * PAGE));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAddressFree(p, PAGE));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAddressFree(p, 8 * PAGE));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAddressFree(p + PAGE, 3 * PAGE));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAddressFree(0, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAddressFree(d, 4 * PAGE));
+    OK_CU(cu.cuMemAddressFree(p, 4 * PAGE));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAddressFree(p, 4 * PAGE));
+    OK_CU(cu.cuMemFree_v2(d));
 }
 
 static sigjmp_buf back;
@@ -102,10 +101,10 @@ static bool cpu_faults_at(CUdeviceptr p) {
 
 TEST(the_cpu_cannot_access_device_addresses) {
     CUdeviceptr p;
-    OK(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
+    OK_CU(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
     CUdeviceptr d = new_memory(PAGE);
-    OK(cu.cuMemsetD8_v2(d, 1, PAGE));
+    OK_CU(cu.cuMemsetD8_v2(d, 1, PAGE));
     assert_true(cpu_faults_at(p));
     assert_true(cpu_faults_at(d));
-    OK(cu.cuMemAddressFree(p, PAGE));
+    OK_CU(cu.cuMemAddressFree(p, PAGE));
 }

@@ -10,7 +10,7 @@
 /* `spare` is where a fallback goes on. */
 static gpumem_resource *wrap(unsigned which, gpumem_resource *upstream, gpumem_resource *spare) {
     gpumem_resource *made = NULL;
-    DONE(make_wrapper((enum wrapper)which, upstream, spare, &made));
+    OK(make_wrapper((enum wrapper)which, upstream, spare, &made));
     return made;
 }
 
@@ -18,7 +18,7 @@ static gpumem_resource *wrap(unsigned which, gpumem_resource *upstream, gpumem_r
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t capacity) {
     gpumem_buffer *buffer = NULL;
-    DONE(gpumem_buffer_allocate(
+    OK(gpumem_buffer_allocate(
         resource, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity), &buffer));
     return buffer;
 }
@@ -27,9 +27,9 @@ static void check_bytes(gpumem_buffer *buffer, unsigned char value) {
     size_t size = gpumem_buffer_size(buffer);
     unsigned char *host = malloc(size);
     assert_non_null(host);
-    DONE(gpumem_buffer_fill(buffer, 0, size, value, NULL));
-    DONE(gpumem_buffer_read(buffer, 0, host, size, NULL));
-    DONE(gpumem_stream_synchronize(device, NULL));
+    OK(gpumem_buffer_fill(buffer, 0, size, value, NULL));
+    OK(gpumem_buffer_read(buffer, 0, host, size, NULL));
+    OK(gpumem_stream_synchronize(device, NULL));
     for (size_t i = 0; i < size; i++)
         if (host[i] != value)
             fail_msg("byte %zu is %d, not %d", i, host[i], value);
@@ -41,16 +41,16 @@ static void check_growth(gpumem_resource *resource) {
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     unsigned char first = 0;
     check_bytes(buffer, 0x31);
-    DONE(gpumem_buffer_grow(buffer, 9 * MIB + 5, NULL));
+    OK(gpumem_buffer_grow(buffer, 9 * MIB + 5, NULL));
     assert_int_equal(gpumem_buffer_pointer(buffer), address);
     assert_int_equal(device_stats().in_use_bytes / MIB, 9);
-    DONE(gpumem_buffer_read(buffer, MIB - 1, &first, 1, NULL));
-    DONE(gpumem_stream_synchronize(device, NULL));
+    OK(gpumem_buffer_read(buffer, MIB - 1, &first, 1, NULL));
+    OK(gpumem_stream_synchronize(device, NULL));
     assert_int_equal(first, 0x31);
     check_bytes(buffer, 0x77);
-    DONE(gpumem_buffer_shrink(buffer, MIB, NULL));
+    OK(gpumem_buffer_shrink(buffer, MIB, NULL));
     check_bytes(buffer, 0x13);
-    DONE(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
 }
 
 static void check_export(gpumem_resource *resource) {
@@ -60,29 +60,29 @@ static void check_export(gpumem_resource *resource) {
     size_t bytes = 0;
     int fds[8];
     unsigned char last = 0;
-    DONE(gpumem_buffer_fill(buffer, 0, 3 * MIB, 0x42, NULL));
-    DONE(gpumem_stream_synchronize(device, NULL));
-    DONE(gpumem_export_create(buffer, &exported));
-    DONE(gpumem_export_get_description(exported, &description, &bytes));
+    OK(gpumem_buffer_fill(buffer, 0, 3 * MIB, 0x42, NULL));
+    OK(gpumem_stream_synchronize(device, NULL));
+    OK(gpumem_export_create(buffer, &exported));
+    OK(gpumem_export_get_description(exported, &description, &bytes));
     size_t count = gpumem_export_descriptor_count(exported);
     assert_true(count <= COUNT(fds));
     for (size_t i = 0; i < count; i++)
-        DONE(gpumem_export_get_descriptor(exported, i, &fds[i]));
-    DONE(gpumem_import_create(device, description, bytes, fds, count, NULL, &imported));
-    DONE(gpumem_buffer_read(imported, 3 * MIB - 1, &last, 1, NULL));
-    DONE(gpumem_stream_synchronize(device, NULL));
+        OK(gpumem_export_get_descriptor(exported, i, &fds[i]));
+    OK(gpumem_import_create(device, description, bytes, fds, count, NULL, &imported));
+    OK(gpumem_buffer_read(imported, 3 * MIB - 1, &last, 1, NULL));
+    OK(gpumem_stream_synchronize(device, NULL));
     assert_int_equal(last, 0x42);
-    DONE(gpumem_buffer_free(imported, NULL));
-    DONE(gpumem_export_destroy(exported));
-    DONE(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(imported, NULL));
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_buffer_free(buffer, NULL));
 }
 
 /* All that the wrapped resource can, and counted once. */
 static void check(gpumem_resource *upstream, gpumem_resource *resource, const char *name) {
     gpumem_resource_properties up = {.size = sizeof up}, p = {.size = sizeof p};
     uint64_t before = device_stats().allocations;
-    DONE(gpumem_resource_get_properties(upstream, &up));
-    DONE(gpumem_resource_get_properties(resource, &p));
+    OK(gpumem_resource_get_properties(upstream, &up));
+    OK(gpumem_resource_get_properties(resource, &p));
     assert_string_equal(p.kind, name);
     assert_int_equal(p.host_accessible, up.host_accessible);
     if (strcmp(name, "caching") == 0) { /* parts of what it keeps */
@@ -95,13 +95,13 @@ static void check(gpumem_resource *upstream, gpumem_resource *resource, const ch
     gpumem_buffer *buffer = allocate(resource, 70001, 0);
     assert_int_equal(device_stats().allocations, before + 1);
     check_bytes(buffer, 0x5c);
-    DONE(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
     if (p.can_resize)
         check_growth(resource);
     if (p.exportable && p.handle_type == GPUMEM_HANDLE_POSIX_FD)
         check_export(resource);
     assert_int_equal(gpumem_resource_destroy(upstream), GPUMEM_ERROR_BUSY);
-    DONE(gpumem_device_trim(device, 1));
+    OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().allocations, before);
 }
 
@@ -112,12 +112,12 @@ static void over(gpumem_resource *upstream, gpumem_resource *spare) {
         for (unsigned k = 0; k < WRAPPERS; k++) {
             gpumem_resource *two = wrap(k, one, spare);
             check(one, two, wrapper_names[k]);
-            DONE(gpumem_resource_destroy(two));
+            OK(gpumem_resource_destroy(two));
         }
-        DONE(gpumem_resource_destroy(one));
+        OK(gpumem_resource_destroy(one));
     }
-    DONE(gpumem_resource_destroy(upstream));
-    DONE(gpumem_resource_destroy(spare));
+    OK(gpumem_resource_destroy(upstream));
+    OK(gpumem_resource_destroy(spare));
     assert_int_equal(device_stats().committed_bytes, 0);
     assert_int_equal(kinds_asked, 0);
 }
@@ -126,7 +126,7 @@ TEST(every_pair_of_wrappers_works_over_virtual_memory) {
     gpumem_resource *both[2];
     open_library();
     for (size_t i = 0; i < COUNT(both); i++)
-        DONE(gpumem_virtual_resource_create(device, NULL, &both[i]));
+        OK(gpumem_virtual_resource_create(device, NULL, &both[i]));
     over(both[0], both[1]);
 }
 
@@ -134,7 +134,7 @@ TEST(every_pair_of_wrappers_works_over_a_pool) {
     gpumem_resource *both[2];
     open_library();
     for (size_t i = 0; i < COUNT(both); i++)
-        DONE(gpumem_device_pool_resource_create(
+        OK(gpumem_device_pool_resource_create(
             device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &both[i]));
     over(both[0], both[1]);
 }
@@ -143,7 +143,7 @@ TEST(every_pair_of_wrappers_works_over_pinned_memory) {
     gpumem_resource *both[2];
     open_library();
     for (size_t i = 0; i < COUNT(both); i++)
-        DONE(gpumem_pinned_resource_create(
+        OK(gpumem_pinned_resource_create(
             device, GPUMEM_PINNED_OPTIONS(.keep_nothing = 1, .slab_bytes = 4 * MIB), &both[i]));
     over(both[0], both[1]);
 }
@@ -153,25 +153,25 @@ TEST(every_pair_of_wrappers_works_over_pinned_memory) {
 TEST(a_fallback_resource_uses_pinned_memory_when_device_memory_is_full) {
     gpumem_resource *memory = NULL, *little = NULL, *pinned = NULL, *both = NULL, *source = NULL;
     open_library();
-    DONE(gpumem_virtual_resource_create(device, NULL, &memory));
-    DONE(gpumem_limit_resource_create(memory, 8 * MIB, &little));
-    DONE(gpumem_pinned_resource_create(device, NULL, &pinned));
-    DONE(gpumem_fallback_resource_create(little, pinned, &both));
+    OK(gpumem_virtual_resource_create(device, NULL, &memory));
+    OK(gpumem_limit_resource_create(memory, 8 * MIB, &little));
+    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    OK(gpumem_fallback_resource_create(little, pinned, &both));
     gpumem_buffer *first = allocate(both, 7 * MIB, 0), *second = allocate(both, 3 * MIB, 0);
-    DONE(gpumem_fallback_get_source(second, &source));
+    OK(gpumem_fallback_get_source(second, &source));
     assert_ptr_equal(source, pinned);
     check_bytes(first, 0x11);
     check_bytes(second, 0x22);
-    DONE(gpumem_buffer_copy(second, 0, first, MIB, 2 * MIB, NULL));
-    DONE(gpumem_stream_synchronize(device, NULL));
+    OK(gpumem_buffer_copy(second, 0, first, MIB, 2 * MIB, NULL));
+    OK(gpumem_stream_synchronize(device, NULL));
     assert_int_equal(((unsigned char *)gpumem_buffer_host_pointer(second))[2 * MIB - 1], 0x11);
     assert_int_equal(((unsigned char *)gpumem_buffer_host_pointer(second))[2 * MIB], 0x22);
-    DONE(gpumem_buffer_free(first, NULL));
-    DONE(gpumem_buffer_free(second, NULL));
-    DONE(gpumem_resource_destroy(both));
-    DONE(gpumem_resource_destroy(pinned));
-    DONE(gpumem_resource_destroy(little));
-    DONE(gpumem_resource_destroy(memory));
+    OK(gpumem_buffer_free(first, NULL));
+    OK(gpumem_buffer_free(second, NULL));
+    OK(gpumem_resource_destroy(both));
+    OK(gpumem_resource_destroy(pinned));
+    OK(gpumem_resource_destroy(little));
+    OK(gpumem_resource_destroy(memory));
 }
 
 /* ---- Order ----------------------------------------------------------------------------------- */
@@ -181,27 +181,27 @@ TEST(wrappers_keep_memory_until_queued_work_ends) {
     gpumem_resource *upstream = NULL, *spare = NULL;
     struct gate gate;
     open_library();
-    DONE(gpumem_virtual_resource_create(device, NULL, &upstream));
-    DONE(gpumem_virtual_resource_create(device, NULL, &spare));
+    OK(gpumem_virtual_resource_create(device, NULL, &upstream));
+    OK(gpumem_virtual_resource_create(device, NULL, &spare));
     for (unsigned i = 0; i < WRAPPERS; i++) {
         CUstream stream = NULL;
         gpumem_resource *resource = wrap(i, upstream, spare);
-        DONE(gpumem_stream_create(device, NULL, &stream));
+        OK(gpumem_stream_create(device, NULL, &stream));
         gate_make(&gate);
         gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0);
         gate_hold(&gate, stream);
-        DONE(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, stream));
-        DONE(gpumem_buffer_free(buffer, stream));
-        DONE(gpumem_device_trim(device, 0));
+        OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, stream));
+        OK(gpumem_buffer_free(buffer, stream));
+        OK(gpumem_device_trim(device, 0));
         assert_true(device_stats().committed_bytes > 0);
         gate_release(&gate);
-        DONE(gpumem_stream_synchronize(device, stream)); /* no fault */
-        DONE(gpumem_device_trim(device, 1));
+        OK(gpumem_stream_synchronize(device, stream)); /* no fault */
+        OK(gpumem_device_trim(device, 1));
         assert_int_equal(device_stats().committed_bytes, 0);
         gate_free(&gate);
-        DONE(gpumem_stream_destroy(device, stream));
-        DONE(gpumem_resource_destroy(resource));
+        OK(gpumem_stream_destroy(device, stream));
+        OK(gpumem_resource_destroy(resource));
     }
-    DONE(gpumem_resource_destroy(upstream));
-    DONE(gpumem_resource_destroy(spare));
+    OK(gpumem_resource_destroy(upstream));
+    OK(gpumem_resource_destroy(spare));
 }

@@ -150,7 +150,7 @@ static int update(void *user) {
 }
 
 static void settle(void *user) {
-    struct scene *scene = user;
+    (void)user;
     cu.cuStreamSynchronize(stream);
     cu.cuDeviceGraphMemTrim(0);
 }

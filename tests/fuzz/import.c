@@ -3,8 +3,8 @@
  * of mapped memory, of a pool's, of an event, and of growth. gpumem_import_create and _extend
  * refuse them or map what is there, and leave nothing behind.
  */
-#include "descriptors.h"
 #include "input.h"
+#include "leaked_descriptors.h"
 #include "sizes.h"
 
 #include <fcntl.h>

@@ -9,8 +9,9 @@
  *     OK_CU(call)           a CUresult, which is CUDA_SUCCESS
  *     FAILS_CU(error, call) a CUresult: CUDA_ERROR_<error>
  *
- * Tests of the driver's functions alone (tests/conformance, tests/unit/softgpu) have harnesses of
- * their own, in which OK means a CUresult.
+ * The words are the same everywhere. tests/conformance has definitions of its own, which look for
+ * the results' names on any driver (harness.h), and ANSWERS_CU(result, call) for a result in a
+ * variable.
  */
 #ifndef TESTS_CHECKS_H
 #define TESTS_CHECKS_H

@@ -8,7 +8,7 @@ static const gpumem_driver_api *cu;
 /* Gates that exist: a test that fails must not leave the next one waiting behind its gate. */
 static uint32_t *live[GATE_LIMIT];
 
-#define OK(call) assert_int_equal((call), CUDA_SUCCESS)
+#define OK_CU(call) assert_int_equal((call), CUDA_SUCCESS)
 
 void gate_use(const gpumem_driver_api *driver) {
     cu = driver;
@@ -24,8 +24,8 @@ static void exchange(uint32_t *from, uint32_t *to) {
 
 void gate_make(struct gate *gate) {
     void *memory = NULL;
-    OK(cu->cuMemHostAlloc(&memory, sizeof *gate->flag,
-                          CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+    OK_CU(cu->cuMemHostAlloc(&memory, sizeof *gate->flag,
+                             CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
     *gate = (struct gate){.flag = memory};
     exchange(NULL, gate->flag);
     __atomic_store_n(gate->flag, 0, __ATOMIC_RELEASE);
@@ -34,8 +34,8 @@ void gate_make(struct gate *gate) {
 void gate_hold(struct gate *gate, CUstream stream) {
     CUdeviceptr address;
     __atomic_store_n(gate->flag, 0, __ATOMIC_RELEASE);
-    OK(cu->cuMemHostGetDevicePointer_v2(&address, gate->flag, 0));
-    OK(cu->cuStreamWaitValue32_v2(stream, address, 1, CU_STREAM_WAIT_VALUE_EQ));
+    OK_CU(cu->cuMemHostGetDevicePointer_v2(&address, gate->flag, 0));
+    OK_CU(cu->cuStreamWaitValue32_v2(stream, address, 1, CU_STREAM_WAIT_VALUE_EQ));
 }
 
 void gate_release(struct gate *gate) {
@@ -45,7 +45,7 @@ void gate_release(struct gate *gate) {
 void gate_free(struct gate *gate) {
     gate_release(gate);
     exchange(gate->flag, NULL);
-    OK(cu->cuMemFreeHost(gate->flag));
+    OK_CU(cu->cuMemFreeHost(gate->flag));
     gate->flag = NULL;
 }
 

@@ -144,26 +144,31 @@ class Session:
         steps = [(step, stage) for stage in together for step in stage.items if isinstance(step, stages.Step)]
         if self.pattern:
             steps = [(step, stage) for step, stage in steps if re.search(self.pattern, step.title)]
+        environments = None
         for name in stages.BUILDS:
             self.build(name, self.targets(name, suites, steps))
-        for stage in together:
-            if stage.name == "clients" and any(suite.where == "clients" and tests for suite, tests in suites):
-                # What cannot be made is told by the tests that need it.
-                self.quiet_step("environments of clients",
-                                [sys.executable, "tests/clients/environment.py", str(stages.BUILDS["release"].folder)])
+            if name == "release" and any(suite.where == "clients" and tests for suite, tests in suites):
+                environments = self.begin_environments()
+        if environments:
+            self.wait_for("environments of clients", environments)
         self.run_queues(suites)
         for step, stage in steps:
             if step.build in self.broken:
                 continue
             self.command(step.title, step.command, step.repeat or self.repeat(stage, step.title))
 
-    def quiet_step(self, title, command):
+    def begin_environments(self):
+        """Packages of client programs come over the network: while other builds are made. What cannot be made is
+        told by the tests that need it."""
+        folder = stages.BUILDS["release"].folder
+        return subprocess.Popen([sys.executable, "tests/clients/environment.py", str(folder)], cwd=SOURCE,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def wait_for(self, title, process):
         self.screen.start()
-        with subprocess.Popen(command, cwd=SOURCE, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL) as process:
-            while process.poll() is None:
-                self.screen.progress(f"{title}, {self.screen.seconds():.0f} s")
-                time.sleep(screens.REFRESH)
+        while process.poll() is None:
+            self.screen.progress(f"{title}, {self.screen.seconds():.0f} s")
+            time.sleep(screens.REFRESH)
         self.steps.append((title, self.screen.seconds()))
 
     def targets(self, name, suites, steps):

@@ -22,11 +22,11 @@ static struct text text_open(const char *ptx) {
     char name[32];
     assert_int_equal(
         sscanf(ptx, "// %31[a-z]: %u threads, %u bytes", name, &text.threads, &text.shared), 3);
-    OK(cu.cuModuleLoadData(&text.module, ptx));
-    OK(cu.cuModuleGetFunction(&text.function, text.module, name));
+    OK_CU(cu.cuModuleLoadData(&text.module, ptx));
+    OK_CU(cu.cuModuleGetFunction(&text.function, text.module, name));
     if (text.shared > 48 << 10)
-        OK(cu.cuFuncSetAttribute(text.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                 (int)text.shared));
+        OK_CU(cu.cuFuncSetAttribute(text.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                    (int)text.shared));
     return text;
 }
 
@@ -47,22 +47,22 @@ static CUresult text_launch(const struct text *text, unsigned x, unsigned y, voi
                 sizeof((void *[]){__VA_ARGS__}) / sizeof(void *))
 
 static void text_close(const struct text *text) {
-    OK(cu.cuModuleUnload(text->module));
+    OK_CU(cu.cuModuleUnload(text->module));
 }
 
 static CUdeviceptr on_device(const void *bytes, size_t size) {
     CUdeviceptr memory;
-    OK(cu.cuMemAlloc_v2(&memory, size));
+    OK_CU(cu.cuMemAlloc_v2(&memory, size));
     if (bytes)
-        OK(cu.cuMemcpyHtoD_v2(memory, bytes, size));
+        OK_CU(cu.cuMemcpyHtoD_v2(memory, bytes, size));
     else
-        OK(cu.cuMemsetD8_v2(memory, 0, size));
+        OK_CU(cu.cuMemsetD8_v2(memory, 0, size));
     return memory;
 }
 
 static void take(void *bytes, CUdeviceptr memory, size_t size) {
-    OK(cu.cuMemcpyDtoH_v2(bytes, memory, size));
-    OK(cu.cuMemFree_v2(memory));
+    OK_CU(cu.cuMemcpyDtoH_v2(bytes, memory, size));
+    OK_CU(cu.cuMemFree_v2(memory));
 }
 
 #define ON_DEVICE(array) on_device(array, sizeof(array))
@@ -109,12 +109,12 @@ TEST(a_triton_kernel_adds_arrays) {
     struct text text = text_open(triton_add);
     CUdeviceptr a = ON_DEVICE(x), b = ON_DEVICE(y), out = on_device(NULL, sizeof got);
     int n = COUNT_OF;
-    OK(LAUNCH(text, 4, 1, &a, &b, &out, &n));
+    OK_CU(LAUNCH(text, 4, 1, &a, &b, &out, &n));
     TAKE(got, out);
     for (unsigned i = 0; i < COUNT(got); i++)
         assert_true(got[i] == (i < COUNT_OF ? x[i] + y[i] : 0)); /* exact; nothing past the end */
-    OK(cu.cuMemFree_v2(a));
-    OK(cu.cuMemFree_v2(b));
+    OK_CU(cu.cuMemFree_v2(a));
+    OK_CU(cu.cuMemFree_v2(b));
     text_close(&text);
 }
 
@@ -126,7 +126,7 @@ static void softmax(const char *ptx) {
     struct text text = text_open(ptx);
     CUdeviceptr in = ON_DEVICE(x), out = on_device(NULL, sizeof got);
     int row = ROW;
-    OK(LAUNCH(text, ROWS, 1, &out, &in, &row, &row));
+    OK_CU(LAUNCH(text, ROWS, 1, &out, &in, &row, &row));
     TAKE(got, out);
     for (unsigned r = 0; r < ROWS; r++) {
         double sum = 0;
@@ -135,7 +135,7 @@ static void softmax(const char *ptx) {
         for (unsigned i = 0; i < ROW; i++)
             near(got[r][i], (float)(exp((double)x[r][i]) / sum), 1e-7f);
     }
-    OK(cu.cuMemFree_v2(in));
+    OK_CU(cu.cuMemFree_v2(in));
     text_close(&text);
 }
 
@@ -180,19 +180,19 @@ static CUresult product(const char *ptx, enum element kind, unsigned tile) {
             sum += left[i / N][at] * right[at][i % N];
         assert_true(got[i / N][i % N] == sum);
     }
-    OK(cu.cuMemFree_v2(a));
-    OK(cu.cuMemFree_v2(b));
+    OK_CU(cu.cuMemFree_v2(a));
+    OK_CU(cu.cuMemFree_v2(b));
     text_close(&text);
     return result;
 }
 
 TEST(triton_kernels_multiply_matrices) {
     NEEDS_KERNELS();
-    OK(product(triton_product_half, HALF, 64));
-    OK(product(triton_product_bf16, BFLOAT, 32));
-    OK(product(triton_product_tf32, TF32, 32));
+    OK_CU(product(triton_product_half, HALF, 64));
+    OK_CU(product(triton_product_bf16, BFLOAT, 32));
+    OK_CU(product(triton_product_tf32, TF32, 32));
     if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) == 9)
-        OK(product(triton_product_bf16_90, BFLOAT, 32));
+        OK_CU(product(triton_product_bf16_90, BFLOAT, 32));
 }
 
 /* ---- Attention ------------------------------------------------------------------------------- */
@@ -241,16 +241,16 @@ static CUresult attention(const char *ptx) {
         for (unsigned d = 0; d < DEPTH; d++)
             near(of_half(got[i][d]), (float)row[d], 2e-3f); /* probabilities are halves, too */
     }
-    OK(cu.cuMemFree_v2(a));
-    OK(cu.cuMemFree_v2(b));
-    OK(cu.cuMemFree_v2(c));
+    OK_CU(cu.cuMemFree_v2(a));
+    OK_CU(cu.cuMemFree_v2(b));
+    OK_CU(cu.cuMemFree_v2(c));
     text_close(&text);
     return result;
 }
 
 TEST(a_triton_kernel_computes_tiled_attention) {
     NEEDS_KERNELS();
-    OK(attention(triton_attention));
+    OK_CU(attention(triton_attention));
 }
 
 /* For 9.0 itself Triton writes wgmma, which softgpu refuses by name: a profile of 8.0 avoids it. */
@@ -259,8 +259,8 @@ TEST(a_kernel_with_wgmma_runs_or_is_refused_by_name) {
     if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) != 9)
         SKIP("wgmma is of compute capability 9.0 alone");
     if (!soft) {
-        OK(product(triton_product_half_90, HALF, 64));
-        OK(attention(triton_attention_90));
+        OK_CU(product(triton_product_half_90, HALF, 64));
+        OK_CU(attention(triton_attention_90));
         return;
     }
     int error = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
@@ -270,8 +270,8 @@ TEST(a_kernel_with_wgmma_runs_or_is_refused_by_name) {
     assert_true(dup2(error, STDERR_FILENO) >= 0);
     close(error);
     close(file);
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, results[0]);
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, results[1]);
+    FAILS_CU(NOT_SUPPORTED, results[0]);
+    FAILS_CU(NOT_SUPPORTED, results[1]);
     assert_non_null(strstr(said, "kernel product was not launched"));
     assert_non_null(strstr(said, "kernel attention was not launched"));
     assert_non_null(strstr(said, "wgmma"));
@@ -289,15 +289,15 @@ TEST(triton_kernels_use_atomics_and_a_lock) {
         wanted[values[i] = (int)(i * 7 % 13)]++;
     struct text text = text_open(triton_histogram);
     CUdeviceptr in = ON_DEVICE(values), out = on_device(NULL, sizeof bins);
-    OK(LAUNCH(text, (VALUES + 255) / 256, 1, &in, &out, &n));
+    OK_CU(LAUNCH(text, (VALUES + 255) / 256, 1, &in, &out, &n));
     TAKE(bins, out);
     assert_memory_equal(bins, wanted, sizeof bins);
-    OK(cu.cuMemFree_v2(in));
+    OK_CU(cu.cuMemFree_v2(in));
     text_close(&text);
     text = text_open(triton_ticket);
     in = on_device(NULL, sizeof counter);
     out = on_device(NULL, sizeof order);
-    OK(LAUNCH(text, PROGRAMS, 1, &in, &out));
+    OK_CU(LAUNCH(text, PROGRAMS, 1, &in, &out));
     TAKE(order, out);
     TAKE(counter, in);
     assert_int_equal(counter[0], 0);
@@ -316,12 +316,12 @@ TEST(a_triton_kernel_computes_prefix_sums) {
         x[i] = (int)(i * 2654435761u >> 8);
     struct text text = text_open(triton_scan);
     CUdeviceptr in = ON_DEVICE(x), out = on_device(NULL, sizeof got);
-    OK(LAUNCH(text, 1, 1, &in, &out));
+    OK_CU(LAUNCH(text, 1, 1, &in, &out));
     TAKE(got, out);
     unsigned sum = 0;
     for (unsigned i = 0; i < COUNT(x); i++)
         assert_int_equal((unsigned)got[i], sum += (unsigned)x[i]);
-    OK(cu.cuMemFree_v2(in));
+    OK_CU(cu.cuMemFree_v2(in));
     text_close(&text);
 }
 
@@ -339,7 +339,7 @@ TEST(a_triton_kernel_normalizes_rows) {
     CUdeviceptr out = on_device(NULL, sizeof got);
     int row = ROW;
     float eps = 0.5f;
-    OK(LAUNCH(text, ROWS, 1, &in, &w, &b, &out, &row, &eps));
+    OK_CU(LAUNCH(text, ROWS, 1, &in, &w, &b, &out, &row, &eps));
     TAKE(got, out);
     for (unsigned r = 0; r < ROWS; r++) {
         double mean = 0, most = 0;
@@ -353,9 +353,9 @@ TEST(a_triton_kernel_normalizes_rows) {
                          (double)bias[i]),
                  5e-3f); /* a half near 9 has steps of 2^-7 */
     }
-    OK(cu.cuMemFree_v2(in));
-    OK(cu.cuMemFree_v2(w));
-    OK(cu.cuMemFree_v2(b));
+    OK_CU(cu.cuMemFree_v2(in));
+    OK_CU(cu.cuMemFree_v2(w));
+    OK_CU(cu.cuMemFree_v2(b));
     text_close(&text);
 }
 
@@ -368,10 +368,10 @@ TEST(a_triton_kernel_transposes_a_matrix) {
     struct text text = text_open(triton_transpose);
     CUdeviceptr in = ON_DEVICE(x), out = on_device(NULL, sizeof got);
     int m = ROWS, n = COLUMNS;
-    OK(LAUNCH(text, ROWS / 32, COLUMNS / 32, &in, &out, &m, &n));
+    OK_CU(LAUNCH(text, ROWS / 32, COLUMNS / 32, &in, &out, &m, &n));
     TAKE(got, out);
     for (unsigned i = 0; i < ROWS * COLUMNS; i++)
         assert_true(got[i % COLUMNS][i / COLUMNS] == (float)i);
-    OK(cu.cuMemFree_v2(in));
+    OK_CU(cu.cuMemFree_v2(in));
     text_close(&text);
 }

@@ -1,7 +1,7 @@
 /* Where every input begins and ends: the state of softgpu, the same each time. */
 #include "world.h"
 
-#include "descriptors.h"
+#include "leaked_descriptors.h"
 
 #include "softgpu/context/context.h"
 #include "softgpu/device/device.h"

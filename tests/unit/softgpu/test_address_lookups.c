@@ -25,12 +25,12 @@ struct sg_tree_node *__wrap_sg_tree_at_most(const struct sg_tree *tree, uint64_t
     return __real_sg_tree_at_most(tree, key);
 }
 
-#define OK(call) assert_int_equal((call), CUDA_SUCCESS)
+#define OK_CU(call) assert_int_equal((call), CUDA_SUCCESS)
 /* `call` succeeds, and searches so often. */
 #define LOOKS_UP(times, call)                                                                      \
     do {                                                                                           \
         look_ups = 0;                                                                              \
-        OK(call);                                                                                  \
+        OK_CU(call);                                                                               \
         assert_int_equal(look_ups, times);                                                         \
     } while (0)
 
@@ -40,20 +40,20 @@ static unsigned char plain[SIZE], other[SIZE];
 
 static int begin(void **state) {
     CUcontext context;
-    OK(cuInit(0));
-    OK(cuDevicePrimaryCtxRetain(&context, 0));
-    OK(cuCtxSetCurrent(context));
-    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cuMemAlloc_v2(&a, SIZE));
-    OK(cuMemAlloc_v2(&b, SIZE));
+    OK_CU(cuInit(0));
+    OK_CU(cuDevicePrimaryCtxRetain(&context, 0));
+    OK_CU(cuCtxSetCurrent(context));
+    OK_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK_CU(cuMemAlloc_v2(&a, SIZE));
+    OK_CU(cuMemAlloc_v2(&b, SIZE));
     return 0;
 }
 
 static int end(void **state) {
-    OK(cuMemFree_v2(a));
-    OK(cuMemFree_v2(b));
-    OK(cuStreamDestroy_v2(stream));
-    OK(cuDevicePrimaryCtxRelease_v2(0));
+    OK_CU(cuMemFree_v2(a));
+    OK_CU(cuMemFree_v2(b));
+    OK_CU(cuStreamDestroy_v2(stream));
+    OK_CU(cuDevicePrimaryCtxRelease_v2(0));
     return 0;
 }
 
@@ -66,7 +66,7 @@ TEST(a_copy_looks_up_each_address_once) {
     LOOKS_UP(2, cuMemcpy(b, a, SIZE));
     LOOKS_UP(2, cuMemcpyHtoDAsync_v2(a, plain, SIZE, stream));
     LOOKS_UP(2, cuMemcpyDtoDAsync_v2(b, a, SIZE, stream));
-    OK(cuStreamSynchronize(stream));
+    OK_CU(cuStreamSynchronize(stream));
     assert_memory_equal(plain, other, SIZE);
 }
 
@@ -87,7 +87,7 @@ TEST(a_batch_copy_looks_up_each_address_once) {
     size_t sizes[2] = {SIZE, SIZE}, first = 0, failed;
     CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL};
     LOOKS_UP(4, cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &first, 1, &failed, stream));
-    OK(cuStreamSynchronize(stream));
+    OK_CU(cuStreamSynchronize(stream));
 }
 
 TEST(a_memset_looks_up_its_address_once) {
@@ -99,7 +99,7 @@ TEST(a_memset_looks_up_its_address_once) {
 TEST(a_stream_memory_operation_looks_up_its_address_once) {
     LOOKS_UP(1, cuStreamWriteValue32_v2(stream, a, 7, CU_STREAM_WRITE_VALUE_DEFAULT));
     LOOKS_UP(1, cuStreamWaitValue32_v2(stream, a, 7, CU_STREAM_WAIT_VALUE_EQ));
-    OK(cuStreamSynchronize(stream));
+    OK_CU(cuStreamSynchronize(stream));
 }
 
 TEST(a_pointer_query_looks_up_its_address_once) {
@@ -119,9 +119,9 @@ TEST(a_pointer_query_looks_up_its_address_once) {
  * looks again. To allocate is to look for what lies before the new range. */
 TEST(freeing_looks_up_its_address_again_after_waiting) {
     CUdeviceptr p;
-    OK(cuMemAlloc_v2(&p, SIZE));
+    OK_CU(cuMemAlloc_v2(&p, SIZE));
     LOOKS_UP(2, cuMemFree_v2(p));
-    OK(cuMemAllocAsync(&p, SIZE, stream));
+    OK_CU(cuMemAllocAsync(&p, SIZE, stream));
     LOOKS_UP(1, cuMemFreeAsync(p, stream));
     LOOKS_UP(1, cuMemAllocAsync(&p, SIZE, stream));
     LOOKS_UP(1, cuMemFree_v2(p));

@@ -1,6 +1,6 @@
 /* The open descriptors of this process, counted and shown. */
-#ifndef TESTS_FUZZ_DESCRIPTORS_H
-#define TESTS_FUZZ_DESCRIPTORS_H
+#ifndef TESTS_FUZZ_LEAKED_DESCRIPTORS_H
+#define TESTS_FUZZ_LEAKED_DESCRIPTORS_H
 
 #include <dirent.h>
 #include <stdio.h>
