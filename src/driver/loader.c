@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "driver/find_softgpu.h"
+#include "driver/static_program.h"
 
 #include <dlfcn.h>
 #include <gpumem/driver.h>
@@ -114,6 +115,11 @@ static void fill_table(struct gpumem_driver *driver) {
 static gpumem_status open_library(const char *choice, void **library) {
     char path[PATH_MAX];
     const char *name = choice;
+    if (gm_program_is_static())
+        return gm_fail(GPUMEM_ERROR_NO_DRIVER,
+                       "this program is linked statically, with libc in it, and no CUDA driver can "
+                       "be loaded into such a program: link it without -static (libgpumem.a itself "
+                       "may stay in it)");
     if (!choice || strcmp(choice, "nvidia") == 0) {
         name = "libcuda.so.1";
     } else if (strcmp(choice, "softgpu") == 0) {
