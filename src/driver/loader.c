@@ -1,7 +1,8 @@
 /*
  * Opens a CUDA driver and fills the table. Each function is requested from cuGetProcAddress at the
  * version of its row, the documented way to get exactly one ABI; dlsym of the exported name is the
- * fallback for drivers without cuGetProcAddress and for functions that it does not know.
+ * fallback for drivers without cuGetProcAddress and for functions that it does not know. A version
+ * above the driver's own is an invalid value to it, and so it is not asked for those.
  */
 #include "base/cancel.h"
 #include "base/error.h"
@@ -66,6 +67,7 @@ static any_fn find_symbol(void *library, const char *symbol) {
 struct resolver {
     CUresult(CUDAAPI *v2)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
     CUresult(CUDAAPI *v1)(const char *, void **, int, cuuint64_t);
+    int newest; /* version that it can be asked for */
 };
 
 static any_fn ask_driver(const struct resolver *resolver, const gpumem_driver_fn_info *row) {
@@ -73,6 +75,8 @@ static any_fn ask_driver(const struct resolver *resolver, const gpumem_driver_fn
                                                     : CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     void *data = NULL;
     CUresult result = CUDA_ERROR_NOT_FOUND;
+    if (row->version > resolver->newest)
+        return NULL;
     if (resolver->v2) {
         CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
         result = resolver->v2(row->name, &data, row->version, flags, &status);
@@ -85,8 +89,17 @@ static any_fn ask_driver(const struct resolver *resolver, const gpumem_driver_fn
     return fn;
 }
 
+/* One that does not say is asked for all. */
+static int version_of(void *library) {
+    CUresult(CUDAAPI * get)(int *);
+    any_fn fn = find_symbol(library, "cuDriverGetVersion");
+    memcpy(&get, &fn, sizeof get);
+    int version = 0;
+    return get && get(&version) == CUDA_SUCCESS ? version : INT_MAX;
+}
+
 static void fill_table(struct gpumem_driver *driver) {
-    struct resolver resolver = {0};
+    struct resolver resolver = {.newest = version_of(driver->library)};
     any_fn v2 = find_symbol(driver->library, "cuGetProcAddress_v2");
     any_fn v1 = find_symbol(driver->library, "cuGetProcAddress");
     memcpy(&resolver.v2, &v2, sizeof v2);
