@@ -126,6 +126,29 @@ TEST(a_tensor_that_exceeds_its_buffer_is_refused) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
+/* Its last element is at 2^64 - 1, or further: counted in 64 bits, the end is at 0. */
+TEST(a_tensor_that_exceeds_the_address_space_is_refused) {
+    const int64_t shapes[][3] = {{8, (int64_t)1 << 61},
+                                 {(int64_t)1 << 32, (int64_t)1 << 32},
+                                 {4, (int64_t)1 << 31, (int64_t)1 << 31},
+                                 {2, INT64_MAX, 1},
+                                 {2, 2, INT64_MAX}};
+    /* 2 * (2^63 - 1) + 1 = 2^64 - 1 */
+    const int64_t twice[] = {2, 2, 2}, strides[] = {INT64_MAX, INT64_MAX, 1};
+    const int64_t none[][3] = {{INT64_MAX, INT64_MAX, 0}, {0, INT64_MAX, INT64_MAX}};
+    DLManagedTensorVersioned *tensor;
+    gpumem_buffer *buffer = NEW_BUFFER(memory, 4096);
+    for (size_t i = 0; i < COUNT(shapes); i++)
+        refused(buffer, GPUMEM_DLPACK_OPTIONS(.ndim = shapes[i][2] ? 3 : 2, .shape = shapes[i]));
+    refused(buffer, GPUMEM_DLPACK_OPTIONS(.ndim = 3, .shape = twice, .strides = strides));
+    for (size_t i = 0; i < COUNT(none); i++) {
+        OK(gpumem_buffer_to_dlpack(buffer, GPUMEM_DLPACK_OPTIONS(.ndim = 3, .shape = none[i]),
+                                   &tensor));
+        tensor->deleter(tensor);
+    }
+    DESTROY(buffer);
+}
+
 TEST(the_tensors_device_type_follows_the_memory) {
     gpumem_resource *resources[] = {memory, pinned, managed};
     const int types[] = {kDLCUDA, kDLCUDAHost, kDLCUDAManaged};

@@ -68,6 +68,24 @@ TEST(chunks_are_contiguous) {
     OK(gpumem_ring_abandon(ring, 1));
 }
 
+/* Not those that it was rounded up to: whoever commits them all sends no old bytes. */
+TEST(a_chunk_of_no_size_has_the_bytes_of_the_options) {
+    const size_t sizes[] = {1, 1000, 4095, 4096, 4097};
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        gpumem_ring *odd = MADE(gpumem_ring *, gpumem_ring_create, mapped,
+                                GPUMEM_RING_OPTIONS(.chunk_bytes = sizes[i], .chunk_count = 2));
+        gpumem_ring_chunk first = {.size = sizeof first}, second = first;
+        OK(gpumem_ring_acquire(odd, 0, 0, &first));
+        assert_int_equal(first.bytes, sizes[i]);
+        FAILS(INVALID_ARGUMENT, gpumem_ring_commit(odd, first.sequence, sizes[i] + 1));
+        OK(gpumem_ring_acquire(odd, sizes[i], 0, &second));
+        assert_int_equal(second.bytes, sizes[i]);
+        OK(gpumem_ring_abandon(odd, first.sequence));
+        OK(gpumem_ring_abandon(odd, second.sequence));
+        OK(gpumem_ring_destroy(odd));
+    }
+}
+
 TEST(chunks_are_consumed_in_order_of_acquisition) {
     for (int i = 0; i < 3; i++)
         memset(acquire().host, 'a' + i, CHUNK);
