@@ -178,6 +178,9 @@ struct gpumem_resource {
     int transparent;                  /* a wrapper without a limit of its own */
     int own_stream;                   /* stream-ordered, with a stream for callers that name none */
     int reclaims;                     /* its own functions handle running out of memory */
+    /* Its allocate, deallocate and resize make the context current themselves, and only where they
+     * call the driver. */
+    int enters;
     /* Where its small buffers come from, or NULL: a cache over this one, which ends with it and is
      * not known to the program. Set once, before the program has the resource. */
     _Atomic(gpumem_resource *) slabs;
