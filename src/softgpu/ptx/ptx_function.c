@@ -390,7 +390,10 @@ static bool device_function(struct sg_ptx *ptx, size_t index, enum sg_linkage li
     if (!sg_ptx_next(ptx) || !parameters(ptx, &list) ||
         !prototype(ptx, &ptx->symbols[index], results, &list) || !function_directives(ptx))
         return false;
-    return sg_ptx_is(ptx, "{") ? body(ptx, index, linkage) : sg_ptx_expect(ptx, ";");
+    if (sg_ptx_is(ptx, "{"))
+        return body(ptx, index, linkage);
+    /* A prototype's semicolon may be left out, as old compilers did: a directive follows. */
+    return sg_ptx_accept(ptx, ";") || ptx->result == CUDA_SUCCESS;
 }
 
 bool sg_ptx_function(struct sg_ptx *ptx, enum sg_linkage linkage) {
