@@ -334,6 +334,9 @@ static bool body(struct sg_ptx *ptx, size_t index, enum sg_linkage linkage) {
     symbol->start = ptx->function_start;
     symbol->start_line = ptx->function_line;
     symbol->first_use = ptx->use_count;
+    if (!ptx->telling)
+        symbol->first_own = ptx->symbol_count;
+    ptx->next_own = symbol->first_own;
     bool good = sg_ptx_next(ptx) && sg_ptx_body(ptx);
     symbol = &ptx->symbols[index];
     symbol->use_count = ptx->use_count - symbol->first_use;

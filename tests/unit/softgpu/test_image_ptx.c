@@ -116,6 +116,8 @@ TEST(modules_are_accepted_or_refused_by_their_directives) {
              ".entry k() { { .param .b64 a; .param .b32 r; call.uni (r), vprintf, (a, a); } ret; }",
         HEAD ".reg .u32 r;\n.local .u32 l;\n" ENTRY,
         HEAD ".common .global .u32 x;\n.common .global .u32 x;\n",
+        HEAD ".visible .global .u32 x<4>;\n.shared .u32 s<2>;\n.entry k() { .reg .u32 r;\n"
+             "ld.global.u32 r, [x3]; ld.shared.u32 r, [s01]; ret; }\n",
         HEAD ".global .texref t = {filter_mode = linear, normalized_coords = 1, width = 4};\n",
         HEAD ".global .texref t = {};\n",
         HEAD ".global .surfref s = {width = 4, memory_layout = 1};\n",
@@ -176,6 +178,8 @@ TEST(bodies_are_accepted_or_refused_by_their_statements) {
         BODY(".reg .pred p, q; and.pred p, q, p; not.pred p, q; mov.pred p, q;"),
         BODY(".shared .b8 s[4]; .reg .b64 d; mov.u64 d, s; mov.u64 d, s+2; .reg .b32 r; mov.u32 r, "
              "s;"),
+        BODY(".local .u32 l<3>, m<2>, n; .shared .v4 .u32 s<0>; .param .u64 p<2>; .reg .u64 d;\n"
+             "{ .const .u32 x<2>; .const .u32 y = 4; .global .u64 z = y; ld.global.u64 d, [z]; }"),
         BODY("membar.gl; fence.acq_rel.gpu; griddepcontrol.wait; ret;"),
         BODY("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; trap; exit;"),
         BODY(".reg .b64 d; .reg .b32 r; call (r), d, (r, r), p; p: .callprototype (.param .b32 _) "
@@ -190,6 +194,12 @@ TEST(bodies_are_accepted_or_refused_by_their_statements) {
         BODY("ret 5;"),
         BODY("mov.u32 %r1, 5;"),
         BODY(".reg .b32 %r<2>; mov.u32 %r2, 5;"),
+        BODY(".local .u32 l<2>; st.local.u32 [l2], 1;"),
+        BODY(".local .u32 l<2>; st.local.u32 [l], 1;"),
+        BODY("{ .global .u32 x; } .reg .u64 d; mov.u64 d, x;"),
+        BODY(".global .u32 x; .global .u64 x;"),
+        BODY(".extern .global .u32 x;"),
+        BODY(".global .texref x;"),
         BODY(".reg .b32 %r<4>; add.u32 %r1, %r2;"),
         BODY(".reg .b32 %r<4>; add.u32 %r1, %r2, %r3, %r1;"),
         BODY(".reg .b32 %r<4>; add %r1, %r2, %r3;"),
@@ -451,7 +461,11 @@ TEST(wrong_initial_values_are_refused) {
         ".attribute(.frob) .u32 x",
         ".pred x",
         ".b128 x",
-        ".u32 x<4>",
+        ".u32 x<4> = {1}",
+        ".u32 x<2> = 1",
+        ".u32 x<4>[2]",
+        ".u32 x<70000>",
+        ".texref x<2>",
         ".u32 x[1][1][1][1][1][1][1][1][1][1][1][1][1][1][1][1][1]",
         ".u64 x = 99999999999999999999",
     };
