@@ -76,6 +76,13 @@ static const struct row {
      "mov.b64 %x, f; st.global.u64 [%o+24], f; ld.global.u64 %y, [%o+24]; sub.u64 %x, %x, %y;\n"
      "st.global.u64 [%o+24], %x; st.global.u32 [%o+24], %a; ret; }\n",
      {33, 33 * 34 + 35, 0, 0, 9, 0, 4, 0}},
+    /* external variables of a known size that nothing defines */
+    {"$.extern .global .u32 t[4]; .extern .const .align 8 .b8 c[16]; .extern .global .u32 t[];\n"
+     ".global .b64 at = t;\n#ld.global.u32 %a, [t+12]; ld.const.u32 %b, [c]; ld.global.u64 %x, "
+     "[at];\n"
+     "st.global.u32 [t+4], 6; ld.global.u32 %c, [%x+4]; add.u32 %a, %a, 5;\n"
+     "st.global.v4.u32 [%o], {%a, %b, %c, %b}; ret; }\n",
+     {5, 0, 6}},
 };
 
 static const char *written_out(const struct row *row) {

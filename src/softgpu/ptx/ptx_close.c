@@ -34,7 +34,7 @@ static bool undefined(struct sg_ptx *ptx, const struct sg_ptx_symbol *symbol) {
     struct sg_image *image = ptx->image;
     if (!ptx->options->relocatable) {
         ptx->word.line = symbol->line;
-        return sg_ptx_wrong(ptx, "'%.*s' is declared, and used, but nowhere defined",
+        return sg_ptx_wrong(ptx, "'%.*s' is declared, but nowhere defined",
                             symbol->length < 80 ? (int)symbol->length : 80, symbol->name);
     }
     return sg_image_add_name(&image->undefined, &image->undefined_count, symbol->name,
@@ -51,9 +51,26 @@ static bool export(struct sg_image *image, const struct sg_ptx_symbol *symbol) {
            sg_image_add_name(&image->weak, &image->weak_count, symbol->name, symbol->length);
 }
 
+/*
+ * An external variable that the text does not define, and no linker looks for: an H200 makes it as
+ * if .extern were not there, zero, if it has a size.
+ */
+static bool settle_variable(struct sg_ptx *ptx, struct sg_ptx_symbol *symbol) {
+    if (symbol->defined || symbol->index == SIZE_MAX || ptx->options->relocatable)
+        return true;
+    if (symbol->size == 0)
+        return undefined(ptx, symbol);
+    struct sg_image_variable *variable = &ptx->image->variables[symbol->index];
+    variable->external = false;
+    variable->visible = true;
+    return true;
+}
+
 static bool settle_symbols(struct sg_ptx *ptx) {
     for (size_t i = 0; i < ptx->symbol_count; i++) {
-        const struct sg_ptx_symbol *symbol = &ptx->symbols[i];
+        struct sg_ptx_symbol *symbol = &ptx->symbols[i];
+        if (symbol->what == SG_SYMBOL_VARIABLE && !settle_variable(ptx, symbol))
+            return false;
         bool function = symbol->what == SG_SYMBOL_FUNCTION, entry = symbol->what == SG_SYMBOL_ENTRY;
         bool missing = function && symbol->referenced && !of_the_driver(symbol);
         /* A declaration that is not external promises a body in this text. */

@@ -261,13 +261,21 @@ static bool keep_opaque(struct sg_ptx *ptx, const struct sg_ptx_variable *variab
     return added || sg_ptx_no_memory(ptx);
 }
 
+/* An array without a size may have any. */
+static bool same_type(const struct sg_ptx_symbol *symbol, const struct sg_ptx_variable *variable) {
+    return symbol->type.name == variable->type.name &&
+           (symbol->size == variable->size || symbol->size == 0 || variable->size == 0);
+}
+
 /* A name may be redeclared while it is external or common. */
 static bool again(struct sg_ptx *ptx, const struct sg_ptx_symbol *symbol,
                   const struct sg_ptx_variable *variable) {
     bool loose = !symbol->defined || symbol->linkage == SG_LINK_COMMON ||
                  variable->linkage == SG_LINK_EXTERN;
     if (symbol->what == SG_SYMBOL_VARIABLE && symbol->space == variable->space && loose)
-        return true;
+        return same_type(symbol, variable) ||
+               sg_ptx_wrong(ptx, "the variable was declared with another type, in line %zu",
+                            symbol->line);
     return sg_ptx_wrong(ptx, "'%.*s' was declared before, in line %zu",
                         symbol->length < 80 ? (int)symbol->length : 80, symbol->name, symbol->line);
 }
@@ -313,7 +321,8 @@ static bool enter(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
         return false;
     if (!made && !again(ptx, symbol, variable))
         return false;
-    if (!made && symbol->defined)
+    /* Nothing new; an array's size stays known. */
+    if (!made && (symbol->defined || (variable->size == 0 && symbol->size)))
         return true;
     if (variable->ranged && (variable->type.opaque || variable->space == SG_SPACE_TEX))
         return sg_ptx_wrong(ptx, "a range of textures, samplers or surfaces is not read");
@@ -349,9 +358,6 @@ static bool one(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
         return false;
     if (variable->open && variable->extents[0] == 0 && variable->linkage != SG_LINK_EXTERN)
         return sg_ptx_wrong(ptx, "an extent is missing");
-    if (variable->open && variable->space == SG_SPACE_GLOBAL && variable->extents[0] == 0 &&
-        !ptx->options->relocatable)
-        return sg_ptx_wrong(ptx, "nobody else can define the variable");
     if (!total(ptx, variable))
         return false;
     return ptx->body ? enter_local(ptx, variable) : enter(ptx, variable);

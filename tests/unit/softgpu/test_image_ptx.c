@@ -116,6 +116,8 @@ TEST(modules_are_accepted_or_refused_by_their_directives) {
              ".entry k() { { .param .b64 a; .param .b32 r; call.uni (r), vprintf, (a, a); } ret; }",
         HEAD ".reg .u32 r;\n.local .u32 l;\n" ENTRY,
         HEAD ".common .global .u32 x;\n.common .global .u32 x;\n",
+        HEAD ".extern .global .u32 x[4];\n.extern .const .u32 y;\n" ENTRY,
+        HEAD ".extern .global .u32 x[];\n.visible .global .u32 x[4];\n.extern .global .u32 x[4];\n",
         HEAD ".visible .global .u32 x<4>;\n.shared .u32 s<2>;\n.entry k() { .reg .u32 r;\n"
              "ld.global.u32 r, [x3]; ld.shared.u32 r, [s01]; ret; }\n",
         HEAD ".global .texref t = {filter_mode = linear, normalized_coords = 1, width = 4};\n",
@@ -149,6 +151,10 @@ TEST(modules_are_accepted_or_refused_by_their_directives) {
         HEAD ".frob 5;\n",
         HEAD ".param .u32 x;\n",
         HEAD ".global .u32 x;\n.global .u32 x;\n",
+        HEAD ".extern .global .u32 x[];\n" ENTRY,
+        HEAD ".extern .const .u32 x[];\n" ENTRY,
+        HEAD ".extern .global .u32 x[4];\n.visible .global .u32 x[8];\n",
+        HEAD ".extern .global .u32 x;\n.extern .global .s32 x;\n",
         HEAD "// caf\xc3\xa9\n" ENTRY,
     };
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
