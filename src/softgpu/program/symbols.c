@@ -456,6 +456,8 @@ static bool lay_out_static(struct sg_build *b) {
         all[i]->offset = rounded(end, all[i]->alignment);
         end = all[i]->offset + all[i]->size;
     }
+    if (b->part_count == 1)
+        end = rounded(end, sg_ptx_shared_unit(b->outline->symbols, b->outline->symbol_count));
     program->static_shared = end;
     free(all);
     return true;

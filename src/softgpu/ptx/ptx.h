@@ -125,7 +125,6 @@ struct sg_ptx {
     struct sg_image *image;
     CUresult result;         /* the first error */
     bool debug, debug_found; /* .target debug; a section with debug information */
-    bool wide_addresses;     /* .address_size 64 was given */
     bool tiny_addresses;     /* an address in a register of 8 or 16 bits was read */
     size_t short_address;    /* line of the first one with 32 bits where 64 are required; 0: none */
     bool independent;        /* texmode_independent: samplers are declared separately */
@@ -230,6 +229,12 @@ bool sg_ptx_instruction(struct sg_ptx *ptx, const struct sg_word *name);
 bool sg_ptx_uses(struct sg_ptx *ptx, size_t symbol);
 /* Sums what entries use and lists what is undefined. */
 bool sg_ptx_close(struct sg_ptx *ptx);
+/*
+ * What ptxas 13.0 rounds a kernel's static shared memory up to: 16, or the strictest alignment,
+ * where the text declares arrays of dynamic shared memory, whether the kernel uses one or not; 1
+ * where it declares none.
+ */
+uint64_t sg_ptx_shared_unit(const struct sg_ptx_symbol *symbols, size_t count);
 
 /* The symbol of this name, created if absent. NULL: out of memory. */
 struct sg_ptx_symbol *sg_ptx_symbol(struct sg_ptx *ptx, const struct sg_word *name, bool *made);
@@ -299,6 +304,7 @@ struct sg_ptx_given {
     size_t items[SG_PTX_OPERANDS]; /* in an operand that is a list in parentheses */
     size_t target;                 /* symbol of the first operand that is a name, + 1 */
     unsigned target_at;            /* that operand's position */
+    bool sums;                     /* there is a sum: r + 4 */
     bool addressed;                /* there is an address that begins with a name */
     struct sg_ptx_use address;
 };

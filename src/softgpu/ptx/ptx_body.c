@@ -358,7 +358,10 @@ static bool prototype(struct sg_ptx *ptx) {
     while (!sg_ptx_is(ptx, ";")) {
         if (ptx->word.kind == SG_WORD_END || sg_ptx_is(ptx, "{") || sg_ptx_is(ptx, "}"))
             return sg_ptx_unexpected(ptx, ";");
-        if (!sg_ptx_next(ptx))
+        if ((sg_ptx_is(ptx, ".abi_preserve") && !sg_ptx_since_directive(ptx, ".abi_preserve")) ||
+            (sg_ptx_is(ptx, ".abi_preserve_control") &&
+             !sg_ptx_since_directive(ptx, ".abi_preserve_control")) ||
+            !sg_ptx_next(ptx))
             return false;
     }
     return sg_ptx_next(ptx);

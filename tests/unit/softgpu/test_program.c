@@ -177,7 +177,7 @@ TEST(shared_memory_counts_only_reachable_variables) {
     assert_int_equal(variable(program, "used")->offset, 0);
     assert_int_equal(variable(program, "sized")->offset, 10);
     assert_int_equal(variable(program, "sized")->place, SG_PLACE_SHARED);
-    assert_int_equal(program->static_shared, 40);
+    assert_int_equal(program->static_shared, 64); /* as ptxas rounds it where dyn is declared */
     assert_int_equal(program->dynamic_shared_alignment, 32);
     assert_int_equal(program->dynamic_shared_offset, 64);
     assert_int_equal(variable(program, "dyn")->offset, 64);
