@@ -80,6 +80,12 @@ struct sg_build {
     size_t label_count;
     struct sg_build_reference *references;
     size_t reference_count;
+    struct sg_build_wide { /* a parameter or result that no register holds whole */
+        uint32_t variable;
+        struct sg_ptx_name name; /* of its register, or registers; no declaration: it has none */
+        bool result;
+    } * wide;
+    size_t wide_count;
     uint32_t location; /* of the last .loc + 1 */
     size_t first_operand, first_target, first_variable;
 };
@@ -134,11 +140,31 @@ bool sg_build_add_operands(struct sg_build *b, const struct sg_operand *operands
 /* Converts an immediate to the bits of a type. NULL, or why that is impossible. */
 const char *sg_build_immediate(struct sg_operand *operand, unsigned type);
 
+/* A variable of the current function's frame without a name: of a call, or of the function. */
+bool sg_build_hidden(struct sg_build *b, uint64_t size, bool of_call, uint32_t *index);
+
+/* Instructions that `in` implies (implied.c). Before it: operands that are sums become registers. */
+bool sg_build_sums(struct sg_build *b, const struct sg_instruction *in, struct sg_operand *operands,
+                   unsigned count);
+/* Before and after a call: its wide arguments and results become variables. `results` (of
+ * SG_MOST_ELEMENTS) has what the results were. */
+bool sg_build_before_call(struct sg_build *b, const struct sg_instruction *in,
+                          struct sg_operand *operands, struct sg_operand *results);
+bool sg_build_after_call(struct sg_build *b, const struct sg_instruction *in,
+                         const struct sg_operand *operands, const struct sg_operand *results);
+/* A wide parameter or result of the function; at its beginning the parameters are loaded, before
+ * each return the results are stored. */
+bool sg_build_keep_wide(struct sg_build *b, const struct sg_ptx_declaration *from,
+                        uint32_t variable);
+bool sg_build_move_wide(struct sg_build *b, const struct sg_instruction *in, bool results);
+
 /* Receives each instruction from the reader (statement.c). */
 bool sg_build_instruction(struct sg_build *b, const struct sg_ptx_statement *statement);
 /* Modifiers, types and operands by the table of rules (match.c): NULL, or why none fits. */
 const char *sg_build_match(struct sg_build *b, const struct sg_ptx_statement *statement,
                            struct sg_instruction *instruction, struct sg_operand *operands);
+/* Whether an operand of this operation may be a name that stands for an address (match.c). */
+bool sg_build_takes_names(unsigned op);
 #define SG_MOST_WORD 56 /* longer than any known modifier */
 
 /* The modifiers of an instruction, with its types apart (modifiers.c). */

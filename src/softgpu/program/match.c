@@ -389,6 +389,13 @@ static const struct rule {
 #undef SG_REFUSED_WORD
 };
 
+bool sg_build_takes_names(unsigned op) {
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (rules[i].op == op && rules[i].operands && strpbrk(rules[i].operands, "myH"))
+            return true;
+    return op == SG_OP_call;
+}
+
 /* The state space of an address that names a variable: the variable's own is more exact. */
 static void settle_space(const struct sg_build *b, const struct sg_build_words *words,
                          struct sg_instruction *to, const struct sg_operand *operands) {

@@ -141,11 +141,8 @@ static bool variable_operand(struct sg_build *b, const struct sg_ptx_operand *fr
     to->kind = SG_OPERAND_VARIABLE;
     if (name->declaration) {
         const struct sg_build_declaration *declared = &b->declarations[name->declaration - 1];
-        to->first = declared->variable;
+        to->first = declared->variable + (uint32_t)name->index;
         element = declared->element;
-        const struct sg_program_variable *one = &b->program->variables[to->first];
-        if (one->place == SG_PLACE_IMAGE)
-            *why = "a variable of this state space in a body";
     } else {
         const struct sg_ptx_symbol *symbol = &b->outline->symbols[name->symbol - 1];
         element = symbol->type.size;

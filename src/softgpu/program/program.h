@@ -152,7 +152,7 @@ enum sg_part {
  * Operands are in the order of the text, results first, with these exceptions. A call has the
  * target (FUNCTION or REGISTER), the results (VECTOR, which may be empty), the arguments (VECTOR)
  * and, if it is indirect, its TARGETS or prototype (NONE); the lists contain VARIABLEs of the
- * frame, REGISTERs and, where the text names a vector register, a VECTOR. If the callee is known,
+ * frame, REGISTERs and, as arguments, IMMEDIATEs. If the callee is known,
  * the device runtime's functions included, they have the sizes of its parameters and results; for a
  * call through a register only the call itself can compare them. setp, vote and shfl with two
  * results have a PAIR. A vector register becomes a VECTOR of its elements. Optional operands that

@@ -100,14 +100,14 @@ static unsigned char type_of(const struct sg_ptx_type *type) {
 }
 
 /* Several texts may each have a variable of their own with the same name. */
-static uint32_t image_index(const struct sg_build *b, const struct sg_ptx_symbol *symbol) {
+static uint32_t image_index(const struct sg_build *b, size_t number) {
     const struct sg_image *image = b->image;
+    const struct sg_ptx_symbol *symbol = &b->outline->symbols[number];
     bool own = symbol->linkage == SG_LINK_OWN;
     for (size_t i = 0; i < image->variable_count; i++) {
         size_t at = (symbol->index + i) % image->variable_count; /* the outline's own is first */
         const struct sg_image_variable *one = &image->variables[at];
-        if (strlen(one->name) == symbol->length &&
-            memcmp(one->name, symbol->name, symbol->length) == 0 &&
+        if (sg_ptx_symbol_is(symbol, number, one->name) &&
             (b->part_count == 1 || (own ? one->part == b->part : one->visible)))
             return (uint32_t)at;
     }
@@ -145,7 +145,7 @@ static bool variable_here(struct sg_build *b, size_t symbol, uint32_t *index) {
     } else {
         made->place = SG_PLACE_IMAGE;
         made->space = from->space == SG_SPACE_CONST ? SG_IN_CONST : SG_IN_GLOBAL;
-        made->image = image_index(b, from);
+        made->image = image_index(b, symbol);
     }
     return true;
 }
@@ -173,13 +173,22 @@ static void place_in_area(struct sg_build *b, struct sg_program_variable *variab
         b->area_alignment = variable->alignment;
 }
 
+/* `element`: which one of a range. */
 static bool local_variable(struct sg_build *b, const struct sg_ptx_declaration *from,
-                           uint32_t *index) {
+                           uint64_t element, uint32_t *index) {
     const struct sg_ptx_variable *variable = from->variable;
     struct sg_program_variable *made =
         add_variable(b, variable->name.text, variable->name.length, index);
     if (!made)
         return false;
+    if (variable->ranged) {
+        const char *name = sg_build_format(
+            b, "%.*s%u", variable->name.length < 500 ? (int)variable->name.length : 500,
+            variable->name.text, (unsigned)element);
+        if (!name)
+            return false;
+        made->name = name;
+    }
     made->type = type_of(&variable->type);
     made->size = variable->size;
     made->alignment = variable->alignment ? variable->alignment : 1;
@@ -208,9 +217,24 @@ static bool local_variable(struct sg_build *b, const struct sg_ptx_declaration *
         made->space = SG_IN_LOCAL;
         made->place = SG_PLACE_FRAME;
         break;
-    default: /* another space: instructions that name it are refused */
-        made->place = SG_PLACE_IMAGE;
-        made->space = SG_IN_GLOBAL;
+    default: /* .global and .const are the module's, though their names are the body's */
+        break;
+    }
+    return true;
+}
+
+/* A range has a variable for each of its names, one after the other; none is no variable at all. */
+static bool local_variables(struct sg_build *b, const struct sg_ptx_declaration *from,
+                            uint32_t *first) {
+    const struct sg_ptx_variable *variable = from->variable;
+    if (!variable->ranged)
+        return local_variable(b, from, 0, first);
+    for (uint64_t i = 0; i < variable->range; i++) {
+        uint32_t index;
+        if (!local_variable(b, from, i, &index))
+            return false;
+        if (i == 0)
+            *first = index;
     }
     return true;
 }
@@ -251,10 +275,34 @@ static bool add_parameter(struct sg_build *b, const struct sg_ptx_declaration *f
     return true;
 }
 
+bool sg_build_hidden(struct sg_build *b, uint64_t size, bool of_call, uint32_t *index) {
+    struct sg_program_variable *made = add_variable(b, "wide", 4, index);
+    if (!made)
+        return false;
+    made->type = SG_TYPE_B8;
+    made->size = size;
+    made->alignment = size & (0 - size);
+    made->function = b->function;
+    made->order = b->program->functions[b->function].ordinal;
+    made->space = SG_IN_PARAM_FRAME;
+    made->place = SG_PLACE_FRAME;
+    made->of_call = of_call;
+    if (of_call)
+        place_in_area(b, made);
+    return true;
+}
+
+/* A parameter or result in registers that one of 64 bits does not hold. */
+static bool is_wide(const struct sg_ptx_declaration *from) {
+    const struct sg_ptx_variable *variable = from->variable;
+    return from->role != SG_ROLE_LOCAL && variable->space == SG_SPACE_REG &&
+           (variable->vector > 1 || variable->type.size > 8);
+}
+
 bool sg_build_declare(struct sg_build *b, const struct sg_ptx_declaration *from) {
     const struct sg_ptx_variable *variable = from->variable;
     uint32_t index = SG_NO_VARIABLE;
-    if (variable->space != SG_SPACE_REG && !local_variable(b, from, &index))
+    if (variable->space != SG_SPACE_REG && !local_variables(b, from, &index))
         return false;
     if (from->number) {
         struct sg_build_declaration *grown =
@@ -271,6 +319,12 @@ bool sg_build_declare(struct sg_build *b, const struct sg_ptx_declaration *from)
                                           .ranged = variable->ranged,
                                           .variable = index};
     }
+    if (is_wide(from) &&
+        (!sg_build_hidden(b,
+                          (uint64_t)variable->type.size * (variable->vector ? variable->vector : 1),
+                          false, &index) ||
+         !sg_build_keep_wide(b, from, index)))
+        return false;
     return from->role == SG_ROLE_LOCAL || add_parameter(b, from, index);
 }
 
@@ -402,6 +456,8 @@ static bool lay_out_static(struct sg_build *b) {
         all[i]->offset = rounded(end, all[i]->alignment);
         end = all[i]->offset + all[i]->size;
     }
+    if (b->part_count == 1)
+        end = rounded(end, sg_ptx_shared_unit(b->outline->symbols, b->outline->symbol_count));
     program->static_shared = end;
     free(all);
     return true;

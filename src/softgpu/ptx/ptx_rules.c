@@ -231,6 +231,18 @@ static bool address(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
     return true;
 }
 
+/* An address of global memory in 32 bits, which makes the whole text one of the 32-bit ABI. */
+static void narrow(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                   const struct sg_ptx_given *given) {
+    bool is_short = strcmp(opcode->name, "cvta") == 0;
+    if (strcmp(opcode->name, "mov") == 0 && given->target && !given->sums) {
+        const struct sg_ptx_symbol *symbol = &ptx->symbols[given->target - 1];
+        is_short = symbol->what == SG_SYMBOL_VARIABLE && symbol->space == SG_SPACE_GLOBAL;
+    }
+    if (is_short && given->types[0].width == 4 && !ptx->short_address)
+        ptx->short_address = ptx->word.line;
+}
+
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 static bool call(struct sg_ptx *ptx, const struct sg_ptx_given *given) {
@@ -267,6 +279,7 @@ bool sg_ptx_check_instruction(struct sg_ptx *ptx, const struct sg_ptx_opcode *op
         return sg_ptx_wrong(ptx, "%s of floats needs a rounding, or .approx", opcode->name);
     if (given->count < opcode->least || given->count > opcode->most)
         return sg_ptx_wrong(ptx, "%s does not take %u operands", opcode->name, given->count);
+    narrow(ptx, opcode, given);
     return known_here(ptx, opcode) && sg_ptx_since_modifiers(ptx, opcode, given) &&
            registers(ptx, opcode, given) && address(ptx, opcode, given) &&
            (strcmp(opcode->name, "call") != 0 || call(ptx, given));

@@ -193,7 +193,7 @@ TEST(a_runtime_call_without_a_handler_is_a_fault) {
 
 TEST(a_kernel_launch_from_a_kernel_is_refused_by_name) {
     static const struct sg_image_options h200 = {
-        .architecture = 90, .suffix = 'a', .newest_ptx = 90};
+        .architecture = 90, .suffix = 'a', .newest_ptx = 90, .relocatable = true};
     struct sg_image *image;
     struct sg_program *program;
     char why[300] = "";

@@ -186,6 +186,8 @@ TEST(directives_need_the_ptx_version_that_introduced_them) {
         unsigned first, before, target;
         const char *text;
     } directives[] = {
+        {90, 88, 90, ".func f() .abi_preserve 4 { ret; }"},
+        {90, 88, 90, ".entry b() { P: .callprototype _ (.param .u32 x) .abi_preserve_control 4; }"},
         {90, 88, 90,
          ".visible .entry c() .blocksareclusters .reqntid 32 .reqnctapercluster 2 { ret; }"},
         {64, 63, 70, ".func f() .noreturn { trap; }"},

@@ -1,0 +1,130 @@
+/*
+ * Forms of text that few compilers write: each row is a text whose kernel "k" stores words, as an
+ * H200 stores them. $ stands for .version, .target and .address_size of today, # begins a kernel
+ * with its address in %o, words of 32 bits %a to %d, %x to %z of 64, a float %f and a predicate %p.
+ */
+#include "harness.h"
+
+#define MOST_WORDS 8
+#define MOST_TEXT  4096
+
+static const char head[] = ".version 8.3\n.target sm_90\n.address_size 64\n";
+static const char begin[] =
+    ".visible .entry k(.param .u64 out) { .reg .b64 %o, %x, %y, %z; .reg .b32 %a, %b, %c, %d;\n"
+    ".reg .f32 %f; .reg .b16 %h; .reg .pred %p, %q; ld.param.u64 %o, [out]; mov.u32 %a, %tid.x;\n"
+    "setp.ne.u32 %p, %a, 0; @%p exit;\n";
+
+static const struct row {
+    const char *text;
+    unsigned words[MOST_WORDS];
+} rows[] = {
+    /* prototypes without a semicolon */
+    {"$.func (.param .b32 r) f(.param .b32 a)\n#call (%a), f, (5); st.global.u32 [%o], %a; ret; }\n"
+     ".func (.param .b32 r) f(.param .b32 a) { .reg .b32 t; ld.param.b32 t, [a]; add.u32 t, t, 1;\n"
+     "st.param.b32 [r], t; ret; }\n",
+     {6}},
+    /* ranges of variables */
+    {"$.func (.param .b64 r) f(.param .b64 a) { .reg .b64 t; ld.param.b64 t, [a]; add.u64 t, t, "
+     "3;\n"
+     "st.param.b64 [r], t; ret; }\n#{ .param .b64 P<2>; st.param.b64 [P0], 4; call (P1), f, (P0);\n"
+     "ld.param.b64 %x, [P1]; } st.global.u64 [%o], %x; ret; }\n",
+     {7}},
+    {"$#.shared .u32 s<3>; .local .align 16 .b8 l<3>; .global .u32 g<2>; .const .u32 c<2>;\n"
+     "st.shared.u32 [s0], 1; st.shared.u32 [s2], 3; ld.shared.u32 %a, [s0]; ld.shared.u32 %b, "
+     "[s2];\n"
+     "st.local.u8 [l0], 5; st.local.u8 [l2], 6; ld.local.u8 %c, [l0]; ld.local.u8 %d, [l2];\n"
+     "st.global.v4.u32 [%o], {%a, %b, %c, %d}; st.global.u32 [g0], 7; st.global.u32 [g1], 8;\n"
+     "ld.global.u32 %a, [g0]; ld.global.u32 %b, [g1]; ld.const.u32 %c, [c1];\n"
+     "st.global.v4.u32 [%o+16], {%a, %b, %c, %b}; ret; }\n",
+     {1, 3, 5, 6, 7, 8, 0, 8}},
+    {"$.visible .global .u32 g<2>; .shared .u16 s<2>; .const .u32 c<2>;\n#st.global.u32 [g1], 3;\n"
+     "st.shared.u16 [s1], 4; ld.global.u32 %a, [g1]; ld.shared.u16 %b, [s1]; ld.const.u32 %c, "
+     "[c1];\n"
+     "ld.global.u32 %d, [g0]; st.global.v4.u32 [%o], {%a, %b, %c, %d}; ret; }\n",
+     {3, 4}},
+    /* .global and .const in bodies, each block its own */
+    {"$.visible .global .u32 g = 9; .func (.reg .b32 r) f() { .global .u32 g = 3;\n"
+     "ld.global.u32 r, [g]; add.u32 r, r, 1; st.global.u32 [g], r; ret; }\n"
+     "#.global .u32 g = 5; .global .b64 at = g; .const .u32 t[2] = {6, 7};\n"
+     "{ .global .u32 g = 8; ld.global.u32 %a, [g]; } ld.global.u32 %b, [g]; call (%c), f;\n"
+     "call (%c), f; ld.const.u32 %d, [t+4]; st.global.v4.u32 [%o], {%a, %b, %c, %d};\n"
+     "ld.global.u64 %x, [at]; ld.global.u32 %a, [%x]; st.global.u32 [%o+16], %a; ret; }\n",
+     {8, 5, 5, 7, 5}},
+    {"$#.global .u32 g; .const .u32 c; st.global.u32 [%o], 9; ret; }\n", {9}},
+    /* arguments and results: vectors, 128 bits, constants */
+    {"$.func (.reg .v2 .b32 r) f(.reg .v2 .b32 a) { add.u32 r.x, a.x, a.y; sub.u32 r.y, a.x, a.y; "
+     "}\n"
+     "#.reg .v2 .b32 %v; mov.u32 %v.x, 30; mov.u32 %v.y, 12; call (%v), f, (%v);\n"
+     "st.global.v2.b32 [%o], %v; ret; }\n",
+     {42, 18}},
+    {"$.func (.reg .b128 r) f(.reg .b128 a, .reg .v4 .b32 b) { .reg .b64 x, y; mov.b128 {x, y}, "
+     "a;\n"
+     "cvt.u64.u32 x, b.w; mov.b128 r, {y, x}; ret; }\n"
+     "#.reg .b128 %w; .reg .v4 .b32 %v; mov.v4.b32 %v, {%a, %a, %a, %a}; mov.u32 %v.w, 8;\n"
+     "mov.b64 %x, 5; mov.b64 %y, 6; mov.b128 %w, {%x, %y}; call (%w), f, (%w, %v);\n"
+     "mov.b128 {%x, %y}, %w; st.global.v2.b64 [%o], {%x, %y}; ret; }\n",
+     {6, 0, 8}},
+    {"$.func (.reg .f32 r) f(.reg .f32 a, .param .b16 b) { .reg .b16 h; ld.param.b16 h, [b];\n"
+     "cvt.rn.f32.u16 r, h; add.f32 r, r, a; ret; }\n"
+     "#call (%f), f, (0f3f800000, 2); st.global.f32 [%o], %f; ret; }\n",
+     {0x40400000}},
+    /* sums as operands */
+    {"$.func f() { ret; }\n#.shared .u32 s[4]; mov.u32 %a, 32; st.global.u32 [%o], %a+1;\n"
+     "mad.lo.u32 %b, %a+1, %a+2, %a+3; st.global.u32 [%o+4], %b; mov.u32 %c, -1;\n"
+     "cvt.u64.u32 %x, %c+1; st.global.u64 [%o+8], %x; mov.u64 %x, 5; add.u64 %x, %x+1, 3;\n"
+     "st.global.u64 [%o+16], %x; mov.u32 %a, s; neg.s32 %a, %a; add.u32 %a, %a, s+4;\n"
+     "mov.b64 %x, f; st.global.u64 [%o+24], f; ld.global.u64 %y, [%o+24]; sub.u64 %x, %x, %y;\n"
+     "st.global.u64 [%o+24], %x; st.global.u32 [%o+24], %a; ret; }\n",
+     {33, 33 * 34 + 35, 0, 0, 9, 0, 4, 0}},
+    /* external variables of a known size that nothing defines */
+    {"$.extern .global .u32 t[4]; .extern .const .align 8 .b8 c[16]; .extern .global .u32 t[];\n"
+     ".global .b64 at = t;\n#ld.global.u32 %a, [t+12]; ld.const.u32 %b, [c]; ld.global.u64 %x, "
+     "[at];\n"
+     "st.global.u32 [t+4], 6; ld.global.u32 %c, [%x+4]; add.u32 %a, %a, 5;\n"
+     "st.global.v4.u32 [%o], {%a, %b, %c, %b}; ret; }\n",
+     {5, 0, 6}},
+};
+
+static const char *written_out(const struct row *row) {
+    static char text[MOST_TEXT];
+    size_t used = 0;
+    for (const char *at = row->text; *at; at++) {
+        const char *piece = *at == '$' ? head : *at == '#' ? begin : NULL;
+        size_t size = piece ? strlen(piece) : 1;
+        assert_true(used + size < MOST_TEXT);
+        memcpy(text + used, piece ? piece : at, size);
+        used += size;
+    }
+    text[used] = '\0';
+    return text;
+}
+
+static void gives(const struct row *row, CUdeviceptr out) {
+    unsigned got[MOST_WORDS];
+    CUfunction function;
+    CUmodule module;
+    void *params[] = {&out};
+    OK_CU(cu.cuMemsetD8_v2(out, 0, sizeof got));
+    if (cu.cuModuleLoadData(&module, written_out(row)) != CUDA_SUCCESS)
+        fail_msg("%s\nis not loaded", row->text);
+    OK_CU(cu.cuModuleGetFunction(&function, module, "k"));
+    CUresult launched = cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL);
+    if (launched != CUDA_SUCCESS && row == rows && no_kernels(launched))
+        SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
+    if (launched != CUDA_SUCCESS)
+        fail_msg("%s\nis not launched: %d", row->text, (int)launched);
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMemcpyDtoH_v2(got, out, sizeof got));
+    for (unsigned i = 0; i < MOST_WORDS; i++)
+        if (got[i] != row->words[i])
+            fail_msg("%s\nword %u: %x, not %x", row->text, i, got[i], row->words[i]);
+    OK_CU(cu.cuModuleUnload(module));
+}
+
+TEST(forms_of_text_that_few_compilers_write_are_run) {
+    if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) < 9)
+        SKIP("the device is older than these kernels (compute capability 9.0)");
+    CUdeviceptr out = new_memory(4096);
+    for (unsigned i = 0; i < COUNT(rows); i++)
+        gives(&rows[i], out);
+}
