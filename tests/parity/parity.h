@@ -10,10 +10,16 @@
 
 #include <gpumem/driver.h>
 
+#include "sizes.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #define PAR_SENTINEL  0xA5
 #define PAR_SKIPS_MAX 16
@@ -45,6 +51,14 @@ typedef struct par_scenario {
     static const par_scenario function##_row PAR_ROW(par_scenario) = {.run = (function),           \
                                                                       .name = __VA_ARGS__};        \
     static void function(void)
+
+/* One statement: a row among others of its kind. */
+#define SCENARIO_IS(function, name, statement) SCENARIO_IN(function, name, NULL, statement)
+#define SCENARIO_IN(function, name, begin, statement)                                              \
+    SCENARIO(function, name, begin) {                                                              \
+        statement;                                                                                 \
+    }                                                                                              \
+    struct par_scenario
 
 /* The alignment is the row's own: between two there is no gap. */
 #define PAR_ROW(type) __attribute__((used, section(#type "s"), aligned(__alignof__(type))))

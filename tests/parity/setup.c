@@ -1,11 +1,6 @@
 /* What scenarios stand on: a driver, a context, memory of each kind, a gate that holds a stream. */
 #include "parity.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 par_state par = {.peer_fd = -1, .shards = 1, .position = -1};
 
 static volatile uint32_t *gate_flag;

@@ -1,8 +1,6 @@
 /* Attaching managed memory to a stream. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #define PAGE ((size_t)4096)
@@ -75,7 +73,7 @@ SCENARIO(kinds, "attach/kinds", par_context) {
         {"mapped", par_mapped(PAR_2M)},
         {"random", 0x1000},
     };
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+    for (size_t i = 0; i < COUNT(all); i++) {
         CUdeviceptr p = all[i].at;
         CALL(cuStreamAttachMemAsync, all[i].cls, (s, p, 0, CU_MEM_ATTACH_GLOBAL));
         CALL(cuStreamAttachMemAsync, all[i].cls, (s, p, 8192, CU_MEM_ATTACH_GLOBAL));

@@ -2,8 +2,6 @@
 #include "capture_seen.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 static void CUDAAPI count_call(void *data) {
     ++*(int *)data;
@@ -28,9 +26,8 @@ SCENARIO(begins, "capture/begins", par_context) {
     for (int mode = -1; mode <= 4; mode++) {
         par_note("mode=%d", mode);
         CALL(cuStreamBeginCapture_v2, "mode", (s, (CUstreamCaptureMode)mode));
-        if (par_last() == CUDA_SUCCESS) {
+        if (par_last() == CUDA_SUCCESS)
             end_and_see(s, "empty");
-        }
     }
     CALL(cuStreamBeginCapture, "v1", (s));
     end_and_see(s, "v1");
@@ -104,9 +101,8 @@ static void info_of(const char *cls, CUstream s) {
           OUT_C(id), OUT_C(graph), OUT_C(nodes), OUT_U(count));
     CALLO(cuStreamGetCaptureInfo_v3, cls, (s, &status, &id, &graph, &nodes, &edges, &count),
           OUT_I(status), OUT_C(id), OUT_C(graph), OUT_C(nodes), OUT_C(edges), OUT_U(count));
-    if (par_last() == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE && count > 0) {
+    if (par_last() == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE && count > 0)
         par_see("edge", "%d %d %d", edges[0].from_port, edges[0].to_port, edges[0].type);
-    }
 }
 
 SCENARIO(info, "capture/info", par_context) {
@@ -445,12 +441,11 @@ static void see_dependencies(CUstream s) {
 SCENARIO(updates, "capture/updates", par_context) {
     CUgraph graph, foreign;
     CUgraphNode a, b, other, removed;
-    CUgraphEdgeData data;
     CUstreamCaptureStatus status;
     CUstream s = par_stream();
     CUstream idle = par_stream();
     CUdeviceptr d = par_alloc(64);
-    memset(&data, 0, sizeof(data));
+    CUgraphEdgeData data = {0};
     SETUP(cuGraphCreate, (&foreign, 0));
     SETUP(cuGraphAddEmptyNode, (&other, foreign, NULL, 0));
     CALL(cuStreamUpdateCaptureDependencies, "not-capturing", (idle, NULL, 0, 0));
@@ -545,11 +540,10 @@ SCENARIO(to_graph, "capture/to-graph", par_context) {
     CUgraph graph, ended = NULL, foreign;
     CUgraphExec exec;
     CUgraphNode a, b, other;
-    CUgraphEdgeData data;
     CUstream s = par_stream();
     CUstream t = par_stream();
     CUdeviceptr d = par_alloc(64);
-    memset(&data, 0, sizeof(data));
+    CUgraphEdgeData data = {0};
     SETUP(cuGraphCreate, (&graph, 0));
     SETUP(cuGraphCreate, (&foreign, 0));
     SETUP(cuGraphAddEmptyNode, (&a, graph, NULL, 0));
@@ -575,9 +569,8 @@ SCENARIO(to_graph, "capture/to-graph", par_context) {
     CALL(cuStreamEndCapture, "ok", (s, &ended));
     par_see("graph", "%s", ended == graph ? "same" : "other");
     see_graph(graph);
-    if (par.api->cuStreamEndCapture(t, &ended) == CUDA_SUCCESS) {
+    if (par.api->cuStreamEndCapture(t, &ended) == CUDA_SUCCESS)
         par_see("second", "ended");
-    }
     CALL(cuStreamBeginCaptureToGraph, "again", (s, graph, &a, &data, 1, GLOBAL));
     CALL(cuMemsetD8Async, "captured", (d, 1, 16, s));
     CALL(cuMemsetD8Async, "captured", (d, 1, 16, s));
@@ -626,7 +619,7 @@ SCENARIO(to_graph_destroyed, "capture/to-graph-destroyed", par_context) {
 SCENARIO(exchange, "capture/exchange", par_context) {
     static const int modes[] = {2, 1, 0, 1, 7, -1, 0};
     CUstreamCaptureMode mode;
-    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+    for (size_t i = 0; i < COUNT(modes); i++) {
         mode = (CUstreamCaptureMode)modes[i];
         par_note("mode=%d", modes[i]);
         CALLO(cuThreadExchangeStreamCaptureMode, "mode", (&mode), IO_I(mode));
@@ -662,9 +655,8 @@ SCENARIO(wrong_thread, "capture/wrong-thread", par_context) {
         par_note("mode=%d", mode);
         in_thread(end_elsewhere, s);
         see_status(s, "s");
-        if (mode < 2) {
+        if (mode < 2)
             end_and_see(s, "own-thread");
-        }
     }
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     in_thread(use_elsewhere, s);

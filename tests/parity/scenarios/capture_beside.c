@@ -4,8 +4,6 @@
  */
 #include "capture_seen.h"
 
-#include <string.h>
-
 #define RELAXED CU_STREAM_CAPTURE_MODE_RELAXED
 
 static CUstream make_blocking(void) {

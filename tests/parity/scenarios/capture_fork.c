@@ -2,9 +2,6 @@
  */
 #include "capture_seen.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static const CUstreamCaptureMode GLOBAL = CU_STREAM_CAPTURE_MODE_GLOBAL;
 static const CUstreamCaptureMode RELAXED = CU_STREAM_CAPTURE_MODE_RELAXED;
 
@@ -449,17 +446,15 @@ static void see_edges(CUstream s) {
     size_t count = 0;
     CUresult result =
         par.api->cuStreamGetCaptureInfo_v3(s, &status, NULL, &graph, &nodes, &data, &count);
-    if (result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE && count > 0) {
+    if (result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE && count > 0)
         par_see("edge", "count %zu from %d to %d type %d", count, data[0].from_port,
                 data[0].to_port, data[0].type);
-    } else {
+    else
         par_see("edge", "%s count %zu", result_text(result), count);
-    }
 }
 
 SCENARIO(kernels, "capture/kernels") {
     fork_ground g = make();
-    CUlaunchConfig config;
     CUlaunchAttribute attribute[2];
     CUstreamCaptureStatus status;
     CUgraph graph;
@@ -467,7 +462,7 @@ SCENARIO(kernels, "capture/kernels") {
     size_t count;
     CUmodule module = par_module(ptx);
     CUfunction f = par_function(module, "empty");
-    memset(&config, 0, sizeof(config));
+    CUlaunchConfig config = {0};
     memset(attribute, 0, sizeof(attribute));
     config.gridDimX = config.gridDimY = config.gridDimZ = 1;
     config.blockDimX = config.blockDimY = config.blockDimZ = 1;

@@ -1,9 +1,6 @@
 /* Copies: every direction, synchronous and not, sizes, ends of memory, pitches. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define N ((size_t)4096)
 
 typedef struct places {
@@ -240,15 +237,14 @@ SCENARIO(peer, "copy/peer") {
 }
 
 static CUDA_MEMCPY2D plane(const places *at) {
-    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                       .srcHost = at->plain,
-                       .srcPitch = 64,
-                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                       .dstDevice = at->d,
-                       .dstPitch = 128,
-                       .WidthInBytes = 32,
-                       .Height = 8};
-    return c;
+    return (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_HOST,
+                           .srcHost = at->plain,
+                           .srcPitch = 64,
+                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .dstDevice = at->d,
+                           .dstPitch = 128,
+                           .WidthInBytes = 32,
+                           .Height = 8};
 }
 
 SCENARIO(two_dimensions, "copy/two-dimensions") {
@@ -300,18 +296,17 @@ SCENARIO(two_dimensions_null, "copy/two-dimensions-null") {
 }
 
 static CUDA_MEMCPY3D box(const places *at) {
-    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                       .srcHost = at->plain,
-                       .srcPitch = 64,
-                       .srcHeight = 4,
-                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                       .dstDevice = at->d,
-                       .dstPitch = 64,
-                       .dstHeight = 8,
-                       .WidthInBytes = 32,
-                       .Height = 4,
-                       .Depth = 2};
-    return c;
+    return (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_HOST,
+                           .srcHost = at->plain,
+                           .srcPitch = 64,
+                           .srcHeight = 4,
+                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .dstDevice = at->d,
+                           .dstPitch = 64,
+                           .dstHeight = 8,
+                           .WidthInBytes = 32,
+                           .Height = 4,
+                           .Depth = 2};
 }
 
 SCENARIO(three_dimensions, "copy/three-dimensions") {

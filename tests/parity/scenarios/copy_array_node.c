@@ -1,9 +1,6 @@
 /* Captured copies and sets: which nodes they become, and with which parameters. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define U8 CU_AD_FORMAT_UNSIGNED_INT8
 #define N  ((size_t)4096)
 

@@ -1,8 +1,6 @@
 /* Device faults: memory that goes away under queued work, and what each call says afterwards. */
 #include "../parity.h"
 
-#include <string.h>
-
 /* A stream is held, a set of mapped memory queued behind, the memory unmapped, the stream let go.
  */
 static CUstream fault(void) {
@@ -27,9 +25,8 @@ typedef struct things {
 } things;
 
 static things make_things(void) {
-    things x;
     par_context();
-    x.p = par_alloc(4096);
+    things x = {.p = par_alloc(4096)};
     SETUP(cuMemAllocAsync, (&x.q, 4096, NULL));
     x.host = par_pinned(4096);
     SETUP(cuEventCreate, (&x.e, 0));
@@ -164,9 +161,8 @@ SCENARIO(after_reset, "fault/after-reset") {
     CALL(cuDevicePrimaryCtxReset_v2, "faulted", (0));
     CALL(cuCtxSynchronize, "faulted-reset", ());
     CALLO(cuDevicePrimaryCtxRetain, "faulted-reset", (&ctx, 0), OUT_C(ctx));
-    if (par_last() == CUDA_SUCCESS) {
+    if (par_last() == CUDA_SUCCESS)
         CALL(cuCtxSetCurrent, "faulted-reset", (ctx));
-    }
     CALLO(cuMemAlloc_v2, "faulted-reset", (&p, 4096), OUT_C(p));
 }
 

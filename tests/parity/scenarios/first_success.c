@@ -8,11 +8,6 @@
 #include "module_texts.h"
 #include "temporary.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #define RELAXED CU_STREAM_CAPTURE_MODE_RELAXED
 #define N       4096u
 
@@ -30,7 +25,7 @@ static CUfunction function_of(CUmodule m, const char *name) {
 
 static void see_nodes(CUgraph graph) {
     CUgraphNode nodes[16];
-    size_t count = sizeof(nodes) / sizeof(nodes[0]);
+    size_t count = COUNT(nodes);
     CALLO(cuGraphGetNodes, "all", (graph, nodes, &count), IO_U(count));
     for (size_t i = 0; i < count && par_last() == CUDA_SUCCESS; i++) {
         CUgraphNodeType type = (CUgraphNodeType)-1;
@@ -279,13 +274,8 @@ static void ipc_to(const char *name) {
     par_join();
 }
 
-SCENARIO(ipc_to_today, "first/ipc-to-today") {
-    ipc_to("first-ipc-today");
-}
-
-SCENARIO(ipc_to_old, "first/ipc-to-old") {
-    ipc_to("first-ipc-old");
-}
+SCENARIO_IS(ipc_to_today, "first/ipc-to-today", ipc_to("first-ipc-today"));
+SCENARIO_IS(ipc_to_old, "first/ipc-to-old", ipc_to("first-ipc-old"));
 
 static void open_first(void) {
     CUipcMemHandle handle;
@@ -334,7 +324,7 @@ SCENARIO(link_files, "first/link-files", par_context) {
         {"older-cubin", CU_JIT_INPUT_CUBIN, image_older_cubin, sizeof(image_older_cubin)},
         {"relocatable", CU_JIT_INPUT_CUBIN, image_part_cubin, sizeof(image_part_cubin)},
     };
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+    for (size_t i = 0; i < COUNT(files); i++) {
         CUlinkState s;
         char path[TEMPORARY_ROOM];
         int fd = temporary_file(path, "parity-first");

@@ -4,8 +4,6 @@
 
 #include "../parity.h"
 
-#include <string.h>
-
 static inline CUgraph gb_graph(void) {
     CUgraph graph = NULL;
     SETUP(cuGraphCreate, (&graph, 0));
@@ -69,12 +67,10 @@ static inline CUgraphNode gb_host_node(CUgraph graph, CUgraphNode after, CUhostF
 }
 
 static inline CUDA_MEM_ALLOC_NODE_PARAMS gb_alloc(size_t size) {
-    CUDA_MEM_ALLOC_NODE_PARAMS params;
-    memset(&params, 0, sizeof(params));
-    params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    params.poolProps.location.id = par.dev;
-    params.bytesize = size;
+    CUDA_MEM_ALLOC_NODE_PARAMS params = {.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                         .poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                         .poolProps.location.id = par.dev,
+                                         .bytesize = size};
     return params;
 }
 

@@ -2,8 +2,6 @@
  */
 #include "graph_build.h"
 
-#include <stdio.h>
-
 static void do_nothing(void *unused) {
 }
 
@@ -56,7 +54,7 @@ SCENARIO(flags_each, "graph_exec/flags", par_context) {
     CUdeviceptr p = par_alloc(4096);
     CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 1, 4096);
-    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+    for (size_t i = 0; i < COUNT(values); i++) {
         CUgraphExec exec = NULL;
         cuuint64_t flags;
         CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = values[i]};
@@ -83,15 +81,13 @@ SCENARIO(flags_each, "graph_exec/flags", par_context) {
 
 SCENARIO(with_params, "graph_exec/with_params", par_context) {
     CUgraphExec exec;
-    CUDA_GRAPH_INSTANTIATE_PARAMS params;
     CUdeviceptr p = par_alloc(4096);
     CUstream s = par_stream();
     CUgraph graph = gb_graph();
     CUgraphNode node = gb_set_node(graph, NULL, p, 1, 4096);
     NAME(node);
-    memset(&params, 0, sizeof(params));
-    params.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
-    params.hUploadStream = s;
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD,
+                                            .hUploadStream = s};
     CALLO(cuGraphInstantiateWithParams, "upload", (&exec, graph, &params), OUT_H(exec),
           OUT_U(params.result_out), OUT_H(params.hErrNode_out));
     CALL(cuStreamSynchronize, "after", (s));

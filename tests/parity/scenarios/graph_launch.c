@@ -2,9 +2,6 @@
  */
 #include "graph_build.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
 static char host_order[64];
 
 static void host_append(void *letter) {
@@ -19,16 +16,15 @@ SCENARIO(sets, "graph_launch/sets", par_context) {
     CUgraphExec exec;
     CUDA_MEMSET_NODE_PARAMS params;
     CUdeviceptr p = par_alloc(4096);
-    for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++) {
+    for (size_t i = 0; i < COUNT(elements); i++) {
         SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
         graph = gb_graph();
         params = gb_set(p, 0x8192a3b4u, elements[i], 16);
         par_note("element=%u", elements[i]);
         CALLO(cuGraphAddMemsetNode, "element", (&node, graph, NULL, 0, &params, par.primary),
               OUT_C(node));
-        if (par_last() != CUDA_SUCCESS) {
+        if (par_last() != CUDA_SUCCESS)
             continue;
-        }
         exec = gb_instantiate(graph);
         par_note("element=%u", elements[i]);
         CALL(cuGraphLaunch, "element", (exec, NULL));
@@ -54,9 +50,8 @@ SCENARIO(copies, "graph_launch/copies", par_context) {
     unsigned char pageable[256];
     CUdeviceptr p = par_alloc(8192);
     unsigned char *pinned = par_pinned(4096);
-    for (unsigned i = 0; i < sizeof(pageable); i++) {
+    for (unsigned i = 0; i < sizeof(pageable); i++)
         pageable[i] = (unsigned char)i;
-    }
     CUgraph graph = gb_graph();
     CUDA_MEMCPY3D params = gb_copy(p, 0, 256);
     params.srcMemoryType = CU_MEMORYTYPE_HOST;
@@ -251,12 +246,10 @@ SCENARIO(event_destroyed, "graph_launch/event_destroyed", par_context) {
 SCENARIO(memory_operations, "graph_launch/memory_operations", par_context) {
     CUgraphNode node;
     CUstreamBatchMemOpParams ops[3];
-    CUDA_BATCH_MEM_OP_NODE_PARAMS params;
     CUstream s = par_stream();
     CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0, 4096));
     memset(ops, 0, sizeof(ops));
-    memset(&params, 0, sizeof(params));
     ops[0].operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
     ops[0].waitValue.address = p;
     ops[0].waitValue.value = 5;
@@ -267,9 +260,7 @@ SCENARIO(memory_operations, "graph_launch/memory_operations", par_context) {
     ops[2].operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
     ops[2].writeValue.address = p + 16;
     ops[2].writeValue.value64 = 0x0f0e0d0c0b0a0908u;
-    params.ctx = par.primary;
-    params.count = 3;
-    params.paramArray = ops;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = par.primary, .count = 3, .paramArray = ops};
     CUgraph graph = gb_graph();
     CALLO(cuGraphAddBatchMemOpNode, "ok", (&node, graph, NULL, 0, &params), OUT_C(node));
     CUgraphExec exec = gb_instantiate(graph);
@@ -351,9 +342,8 @@ SCENARIO(conditions, "graph_launch/conditions", par_context) {
     }
     condition("if-without-default", CU_GRAPH_COND_TYPE_IF, 2, 0, 0, p);
     condition("while", CU_GRAPH_COND_TYPE_WHILE, 1, 0, CU_GRAPH_COND_ASSIGN_DEFAULT, p);
-    for (unsigned value = 0; value < 4; value++) {
+    for (unsigned value = 0; value < 4; value++)
         condition("switch", CU_GRAPH_COND_TYPE_SWITCH, 3, value, CU_GRAPH_COND_ASSIGN_DEFAULT, p);
-    }
 }
 
 /* One more question: what is the value when no default is assigned and 1 was given? */
@@ -382,10 +372,9 @@ SCENARIO(condition_nested, "graph_launch/condition_nested", par_context) {
     CUgraph body = params.conditional.phGraph_out[0];
     CALLO(cuGraphConditionalHandleCreate, "for-body",
           (&inner, body, par.primary, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), OUT_C(inner));
-    if (par_last() != CUDA_SUCCESS) {
+    if (par_last() != CUDA_SUCCESS)
         CALLO(cuGraphConditionalHandleCreate, "for-graph",
               (&inner, graph, par.primary, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), OUT_C(inner));
-    }
     memset(&params, 0, sizeof(params));
     params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
     params.conditional.handle = inner;
@@ -393,9 +382,8 @@ SCENARIO(condition_nested, "graph_launch/condition_nested", par_context) {
     params.conditional.size = 1;
     params.conditional.ctx = par.primary;
     CALLO(cuGraphAddNode_v2, "in-body", (&node, body, NULL, NULL, 0, &params), OUT_C(node));
-    if (par_last() == CUDA_SUCCESS) {
+    if (par_last() == CUDA_SUCCESS)
         gb_set_node(params.conditional.phGraph_out[0], NULL, p, 0x55, 4);
-    }
     CALLO(cuGraphInstantiateWithFlags, "nested", (&exec, graph, 0), OUT_C(exec));
     CALL(cuGraphLaunch, "nested", (exec, NULL));
     CALL(cuCtxSynchronize, "after", ());
@@ -506,8 +494,7 @@ SCENARIO(user_objects, "graph_launch/user_objects", par_context) {
     CALL(cuCtxSynchronize, "ok", ());
     par_see("freed", "%d", __atomic_load_n(&freed, __ATOMIC_SEQ_CST));
     CALL(cuGraphExecDestroy, "ok", (exec));
-    while (__atomic_load_n(&freed, __ATOMIC_SEQ_CST) == 0) {
+    while (__atomic_load_n(&freed, __ATOMIC_SEQ_CST) == 0)
         usleep(100); /* destructors run on a thread of the driver's */
-    }
     par_see("freed", "%d", __atomic_load_n(&freed, __ATOMIC_SEQ_CST));
 }

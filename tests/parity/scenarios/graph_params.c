@@ -1,8 +1,6 @@
 /* Parameters of graph nodes: what is taken, what is given back, what may be set. */
 #include "../parity.h"
 
-#include <string.h>
-
 static CUgraph graph;
 static CUdeviceptr memory; /* 4096 bytes */
 
@@ -178,8 +176,7 @@ SCENARIO(copy_freed_memory, "graph-params/copy-freed-memory", begin) {
 /* ---- Sets ----------------------------------------------------------------------------------- */
 
 static CUDA_MEMSET_NODE_PARAMS set_params(void) {
-    CUDA_MEMSET_NODE_PARAMS set = {.dst = memory, .elementSize = 1, .width = 16, .height = 1};
-    return set;
+    return (CUDA_MEMSET_NODE_PARAMS){.dst = memory, .elementSize = 1, .width = 16, .height = 1};
 }
 
 static void show_set(const char *cls, CUgraphNode node) {

@@ -3,7 +3,6 @@
 #include "graph_names.h"
 
 #include <pthread.h>
-#include <string.h>
 
 #define SYNC CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
 
@@ -51,7 +50,7 @@ SCENARIO(removals, "graph-more/removals", par_context) {
     };
     for (size_t has = 0; has < 4; has++) {
         removal("null-data", kinds[has], NULL);
-        for (size_t given = 0; given < sizeof(kinds) / sizeof(kinds[0]); given++)
+        for (size_t given = 0; given < COUNT(kinds); given++)
             removal(given == has ? "same-data" : "other-data", kinds[has], &kinds[given]);
     }
 }
@@ -212,12 +211,9 @@ SCENARIO(moved_child_holds, "graph-more/moved-child-holds", par_context) {
 /* ---- Frees in several graphs ----------------------------------------------------------------- */
 
 static CUDA_MEM_ALLOC_NODE_PARAMS alloc_params(void) {
-    CUDA_MEM_ALLOC_NODE_PARAMS alloc;
-    memset(&alloc, 0, sizeof(alloc));
-    alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    alloc.bytesize = 4096;
-    return alloc;
+    return (CUDA_MEM_ALLOC_NODE_PARAMS){.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                        .poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                        .bytesize = 4096};
 }
 
 SCENARIO(frees, "graph-more/frees", par_context) {
@@ -398,7 +394,6 @@ SCENARIO(poisoned, "graph-more/poisoned", par_context) {
     CUgraph g;
     CUgraphNode node;
     CUDA_MEM_ALLOC_NODE_PARAMS alloc = alloc_params();
-    CUDA_MEMSET_NODE_PARAMS set = {0};
     CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {0};
     CUgraphNode there, set_node;
     g = new_graph("g");
@@ -406,10 +401,7 @@ SCENARIO(poisoned, "graph-more/poisoned", par_context) {
     CUstream s = par_stream();
     CUdeviceptr p = par_alloc(4096);
     CUdeviceptr m = par_mapped(PAR_2M);
-    set.dst = p;
-    set.elementSize = 1;
-    set.width = 16;
-    set.height = 1;
+    CUDA_MEMSET_NODE_PARAMS set = {.dst = p, .elementSize = 1, .width = 16, .height = 1};
     SETUP(cuGraphAddMemsetNode, (&set_node, g, NULL, 0, &set, par.primary));
     par_hold(s);
     SETUP(cuMemsetD8Async, (m, 1, PAR_2M, s));

@@ -2,8 +2,6 @@
  */
 #include "graph_build.h"
 
-#include <stdio.h>
-
 static int host_first, host_second;
 
 static void count_up(void *number) {
@@ -300,19 +298,15 @@ SCENARIO(child_nodes, "graph_update/child_nodes", par_context) {
 SCENARIO(memory_operation_nodes, "graph_update/memory_operation_nodes", par_context) {
     CUgraphNode node, empty;
     CUstreamBatchMemOpParams ops[2];
-    CUDA_BATCH_MEM_OP_NODE_PARAMS params;
     CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0, 4096));
     memset(ops, 0, sizeof(ops));
-    memset(&params, 0, sizeof(params));
     for (int i = 0; i < 2; i++) {
         ops[i].operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
         ops[i].writeValue.address = p + 4 * (unsigned)i;
         ops[i].writeValue.value = 1;
     }
-    params.ctx = par.primary;
-    params.count = 1;
-    params.paramArray = ops;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = par.primary, .count = 1, .paramArray = ops};
     CUgraph graph = gb_graph();
     SETUP(cuGraphAddBatchMemOpNode, (&node, graph, NULL, 0, &params));
     empty = gb_empty_node(graph, NULL);
@@ -733,11 +727,10 @@ SCENARIO(whole_types, "graph_update/whole_types", par_context) {
         params.conditional.ctx = par.primary;
         SETUP(cuGraphAddNode_v2, (&node, made, NULL, NULL, 0, &params));
         gb_set_node(params.conditional.phGraph_out[0], NULL, p, 0x44 + value, 4);
-        if (value == 0) {
+        if (value == 0)
             exec = gb_instantiate(made);
-        } else {
+        else
             other = made;
-        }
     }
     SETUP(cuMemsetD8_v2, (p, 0x11, 64));
     UPDATE("condition-default-changed");

@@ -5,7 +5,6 @@
 #include "graph_build.h"
 
 #include <pthread.h>
-#include <stdint.h>
 #include <time.h>
 
 /* ---- User objects: each has a weight, and the sum says which have ended ---------------------- */
@@ -358,14 +357,11 @@ SCENARIO(free_node_poisoned, "graph-again/free-node-poisoned", par_context) {
 SCENARIO(batch_without_context, "graph-again/batch-without-context", par_context) {
     CUgraphNode node;
     CUstreamBatchMemOpParams write = {0};
-    CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {0};
     CUdeviceptr p = par_alloc(4096);
     CUgraph graph = gb_graph();
     write.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
     write.writeValue.address = p;
-    ops.ctx = par.primary;
-    ops.count = 1;
-    ops.paramArray = &write;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {.ctx = par.primary, .count = 1, .paramArray = &write};
     SETUP(cuCtxSetCurrent, (NULL));
     CALLO(cuGraphAddBatchMemOpNode, "no-ctx-named", (&node, graph, NULL, 0, &ops), OUT_C(node));
     ops.ctx = NULL;

@@ -5,7 +5,6 @@
 #include "../parity.h"
 
 #include <stdatomic.h>
-#include <string.h>
 #include <time.h>
 
 #define MILLISECOND 1000000L /* ns */
@@ -20,12 +19,10 @@ static atomic_bool met;
 
 static void CUDAAPI meet(void *unused) {
     bool first = atomic_fetch_add(&entered, 1) == 0;
-    for (int i = 0; first && i < 200 && atomic_load(&entered) < 2; i++) {
+    for (int i = 0; first && i < 200 && atomic_load(&entered) < 2; i++)
         pause_for(MILLISECOND);
-    }
-    if (atomic_load(&entered) == 2 && atomic_load(&left) == 0) {
+    if (atomic_load(&entered) == 2 && atomic_load(&left) == 0)
         atomic_store(&met, true);
-    }
     atomic_fetch_add(&left, 1);
 }
 
@@ -34,9 +31,8 @@ static void CUDAAPI meet_called_back(CUstream stream, CUresult status, void *use
 }
 
 static void see_meeting(const char *what) {
-    for (int i = 0; i < 2000 && atomic_load(&left) < 2; i++) {
+    for (int i = 0; i < 2000 && atomic_load(&left) < 2; i++)
         pause_for(MILLISECOND);
-    }
     par_see("meeting", "%s %s", what,
             atomic_load(&left) < 2 ? "not run"
             : atomic_load(&met)    ? "side by side"
@@ -90,9 +86,8 @@ SCENARIO(devices, "near-host-function/devices", par_context) {
     CUcontext other;
     int count = 0;
     SETUP(cuDeviceGetCount, (&count));
-    if (count < 2) {
+    if (count < 2)
         return;
-    }
     CUstream a = par_stream();
     SETUP(cuDevicePrimaryCtxRetain, (&other, 1));
     SETUP(cuCtxSetCurrent, (other));
@@ -133,9 +128,8 @@ static CUgraphExec graph_of(int count) {
     CUgraphNode node;
     CUgraphExec exec = NULL;
     CUgraph graph = par_graph();
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         SETUP(cuGraphAddHostNode, (&node, graph, NULL, 0, &params));
-    }
     SETUP(cuGraphInstantiateWithFlags, (&exec, graph, 0));
     return exec;
 }
@@ -165,9 +159,8 @@ static int order[16];
 
 static void CUDAAPI stay(void *unused) {
     atomic_store(&staying, true);
-    while (!atomic_load(&may_go)) {
+    while (!atomic_load(&may_go))
         pause_for(MILLISECOND / 10);
-    }
 }
 
 static void CUDAAPI note(void *user) {
@@ -176,9 +169,8 @@ static void CUDAAPI note(void *user) {
 
 static void stay_in(CUstream stream) {
     SETUP(cuLaunchHostFunc, (stream, stay, NULL));
-    while (!atomic_load(&staying)) {
+    while (!atomic_load(&staying))
         pause_for(MILLISECOND / 10);
-    }
 }
 
 static void see_order(void) {
@@ -222,13 +214,11 @@ SCENARIO(waits, "near-host-function/waits", par_context) {
 SCENARIO(turns, "near-host-function/order", par_context) {
     CUstream s[3];
     CUstream held = par_stream();
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++)
         SETUP(cuStreamCreateWithPriority, (&s[i], CU_STREAM_NON_BLOCKING, -i));
-    }
     stay_in(held);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 6; i++)
         SETUP(cuLaunchHostFunc, (s[i % 3], note, &tags[i]));
-    }
     pause_for(100 * MILLISECOND);
     atomic_store(&may_go, true);
     SETUP(cuCtxSynchronize, ());
@@ -239,9 +229,8 @@ SCENARIO(turns, "near-host-function/order", par_context) {
 SCENARIO(turns_of_many, "near-host-function/order-of-many", par_context) {
     CUstream held = par_stream(), many = par_stream(), one = par_stream();
     stay_in(held);
-    for (int i = 1; i < 8; i++) {
+    for (int i = 1; i < 8; i++)
         SETUP(cuLaunchHostFunc, (many, note, &tags[i]));
-    }
     SETUP(cuLaunchHostFunc, (one, note, &tags[0]));
     pause_for(100 * MILLISECOND);
     atomic_store(&may_go, true);

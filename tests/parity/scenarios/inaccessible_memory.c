@@ -5,9 +5,6 @@
  */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define N ((size_t)4096)
 
 static CUcontext first, second;
@@ -19,9 +16,8 @@ static bool two_devices(void) {
     int count = 0;
     par_init();
     SETUP(cuDeviceGetCount, (&count));
-    if (count < 2) {
+    if (count < 2)
         return false;
-    }
     SETUP(cuDevicePrimaryCtxRetain, (&first, 0));
     SETUP(cuDevicePrimaryCtxRetain, (&second, 1));
     NAME(first);
@@ -208,9 +204,8 @@ typedef void (*subject)(const char *cls, CUdeviceptr p);
 /* Before a grant, with it, and after it was taken back. */
 static void of_pool(subject ask, CUmemAllocationType type) {
     CUdeviceptr p;
-    if (!two_devices()) {
+    if (!two_devices())
         return;
-    }
     own_ends();
     CUmemoryPool pool = pool_of(1, type);
     SETUP(cuMemAllocFromPoolAsync, (&p, N, pool, other));
@@ -224,9 +219,8 @@ static void of_pool(subject ask, CUmemAllocationType type) {
 
 /* The same of plain memory of the other device. */
 static void of_memory(subject ask) {
-    if (!two_devices()) {
+    if (!two_devices())
         return;
-    }
     own_ends();
     SETUP(cuCtxSetCurrent, (second));
     CUdeviceptr p = par_alloc(N);
@@ -250,9 +244,8 @@ SUBJECT(sets)
 SUBJECT(nodes)
 SUBJECT(questions)
 
-SCENARIO(managed_pool, "near-access/managed-pool-rows") {
-    of_pool(rows, CU_MEM_ALLOCATION_TYPE_MANAGED);
-}
+SCENARIO_IS(managed_pool, "near-access/managed-pool-rows",
+            of_pool(rows, CU_MEM_ALLOCATION_TYPE_MANAGED));
 
 /* ---- Mappings of one device ------------------------------------------------------------------ */
 
@@ -342,9 +335,8 @@ SCENARIO(range_host, "near-access/range-host", par_context) {
 }
 
 SCENARIO(range_devices, "near-access/range-devices") {
-    if (!two_devices()) {
+    if (!two_devices())
         return;
-    }
     CUdeviceptr p = map(par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE));
     access_of(p, DEVICE, 1, BOTH);
     range_of("other-device-only", p);
@@ -459,7 +451,6 @@ SCENARIO(memops_captured, "near-access/memops-captured", par_context) {
     SETUP(cuStreamBeginCapture_v2, (s, CU_STREAM_CAPTURE_MODE_RELAXED));
     CALL(cuStreamWriteValue32_v2, "default-pool", (s, p, 7, 0));
     CALLO(cuStreamEndCapture, "default-pool", (s, &captured), OUT_C(captured));
-    if (par_last() == CUDA_SUCCESS) {
+    if (par_last() == CUDA_SUCCESS)
         CALLO(cuGraphInstantiateWithFlags, "default-pool", (&exec, captured, 0), OUT_C(exec));
-    }
 }

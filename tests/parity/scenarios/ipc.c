@@ -1,9 +1,6 @@
 /* Legacy inter-process handles, pools and pool pointers, events: here and in another process. */
 #include "../parity.h"
 
-#include <string.h>
-#include <unistd.h>
-
 SCENARIO(handle_of, "ipc/handle-of", par_context) {
     CUipcMemHandle handle, again;
     CUdeviceptr p, q;
@@ -77,9 +74,8 @@ HELPER(helper_memory, "ipc-memory") {
     char byte;
     par_record_start("ipc/memory-to-peer:peer");
     par_context();
-    if (!par_receive(par.peer_fd, &handle, sizeof(handle), NULL)) {
+    if (!par_receive(par.peer_fd, &handle, sizeof(handle), NULL))
         return;
-    }
     CALLO(cuIpcOpenMemHandle_v2, "other-process", (&p, handle, 1), OUT_R(p, 2 * PAR_2M));
     CALLO(cuIpcOpenMemHandle_v2, "twice", (&q, handle, 1), OUT_P(q));
     CALLO(cuMemGetAddressRange_v2, "imported", (&base, &size, p + 4), OUT_P(base), OUT_U(size));
@@ -144,9 +140,8 @@ HELPER(helper_event, "ipc-event") {
     char byte;
     par_record_start("ipc/event-to-peer:peer");
     par_context();
-    if (!par_receive(par.peer_fd, &handle, sizeof(handle), NULL)) {
+    if (!par_receive(par.peer_fd, &handle, sizeof(handle), NULL))
         return;
-    }
     CALLO(cuIpcOpenEventHandle, "other-process", (&e, handle), OUT_H(e));
     CALL(cuEventQuery, "never-recorded", (e));
     par_send(par.peer_fd, "o", 1, -1);
@@ -187,9 +182,8 @@ HELPER(helper_waited, "ipc-waited") {
     char byte;
     par_record_start("ipc/memory-waited:peer");
     par_context();
-    if (!par_receive(par.peer_fd, &handle, sizeof(handle), NULL)) {
+    if (!par_receive(par.peer_fd, &handle, sizeof(handle), NULL))
         return;
-    }
     SETUP(cuIpcOpenMemHandle_v2, (&p, handle, 1));
     CALL(cuMemcpyHtoD_v2, "imported", (p, &mine, 4));
     CALL(cuCtxSynchronize, "written", ());
@@ -219,9 +213,8 @@ HELPER(helper_stale, "ipc-stale") {
     CUdeviceptr p, q;
     par_record_start("ipc/stale-handles:peer");
     par_context();
-    if (!par_receive(par.peer_fd, handles, sizeof(handles), NULL)) {
+    if (!par_receive(par.peer_fd, handles, sizeof(handles), NULL))
         return;
-    }
     CALLO(cuIpcOpenMemHandle_v2, "freed", (&p, handles[0], 1), OUT_C(p));
     CALLO(cuIpcOpenMemHandle_v2, "live", (&q, handles[1], 1), OUT_C(q));
     par_send(par.peer_fd, "d", 1, -1);
@@ -238,9 +231,8 @@ SCENARIO(exporter_gone, "ipc/exporter-gone") {
     unsigned word = 0;
     int peer = par_spawn("ipc-exporter");
     par_context();
-    if (!par_receive(peer, &m, sizeof(m), NULL)) {
+    if (!par_receive(peer, &m, sizeof(m), NULL))
         return;
-    }
     CALLO(cuIpcOpenMemHandle_v2, "exporter-alive", (&p, m.memory, 1), OUT_P(p));
     CALLO(cuIpcOpenEventHandle, "exporter-alive", (&e, m.event), OUT_H(e));
     par_send(peer, "e", 1, -1);

@@ -5,11 +5,6 @@
 #include "../parity.h"
 #include "temporary.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #define HEAD ".version 7.0\n.target sm_70\n.address_size 64\n"
 #define ENTRY(name)                                                                                \
     ".visible .entry " name "(.param .u64 p) {\n"                                                  \
@@ -494,7 +489,7 @@ SCENARIO(print_conversions, "kernel-error/print-conversions") {
     int result;
     par_context();
     CUdeviceptr p = par_alloc(64);
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+    for (size_t i = 0; i < COUNT(formats); i++) {
         char what[32];
         snprintf(what, sizeof what, "conversion-%zu", i);
         load_conversion(formats[i]);
@@ -526,7 +521,7 @@ SCENARIO(heap, "kernel-error/heap") {
     static const uint64_t sizes[] = {0, 1, 16, 100, 4096, (uint64_t)1 << 20, (uint64_t)1 << 40};
     begin(heap_text);
     CALL(cuCtxSetLimit, "before-malloc", (CU_LIMIT_MALLOC_HEAP_SIZE, (size_t)16 << 20));
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         uint64_t block = take(sizes[i]);
         par_see("malloc", "%llu: %s", (unsigned long long)sizes[i],
                 block == 0        ? "null"

@@ -3,8 +3,6 @@
 #include "images.h"
 #include "module_texts.h"
 
-#include <string.h>
-
 static CUfunction function(const void *image, const char *name) {
     CUmodule m = NULL;
     CUfunction f = NULL;
@@ -34,7 +32,7 @@ SCENARIO(dimensions, "launch/dimensions", par_context) {
                                          {0, 0, 0, 0, 0, 0, 0},
                                          {0xffffffffu, 65535, 65535, 1025, 1, 1, 0}};
     CUfunction f = function(image_kernels_cubin, "empty");
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+    for (size_t i = 0; i < COUNT(shapes); i++) {
         const unsigned *s = shapes[i];
         par_note("%u,%u,%u %u,%u,%u %u", s[0], s[1], s[2], s[3], s[4], s[5], s[6]);
         CALL(cuLaunchKernel, "shape",

@@ -4,11 +4,6 @@
 #include "module_texts.h"
 #include "temporary.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 static CUlibrary load(const void *image) {
     CUlibrary l = NULL;
     SETUP(cuLibraryLoadData, (&l, image, NULL, NULL, 0, NULL, NULL, 0));
@@ -240,7 +235,7 @@ SCENARIO(settings, "library/settings", par_context) {
                 {CU_FUNC_ATTRIBUTE_NUM_REGS, 1},
                 {CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1},
                 {(CUfunction_attribute)16, 0}};
-    for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+    for (size_t i = 0; i < COUNT(sets); i++) {
         par_note("attribute=%d value=%d", (int)sets[i].attribute, sets[i].value);
         CALL(cuKernelSetAttribute, "set", (sets[i].attribute, sets[i].value, k, 0));
         par_note("attribute=%d", (int)sets[i].attribute);

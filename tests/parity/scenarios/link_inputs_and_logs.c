@@ -4,10 +4,6 @@
 #include "link_file.h"
 #include "module_texts.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define VALUE(n) ((void *)(uintptr_t)(n))
 
 static CUlinkState create(void) {

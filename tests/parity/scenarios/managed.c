@@ -1,11 +1,10 @@
 /* Managed memory: making it, its bytes, what the rest of the driver says of it, pools of it. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #define PAGE   ((size_t)4096)
+#undef MIB /* recorded lines have it in this form */
 #define MIB(n) ((size_t)(n) << 20)
 
 static CUdeviceptr managed(size_t size) {
@@ -406,9 +405,8 @@ SCENARIO(registered_read_only, "managed/registered-read-only", par_context) {
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
 static CUmemPoolProps pool_props(CUmemLocationType type, int id) {
-    CUmemPoolProps props = {
+    return (CUmemPoolProps){
         .allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location.type = type, .location.id = id};
-    return props;
 }
 
 SCENARIO(pool_creates, "managed/pool-creates", par_context) {
@@ -428,7 +426,7 @@ SCENARIO(pool_creates, "managed/pool-creates", par_context) {
               {CU_MEM_LOCATION_TYPE_INVALID, 7},
               {(CUmemLocationType)9, 0}};
     CUmemoryPool pool;
-    for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+    for (size_t i = 0; i < COUNT(at); i++) {
         CUmemPoolProps props = pool_props(at[i].type, at[i].id);
         par_note("location=%d id=%d", (int)at[i].type, at[i].id);
         CALLO(cuMemPoolCreate, "managed", (&pool, &props), OUT_C(pool));
@@ -502,17 +500,12 @@ static void pool_one(const char *cls, CUmemLocationType type, int id) {
     CALL(cuMemPoolDestroy, cls, (pool));
 }
 
-SCENARIO(pool_device, "managed/pool-device") {
-    pool_one("managed-pool", CU_MEM_LOCATION_TYPE_DEVICE, 0);
-}
-
-SCENARIO(pool_host, "managed/pool-host") {
-    pool_one("managed-pool-host", CU_MEM_LOCATION_TYPE_HOST, 0);
-}
-
-SCENARIO(pool_anywhere, "managed/pool-anywhere") {
-    pool_one("managed-pool-none", CU_MEM_LOCATION_TYPE_INVALID, 0);
-}
+SCENARIO_IS(pool_device, "managed/pool-device",
+            pool_one("managed-pool", CU_MEM_LOCATION_TYPE_DEVICE, 0));
+SCENARIO_IS(pool_host, "managed/pool-host",
+            pool_one("managed-pool-host", CU_MEM_LOCATION_TYPE_HOST, 0));
+SCENARIO_IS(pool_anywhere, "managed/pool-anywhere",
+            pool_one("managed-pool-none", CU_MEM_LOCATION_TYPE_INVALID, 0));
 
 SCENARIO(pool_access, "managed/pool-access", par_context) {
     CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_DEVICE, 0);
@@ -612,13 +605,10 @@ SCENARIO(pool_in_use, "managed/pool-in-use", par_context, PAR_ALONE) {
 
 /* ---- More of pools --------------------------------------------------------------------------- */
 
-SCENARIO(pool_node, "managed/pool-node") {
-    pool_one("managed-pool-node", CU_MEM_LOCATION_TYPE_HOST_NUMA, 0);
-}
-
-SCENARIO(pool_near, "managed/pool-near") {
-    pool_one("managed-pool-near", CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0);
-}
+SCENARIO_IS(pool_node, "managed/pool-node",
+            pool_one("managed-pool-node", CU_MEM_LOCATION_TYPE_HOST_NUMA, 0));
+SCENARIO_IS(pool_near, "managed/pool-near",
+            pool_one("managed-pool-near", CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0));
 
 static void accessors(const char *cls, CUmemoryPool pool, CUdeviceptr p) {
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};

@@ -1,8 +1,6 @@
 /* Stream memory operations: waits and writes of 32 and 64 bits, batches. */
 #include "../parity.h"
 
-#include <string.h>
-
 typedef struct cells {
     CUstream s;
     volatile uint64_t *host; /* pinned */

@@ -3,10 +3,6 @@
 #include "images.h"
 #include "module_texts.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define VALUE(n) ((void *)(uintptr_t)(n))
 
 static CUfunction function(const void *image, const char *name) {
@@ -72,7 +68,7 @@ SCENARIO(carveouts, "occupancy/carveouts", par_context) {
         }
     }
     SETUP(cuFuncSetCacheConfig, (f, CU_FUNC_CACHE_PREFER_NONE));
-    for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); i++) {
+    for (size_t i = 0; i < COUNT(percents); i++) {
         SETUP(cuFuncSetAttribute,
               (f, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, percents[i]));
         for (size_t s = 0; s < 3; s++) {
@@ -206,7 +202,7 @@ SCENARIO(captured, "launch/captured-more", par_context) {
         const char *cls;
         unsigned grid, block, shared;
     } bad[] = {{"zero-block", 1, 0, 0}, {"block-1025", 1, 1025, 0}, {"shared", 1, 1, 49153}};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         SETUP(cuStreamBeginCapture_v2, (s, CU_STREAM_CAPTURE_MODE_RELAXED));
         par_note("%s", bad[i].cls);
         CALL(cuLaunchKernel, "capture-bad",
@@ -277,23 +273,16 @@ static void jit_environment(const char *variable, const char *value) {
     CUmodule m;
     setenv(variable, value, 1);
     par_context();
-    for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++) {
+    for (size_t i = 0; i < COUNT(images); i++) {
         par_note("%s", images[i].cls);
         CALLO(cuModuleLoadData, variable, (&m, images[i].image), OUT_C(m));
     }
 }
 
-SCENARIO(force_jit, "module/force-jit") {
-    jit_environment("CUDA_FORCE_PTX_JIT", "1");
-}
-
-SCENARIO(disable_jit, "module/disable-jit") {
-    jit_environment("CUDA_DISABLE_PTX_JIT", "1");
-}
-
-SCENARIO(disable_jit_zero, "module/disable-jit-zero") {
-    jit_environment("CUDA_DISABLE_PTX_JIT", "0");
-}
+SCENARIO_IS(force_jit, "module/force-jit", jit_environment("CUDA_FORCE_PTX_JIT", "1"));
+SCENARIO_IS(disable_jit, "module/disable-jit", jit_environment("CUDA_DISABLE_PTX_JIT", "1"));
+SCENARIO_IS(disable_jit_zero, "module/disable-jit-zero",
+            jit_environment("CUDA_DISABLE_PTX_JIT", "0"));
 
 /* The environment is read when the driver begins. */
 SCENARIO(mode_set_late, "module/mode-set-late", par_context) {

@@ -2,7 +2,6 @@
 #include "../parity.h"
 #include "images.h"
 #include "module_texts.h"
-#include "sizes.h"
 
 static CUfunction function(const void *image, const char *name) {
     CUmodule m = NULL;

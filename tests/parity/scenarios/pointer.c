@@ -1,8 +1,6 @@
 /* What the driver says about an address, for addresses of every kind. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 /* Every attribute has at most this much output. */
@@ -49,9 +47,8 @@ static void attribute(const char *cls, int a, CUdeviceptr p) {
 }
 
 static void attributes(const char *cls, CUdeviceptr p) {
-    for (int a = 0; a <= 22; a++) {
+    for (int a = 0; a <= 22; a++)
         attribute(cls, a, p);
-    }
 }
 
 SCENARIO(device_allocation, "pointer/device", par_context) {

@@ -11,10 +11,9 @@ static CUmemoryPool make_pool(int location, size_t max_size) {
 
 static void show_counters(const char *when, CUmemoryPool pool) {
     uint64_t value[4];
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         SETUP(cuMemPoolGetAttribute,
               (pool, (CUmemPool_attribute)(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT + i), &value[i]));
-    }
     par_see("counters", "%s reserved=%llu high=%llu used=%llu high=%llu", when,
             (unsigned long long)value[0], (unsigned long long)value[1],
             (unsigned long long)value[2], (unsigned long long)value[3]);
@@ -37,7 +36,7 @@ SCENARIO(sizes, "pool-alloc/sizes", par_context) {
     CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     CUstream s = par_stream();
     show_counters("empty", pool);
-    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+    for (size_t i = 0; i < COUNT(tries); i++) {
         par_note("size=%zu", tries[i]);
         CALLO(cuMemAllocFromPoolAsync, "size", (&p, tries[i], pool, s), OUT_R(p, tries[i]));
         par_note("size=%zu", tries[i]);
@@ -132,13 +131,11 @@ static void reuse_across(bool event, bool allow_event, bool allow_internal) {
     CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     uint64_t keep = ~0ull;
     SETUP(cuMemPoolSetAttribute, (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
-    if (!allow_event) {
+    if (!allow_event)
         SETUP(cuMemPoolSetAttribute, (pool, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, &off));
-    }
-    if (!allow_internal) {
+    if (!allow_internal)
         SETUP(cuMemPoolSetAttribute,
               (pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off));
-    }
     CUstream s = par_stream();
     CUstream t = par_stream();
     CUevent e = par_event(CU_EVENT_DISABLE_TIMING);
@@ -160,21 +157,10 @@ static void reuse_across(bool event, bool allow_event, bool allow_internal) {
     CALL(cuStreamSynchronize, "ok", (t));
 }
 
-SCENARIO(reuse_no_rule, "pool-alloc/reuse-no-rule") {
-    reuse_across(false, false, false);
-}
-
-SCENARIO(reuse_internal, "pool-alloc/reuse-internal") {
-    reuse_across(false, false, true);
-}
-
-SCENARIO(reuse_event, "pool-alloc/reuse-event") {
-    reuse_across(true, true, false);
-}
-
-SCENARIO(reuse_event_off, "pool-alloc/reuse-event-off") {
-    reuse_across(true, false, false);
-}
+SCENARIO_IS(reuse_no_rule, "pool-alloc/reuse-no-rule", reuse_across(false, false, false));
+SCENARIO_IS(reuse_internal, "pool-alloc/reuse-internal", reuse_across(false, false, true));
+SCENARIO_IS(reuse_event, "pool-alloc/reuse-event", reuse_across(true, true, false));
+SCENARIO_IS(reuse_event_off, "pool-alloc/reuse-event-off", reuse_across(true, false, false));
 
 SCENARIO(reuse_finished, "pool-alloc/reuse-finished", par_context) {
     CUmemoryPool pool;
@@ -332,10 +318,5 @@ static void host_pool(int location) {
     CALL(cuMemPoolDestroy, "ok", (pool));
 }
 
-SCENARIO(host_pool_host, "pool-alloc/host") {
-    host_pool(CU_MEM_LOCATION_TYPE_HOST);
-}
-
-SCENARIO(host_pool_numa, "pool-alloc/host-numa") {
-    host_pool(CU_MEM_LOCATION_TYPE_HOST_NUMA);
-}
+SCENARIO_IS(host_pool_host, "pool-alloc/host", host_pool(CU_MEM_LOCATION_TYPE_HOST));
+SCENARIO_IS(host_pool_numa, "pool-alloc/host-numa", host_pool(CU_MEM_LOCATION_TYPE_HOST_NUMA));

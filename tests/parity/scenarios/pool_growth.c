@@ -44,7 +44,7 @@ static void grow_by(CUmemAllocationHandleType handles) {
     CUdeviceptr p;
     par_context();
     CUstream s = par_stream();
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         CUmemoryPool pool = make_pool(handles);
         SETUP(cuMemAllocFromPoolAsync, (&p, sizes[i], pool, s));
         par_note("size=%zu", sizes[i]);
@@ -57,13 +57,9 @@ static void grow_by(CUmemAllocationHandleType handles) {
     }
 }
 
-SCENARIO(grow, "pool-growth/sizes") {
-    grow_by(CU_MEM_HANDLE_TYPE_NONE);
-}
-
-SCENARIO(grow_shared, "pool-growth/sizes-shared") {
-    grow_by(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-}
+SCENARIO_IS(grow, "pool-growth/sizes", grow_by(CU_MEM_HANDLE_TYPE_NONE));
+SCENARIO_IS(grow_shared, "pool-growth/sizes-shared",
+            grow_by(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 
 /* One pool that keeps everything: by how much does the next one make it grow? */
 SCENARIO(grow_on, "pool-growth/one-pool", par_context) {
@@ -79,16 +75,14 @@ SCENARIO(grow_on, "pool-growth/one-pool", par_context) {
         par_note("%zu size=%zu", i, steps[i]);
         counters("allocated", pool);
     }
-    for (size_t i = 0; i < 12; i += 2) {
+    for (size_t i = 0; i < 12; i += 2)
         SETUP(cuMemFreeAsync, (p[i], s));
-    }
     SETUP(cuStreamSynchronize, (s));
     counters("half-freed", pool);
     CALL(cuMemPoolTrimTo, "half-freed", (pool, 0));
     counters("trimmed", pool);
-    for (size_t i = 1; i < 12; i += 2) {
+    for (size_t i = 1; i < 12; i += 2)
         SETUP(cuMemFreeAsync, (p[i], s));
-    }
     SETUP(cuStreamSynchronize, (s));
     counters("all-freed", pool);
     CALL(cuMemPoolTrimTo, "over-half",
@@ -104,13 +98,12 @@ SCENARIO(grow_on, "pool-growth/one-pool", par_context) {
 SCENARIO(thresholds, "pool-growth/thresholds", par_context) {
     static const size_t limits[] = {0, 1, (size_t)32 << 20, (size_t)40 << 20, (size_t)96 << 20};
     CUstream s = par_stream();
-    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+    for (size_t i = 0; i < COUNT(limits); i++) {
         CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
         CUdeviceptr p[3];
         keep(pool, limits[i]);
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < 3; k++)
             SETUP(cuMemAllocFromPoolAsync, (&p[k], (size_t)32 << 20, pool, s));
-        }
         for (int k = 0; k < 3; k++) {
             SETUP(cuMemFreeAsync, (p[k], s));
             SETUP(cuStreamSynchronize, (s));
@@ -151,9 +144,8 @@ SCENARIO(places, "pool-growth/places", par_context) {
     for (int i = 0; i < 8; i++) {
         SETUP(cuMemAllocFromPoolAsync, (&p[i], small[i], pool, s));
         par_note("size=%zu", small[i]);
-        if (i > 0) {
+        if (i > 0)
             par_see("distance", "%lld", (long long)(p[i] - p[i - 1]));
-        }
     }
     SETUP(cuMemFreeAsync, (p[1], s));
     SETUP(cuMemFreeAsync, (p[5], s));
@@ -161,9 +153,8 @@ SCENARIO(places, "pool-growth/places", par_context) {
     for (int turn = 0; turn < 3; turn++) {
         SETUP(cuMemAllocFromPoolAsync, (&q, 256, pool, s));
         int which = -1;
-        for (int i = 0; i < 8; i++) {
+        for (int i = 0; i < 8; i++)
             which = p[i] == q ? i : which;
-        }
         par_see("hole", "%d", which);
     }
     counters("end", pool);
@@ -175,9 +166,8 @@ static void place_order(size_t size) {
     CUstream s = par_stream();
     CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
     keep(pool, ~0ull);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 5; i++)
         SETUP(cuMemAllocFromPoolAsync, (&p[i], size, pool, s));
-    }
     SETUP(cuMemFreeAsync, (p[3], s));
     SETUP(cuMemFreeAsync, (p[1], s));
     SETUP(cuStreamSynchronize, (s));
@@ -189,20 +179,15 @@ static void place_order(size_t size) {
     counters("end", pool);
 }
 
-SCENARIO(order_small, "pool-growth/order-small") {
-    place_order(4096);
-}
-
-SCENARIO(order_large, "pool-growth/order-large") {
-    place_order((size_t)8 << 20);
-}
+SCENARIO_IS(order_small, "pool-growth/order-small", place_order(4096));
+SCENARIO_IS(order_large, "pool-growth/order-large", place_order((size_t)8 << 20));
 
 /* Freed on one stream, asked for on the same: at once the same address, without synchronization? */
 SCENARIO(same_stream_sizes, "pool-growth/same-stream", par_context) {
     CUmemoryPool pool;
     CUdeviceptr a, b;
     CUstream s = par_stream();
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
         SETUP(cuMemAllocFromPoolAsync, (&a, sizes[i], pool, s));
         SETUP(cuMemFreeAsync, (a, s));

@@ -6,7 +6,6 @@
 #include "../parity.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 static CUmemoryPool make_pool(CUmemLocationType location) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -23,7 +22,7 @@ static void see_pointer(CUdeviceptr p) {
         CU_POINTER_ATTRIBUTE_RANGE_SIZE,   CU_POINTER_ATTRIBUTE_MAPPED};
     CUdeviceptr base;
     size_t size;
-    for (unsigned i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+    for (unsigned i = 0; i < COUNT(asked); i++) {
         unsigned long long value = 0;
         par_note("attribute=%d", (int)asked[i]);
         CALL(cuPointerGetAttribute, "imported-pointer", (&value, asked[i], p));
@@ -81,13 +80,8 @@ static void imported(CUmemLocationType location) {
     close(fd);
 }
 
-SCENARIO(device, "pool-import/device") {
-    imported(CU_MEM_LOCATION_TYPE_DEVICE);
-}
-
-SCENARIO(host_numa, "pool-import/host-numa") {
-    imported(CU_MEM_LOCATION_TYPE_HOST_NUMA);
-}
+SCENARIO_IS(device, "pool-import/device", imported(CU_MEM_LOCATION_TYPE_DEVICE));
+SCENARIO_IS(host_numa, "pool-import/host-numa", imported(CU_MEM_LOCATION_TYPE_HOST_NUMA));
 
 /* The free of an import waits in a held stream while the same is imported again. */
 SCENARIO(beside_a_free, "pool-import/beside-a-free", par_context) {
@@ -162,10 +156,7 @@ static void captured(CUstreamCaptureMode mode) {
     CALLO(cuStreamEndCapture, "captured-host-pool", (s, &graph), OUT_C(graph));
 }
 
-SCENARIO(captured_relaxed, "pool-import/captured-relaxed") {
-    captured(CU_STREAM_CAPTURE_MODE_RELAXED);
-}
-
-SCENARIO(captured_global, "pool-import/captured-global") {
-    captured(CU_STREAM_CAPTURE_MODE_GLOBAL);
-}
+SCENARIO_IS(captured_relaxed, "pool-import/captured-relaxed",
+            captured(CU_STREAM_CAPTURE_MODE_RELAXED));
+SCENARIO_IS(captured_global, "pool-import/captured-global",
+            captured(CU_STREAM_CAPTURE_MODE_GLOBAL));

@@ -1,9 +1,6 @@
 /* Memory pools between processes: handles of pools, exported pointers. */
 #include "../parity.h"
 
-#include <string.h>
-#include <unistd.h>
-
 static CUmemoryPool make_pool(int handle_type) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
@@ -73,13 +70,11 @@ SCENARIO(import_here, "pool-share/import-here", par_context) {
 
 SCENARIO(import_bad, "pool-share/import-bad", par_context) {
     CUmemoryPool pool;
-    CUmemPoolPtrExportData zero;
     CUdeviceptr p;
     int ends[2];
-    memset(&zero, 0, sizeof(zero));
-    if (pipe(ends) != 0) {
+    CUmemPoolPtrExportData zero = {0};
+    if (pipe(ends) != 0)
         return;
-    }
 #define IMPORT(cls, handle, type, flags)                                                           \
     CALLO(cuMemPoolImportFromShareableHandle, cls,                                                 \
           (&pool, (void *)(intptr_t)(handle), type, flags), OUT_H(pool))
@@ -140,9 +135,8 @@ HELPER(helper_import, "pool-import") {
     int fd;
     par_record_start("pool-share/to-peer:peer");
     par_context();
-    if (!par_receive(par.peer_fd, &m, sizeof(m), &fd)) {
+    if (!par_receive(par.peer_fd, &m, sizeof(m), &fd))
         return;
-    }
     CALLO(cuMemPoolImportFromShareableHandle, "other-process",
           (&pool, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_H(pool));
     CALLO(cuMemPoolGetAccess, "imported", (&flags, pool, &access.location), OUT_I(flags));
@@ -165,7 +159,6 @@ HELPER(helper_import, "pool-import") {
     CALL(cuMemFreeAsync, "imported-twice", (p, NULL));
     CALL(cuCtxSynchronize, "ok", ());
     par_send(par.peer_fd, "w", 1, -1);
-    if (par_receive(par.peer_fd, &byte, 1, NULL)) {
+    if (par_receive(par.peer_fd, &byte, 1, NULL))
         CALL(cuMemPoolDestroy, "imported-pool", (pool));
-    }
 }

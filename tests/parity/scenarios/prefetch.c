@@ -1,9 +1,6 @@
 /* Prefetching and discarding managed memory: one range, batches, order, capture. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define PAGE ((size_t)4096)
 
 static const CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
@@ -43,13 +40,13 @@ SCENARIO(locations, "prefetch/locations", par_context) {
     CUstream s = par_stream();
     CUdeviceptr m = managed(65536);
     last_of("fresh", m, 65536);
-    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
+    for (size_t i = 0; i < COUNT(devices); i++) {
         par_note("device=%d", devices[i]);
         CALL(cuMemPrefetchAsync, "managed", (m, 65536, devices[i], s));
         if (par_last() == CUDA_SUCCESS)
             last_of("prefetched", m, 65536);
     }
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+    for (size_t i = 0; i < COUNT(all); i++) {
         par_note("location=%d id=%d", (int)all[i].type, all[i].id);
         CALL(cuMemPrefetchAsync_v2, "managed", (m, 65536, all[i], 0, s));
         if (par_last() == CUDA_SUCCESS)

@@ -1,8 +1,6 @@
 /* Streams: creation, queries, host functions, callbacks, attributes, handles that are not valid. */
 #include "../parity.h"
 
-#include <string.h>
-
 SCENARIO(creates, "stream/creates", par_context) {
     static const unsigned flags[] = {0, 1, 2, 3, 4, 0x80, ~0u};
     static const int priorities[] = {-100, -6, -5, -4, -1, 0, 1, 5, 100};
@@ -11,7 +9,7 @@ SCENARIO(creates, "stream/creates", par_context) {
     int priority;
     CALL(cuStreamCreate, "null-out", (NULL, 0));
     CALL(cuStreamCreateWithPriority, "null-out", (NULL, 0, 0));
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+    for (size_t i = 0; i < COUNT(flags); i++) {
         par_note("flags=0x%x", flags[i]);
         CALLO(cuStreamCreate, flags[i] < 2 ? "flags" : "bad-flags", (&s, flags[i]), OUT_H(s));
         if (par_last() == CUDA_SUCCESS) {
@@ -21,7 +19,7 @@ SCENARIO(creates, "stream/creates", par_context) {
             FORGET(s);
         }
     }
-    for (size_t i = 0; i < sizeof(priorities) / sizeof(priorities[0]); i++) {
+    for (size_t i = 0; i < COUNT(priorities); i++) {
         par_note("priority=%d", priorities[i]);
         CALLO(cuStreamCreateWithPriority, "priority", (&s, 1, priorities[i]), OUT_H(s));
         par_note("priority=%d", priorities[i]);
@@ -279,9 +277,8 @@ SCENARIO(callback_bad, "stream/callback-bad", par_context) {
     par_see("callbacks", "%d", order_count);
 }
 
-SCENARIO(callback_null, "stream/callback-null", par_context) {
-    CALL(cuStreamAddCallback, "null-function", (par_stream(), NULL, NULL, 0));
-}
+SCENARIO_IN(callback_null, "stream/callback-null", par_context,
+            CALL(cuStreamAddCallback, "null-function", (par_stream(), NULL, NULL, 0)));
 
 SCENARIO(attributes, "stream/attributes", par_context) {
     CUstreamAttrValue value;
@@ -429,7 +426,7 @@ static void attribute_values(const char *cls, CUstream s) {
     }
     static const unsigned char maps[][2] = {{0, 0}, {0, 1}, {1, 0},  {3, 3},
                                             {0, 4}, {4, 0}, {255, 1}};
-    for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+    for (size_t i = 0; i < COUNT(maps); i++) {
         memset(&value, 0, sizeof(value));
         value.memSyncDomainMap.default_ = maps[i][0];
         value.memSyncDomainMap.remote = maps[i][1];

@@ -1,9 +1,6 @@
 /* Texture and surface objects: which descriptions are taken, and what is read back of them. */
 #include "../parity.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static CUarray array_of(size_t width, size_t height, size_t depth, CUarray_format format,
                         unsigned channels, unsigned flags) {
     CUarray array = NULL;
@@ -69,8 +66,7 @@ static CUDA_RESOURCE_DESC of_pitch(CUdeviceptr p) {
 }
 
 static CUDA_TEXTURE_DESC point(void) {
-    CUDA_TEXTURE_DESC t = {0};
-    return t;
+    return (CUDA_TEXTURE_DESC){0};
 }
 
 static void see_resource(const CUDA_RESOURCE_DESC *r) {
@@ -124,15 +120,13 @@ static void make(const char *cls, const CUDA_RESOURCE_DESC *r, const CUDA_TEXTUR
                  const CUDA_RESOURCE_VIEW_DESC *v) {
     CUtexObject object = 0;
     CUDA_RESOURCE_DESC resource;
-    CUDA_TEXTURE_DESC texture;
-    CUDA_RESOURCE_VIEW_DESC view;
     CALLO(cuTexObjectCreate, cls, (&object, r, t, v), OUT_C(object));
     if (par_last() != CUDA_SUCCESS)
         return;
     /* What the driver leaves as it was reads as zero. */
     memset(&resource, 0, sizeof resource);
-    memset(&texture, 0, sizeof texture);
-    memset(&view, 0, sizeof view);
+    CUDA_TEXTURE_DESC texture = {0};
+    CUDA_RESOURCE_VIEW_DESC view = {0};
     CALL(cuTexObjectGetResourceDesc, cls, (&resource, object));
     if (par_last() == CUDA_SUCCESS)
         see_resource(&resource);
@@ -200,12 +194,12 @@ SCENARIO(linear, "texture/linear", par_context) {
     CUDA_RESOURCE_DESC r;
     CUdeviceptr p = par_alloc(1 << 20);
     NAME_R(p, 1 << 20);
-    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (unsigned i = 0; i < COUNT(sizes); i++) {
         r = of_linear(p, sizes[i]);
         par_note("size=%zu", sizes[i]);
         make("linear-size", &r, &t, NULL);
     }
-    for (unsigned i = 0; i < sizeof offsets / sizeof offsets[0]; i++) {
+    for (unsigned i = 0; i < COUNT(offsets); i++) {
         r = of_linear(p + offsets[i], 1024);
         par_note("offset=%zu", offsets[i]);
         make("linear-offset", &r, &t, NULL);
@@ -254,25 +248,25 @@ SCENARIO(pitch, "texture/pitch", par_context) {
     CUDA_RESOURCE_DESC r;
     CUdeviceptr p = par_alloc(1 << 20);
     NAME_R(p, 1 << 20);
-    for (unsigned i = 0; i < sizeof pitches / sizeof pitches[0]; i++) {
+    for (unsigned i = 0; i < COUNT(pitches); i++) {
         r = of_pitch(p);
         r.res.pitch2D.pitchInBytes = pitches[i];
         par_note("pitch=%zu", pitches[i]);
         make("pitch-pitch", &r, &t, NULL);
     }
-    for (unsigned i = 0; i < sizeof widths / sizeof widths[0]; i++) {
+    for (unsigned i = 0; i < COUNT(widths); i++) {
         r = of_pitch(p);
         r.res.pitch2D.width = widths[i];
         par_note("width=%zu", widths[i]);
         make("pitch-width", &r, &t, NULL);
     }
-    for (unsigned i = 0; i < sizeof heights / sizeof heights[0]; i++) {
+    for (unsigned i = 0; i < COUNT(heights); i++) {
         r = of_pitch(p);
         r.res.pitch2D.height = heights[i];
         par_note("height=%zu", heights[i]);
         make("pitch-height", &r, &t, NULL);
     }
-    for (unsigned i = 0; i < sizeof offsets / sizeof offsets[0]; i++) {
+    for (unsigned i = 0; i < COUNT(offsets); i++) {
         r = of_pitch(p + offsets[i]);
         par_note("offset=%zu", offsets[i]);
         make("pitch-offset", &r, &t, NULL);
@@ -295,7 +289,7 @@ SCENARIO(pitch, "texture/pitch", par_context) {
 
 SCENARIO(formats, "texture/formats", par_context) {
     static const int all[] = {1, 2, 3, 8, 9, 10, 16, 32, 0x40, 0x41, 0x42, 0x43, 0x44, 0x50};
-    for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
+    for (unsigned i = 0; i < COUNT(all); i++)
         for (int filter = 0; filter <= 1; filter++)
             for (unsigned flags = 0; flags <= 3; flags++) {
                 CUarray array = NULL;
@@ -341,14 +335,14 @@ SCENARIO(modes, "texture/modes", par_context) {
         par_note("mipmap-filter=%d", filter);
         make("mipmap-filter", &r, &t, NULL);
     }
-    for (unsigned i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+    for (unsigned i = 0; i < COUNT(flags); i++) {
         t = point();
         t.flags = flags[i];
         par_note("flags=0x%x", flags[i]);
         make("texture-flags", &r, &t, NULL);
     }
     static const unsigned anisotropy[] = {1, 2, 3, 5, 8, 15, 16, 17, 64, ~0u};
-    for (unsigned i = 0; i < sizeof anisotropy / sizeof anisotropy[0]; i++) {
+    for (unsigned i = 0; i < COUNT(anisotropy); i++) {
         t = point();
         t.maxAnisotropy = anisotropy[i];
         par_note("anisotropy=%u", anisotropy[i]);
@@ -370,8 +364,7 @@ SCENARIO(modes, "texture/modes", par_context) {
 }
 
 static CUDA_RESOURCE_VIEW_DESC whole(CUresourceViewFormat format) {
-    CUDA_RESOURCE_VIEW_DESC v = {.format = format, .width = 64, .height = 32};
-    return v;
+    return (CUDA_RESOURCE_VIEW_DESC){.format = format, .width = 64, .height = 32};
 }
 
 SCENARIO(views, "texture/views", par_context) {
@@ -474,7 +467,7 @@ SCENARIO(surfaces, "texture/surfaces", par_context) {
                                      CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_TEXTURE_GATHER};
     CUDA_RESOURCE_DESC read;
     CUsurfObject surface;
-    for (unsigned i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+    for (unsigned i = 0; i < COUNT(flags); i++) {
         CUarray array = array_of(64, 32, 0, CU_AD_FORMAT_FLOAT, 1, flags[i]);
         par_name((uint64_t)(uintptr_t)array, 0, "array");
         CUDA_RESOURCE_DESC r = of_array(array);

@@ -5,9 +5,6 @@
 #include "../parity.h"
 #include "texture_texts.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define MOST 64
 
 typedef struct lane {
@@ -51,13 +48,12 @@ static inline void show(const char *what, const char *name, unsigned long long h
         char text[600] = "";
         size_t used = 0;
         for (unsigned k = i; k < i + 8 && k < count; k++) {
-            for (unsigned w = 0; w < each; w++) {
+            for (unsigned w = 0; w < each; w++)
                 used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%x",
                                          w > 0   ? ","
                                          : k > i ? " "
                                                  : "",
                                          words[k][w]);
-            }
         }
         par_see(what, "%s[%u] %s", name, i, text);
     }
@@ -92,17 +88,14 @@ static inline CUarray array_of(CUarray_format format, unsigned channels, unsigne
 
 static inline CUDA_TEXTURE_DESC settings(CUaddress_mode mode, CUfilter_mode filter,
                                          unsigned flags) {
-    CUDA_TEXTURE_DESC texture;
-    memset(&texture, 0, sizeof(texture));
-    for (int i = 0; i < 3; i++) {
+    CUDA_TEXTURE_DESC texture = {0};
+    for (int i = 0; i < 3; i++)
         texture.addressMode[i] = mode;
-    }
     texture.filterMode = filter;
     texture.flags = flags;
     texture.maxMipmapLevelClamp = 100;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         texture.borderColor[i] = 0.3f + 2 * (float)i;
-    }
     return texture;
 }
 

@@ -2,8 +2,6 @@
  * errors. */
 #include "../parity.h"
 
-#include <string.h>
-
 static int runs;
 
 static void CUDAAPI count_run(void *unused) {
@@ -127,13 +125,8 @@ static void batch_of(unsigned count) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-SCENARIO(batch_256, "twins/batch-256") {
-    batch_of(256);
-}
-
-SCENARIO(batch_257, "twins/batch-257") {
-    batch_of(257);
-}
+SCENARIO_IS(batch_256, "twins/batch-256", batch_of(256));
+SCENARIO_IS(batch_257, "twins/batch-257", batch_of(257));
 
 SCENARIO(pools, "twins/pools", par_context) {
     CUdeviceptr p;
