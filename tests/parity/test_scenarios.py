@@ -90,7 +90,8 @@ def program_with_planted(folder):
     source, program = Path(folder, "planted.c"), Path(folder, "parity")
     made = source.with_suffix(".o")
     source.write_text(PLANTED)
-    run("cc", "-std=gnu17", "-c", "-I", HERE, "-I", HERE.parents[1] / "include", source, "-o", made)
+    run("cc", "-std=gnu17", "-c", "-I", HERE, "-I", HERE.parent / "harness", "-I", HERE.parents[1] / "include",
+        source, "-o", made)
     # A build folder may have objects of sources that are gone.
     objects = sorted(path for path in OBJECTS.rglob("*.c.o")
                      if (HERE / path.relative_to(OBJECTS).with_suffix("")).exists())
