@@ -48,8 +48,7 @@ MAKES(CUmemGenericAllocationHandle, par_create_as, (size_t size, const CUmemAllo
       cuMemCreate, (&made, size, prop, 0))
 
 void *par_pinned(size_t size) {
-    void *p = NULL;
-    SETUP(cuMemHostAlloc, (&p, size, CU_MEMHOSTALLOC_DEVICEMAP));
+    void *p = PAR_MADE(void *, cuMemHostAlloc, size, CU_MEMHOSTALLOC_DEVICEMAP);
     memset(p, 0, size);
     return p;
 }

@@ -454,8 +454,7 @@ SCENARIO(destroy_under_work, "array/destroy-under-work", par_context) {
     par_hold(s);
     CALL(cuArrayDestroy, "other-work-under-way", (x));
     CALL(cuStreamQuery, "held", (s));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (s));
+    PAR_DRAIN("released", s);
 }
 
 /* ---- Memory --------------------------------------------------------------------------------- */
@@ -622,7 +621,7 @@ SCENARIO(old_versions, "array/old-versions", par_context) {
 }
 
 /* In a context of the first version, too? */
-SCENARIO(old_context, "array/old-context") {
+SCENARIO(old_context, "array/old-context", par_init) {
     CUcontext v1;
     CUarray x;
     CUdeviceptr_v1 p;
@@ -634,7 +633,6 @@ SCENARIO(old_context, "array/old-context") {
     CUDA_ARRAY3D_DESCRIPTOR_v1 deep = {64, 64, 0, U8, 1, 0};
     CUDA_MEMCPY2D_v1 c2 = {0};
     CUDA_MEMCPY3D_v1 c3 = {0};
-    par_init();
     CALLO(cuCtxCreate, "v1", (&v1, 0, 0), OUT_C(v1));
     CALLO(cuMemAlloc, "in-v1-ctx", (&p, 256), OUT_C(p));
     CALLO(cuMemAllocPitch, "in-v1-ctx", (&p, &pitch, 64, 64, 4), OUT_C(p), OUT_U(pitch));
@@ -711,7 +709,6 @@ SCENARIO(video_planes, "array/video-planes", par_context) {
 
 /* What works in a context of the first version, with its own memory. */
 SCENARIO(old_context_more, "array/old-context-more") {
-    CUcontext v1;
     CUarray x, y, plane, level;
     CUmipmappedArray m;
     CUdeviceptr_v1 p = 0, q = 0, base;
@@ -728,7 +725,7 @@ SCENARIO(old_context_more, "array/old-context-more") {
         host[i] = (unsigned char)(i * 3);
     memset(back, 0, sizeof back);
     par_init();
-    SETUP(cuCtxCreate, (&v1, 0, 0));
+    (void)PAR_MADE(CUcontext, cuCtxCreate, 0, 0);
     CALLO(cuMemAlloc, "v1-ctx", (&p, 4096), OUT_C(p));
     CALLO(cuMemAllocPitch, "v1-ctx", (&q, &pitch, 100, 8, 4), OUT_C(q), OUT_U(pitch));
     CALLO(cuArrayCreate, "v1-ctx", (&x, &flat), OUT_C(x));

@@ -6,9 +6,7 @@
 #define PAGE ((size_t)4096)
 
 static CUdeviceptr managed(size_t size) {
-    CUdeviceptr m = 0;
-    SETUP(cuMemAllocManaged, (&m, size, CU_MEM_ATTACH_GLOBAL));
-    return m;
+    return PAR_MADE(CUdeviceptr, cuMemAllocManaged, size, CU_MEM_ATTACH_GLOBAL);
 }
 
 SCENARIO(flags, "attach/flags", par_context) {
@@ -56,9 +54,8 @@ SCENARIO(kinds, "attach/kinds", par_context) {
     static char global[8192];
     char *heap = malloc(8192);
     char *registered = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CUdeviceptr pooled;
     CUstream s = par_stream();
-    SETUP(cuMemAllocAsync, (&pooled, 8192, NULL));
+    CUdeviceptr pooled = PAR_MADE(CUdeviceptr, cuMemAllocAsync, 8192, NULL);
     SETUP(cuMemHostRegister_v2, (registered, 8192, 0));
     struct {
         const char *cls;
@@ -96,8 +93,7 @@ SCENARIO(order, "attach/order", par_context) {
     CALL(cuMemsetD8Async, "other-stream", (m, 5, PAGE, t));
     CALL(cuStreamSynchronize, "other-stream", (t));
     par_see("read-by-cpu", "%d", *(unsigned char *)(uintptr_t)m);
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
     CALL(cuStreamAttachMemAsync, "other-stream", (t, m, 0, CU_MEM_ATTACH_SINGLE));
     CALL(cuStreamDestroy_v2, "attached", (t));
     CALL(cuMemsetD8Async, "after-destroy", (m, 6, PAGE, s));

@@ -485,8 +485,7 @@ SWEEP(global_elsewhere_relaxed, "capture/unsafe-elsewhere-global-own-relaxed", E
 
 SCENARIO(of_graphs, "capture/unsafe-graphs", make_ground) {
     SETUP(cuGraphCreate, (&g.graph, 0));
-    CUgraphNode node;
-    SETUP(cuGraphAddEmptyNode, (&node, g.graph, NULL, 0));
+    (void)PAR_MADE(CUgraphNode, cuGraphAddEmptyNode, g.graph, NULL, 0);
     SETUP(cuGraphInstantiateWithFlags, (&g.exec, g.graph, 0));
     capturing.mode = GLOBAL_MODE;
     attempts(HERE, graphs, COUNT(graphs));

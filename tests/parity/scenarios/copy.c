@@ -162,8 +162,7 @@ SCENARIO(held_plain_host, "copy/held-plain-host") {
     CALL(cuMemcpyHtoDAsync_v2, "held-plain", (at.d, at.plain, N, held));
     memset(at.plain, 2, N);
     CALL(cuStreamQuery, "held", (held));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (held));
+    PAR_DRAIN("released", held);
     CALL(cuMemcpyDtoH_v2, "read-back", (at.other, at.d, N));
     par_see("source-was-read", at.other[0] == 1 ? "at-the-call" : "in-stream-order");
 }
@@ -176,8 +175,7 @@ SCENARIO(held_pinned_host, "copy/held-pinned-host") {
     CALL(cuMemcpyHtoDAsync_v2, "held-pinned", (at.d, at.pinned, N, held));
     memset(at.pinned, 2, N);
     CALL(cuStreamQuery, "held", (held));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (held));
+    PAR_DRAIN("released", held);
     CALL(cuMemcpyDtoH_v2, "read-back", (at.other, at.d, N));
     par_see("source-was-read", at.other[0] == 1 ? "at-the-call" : "in-stream-order");
 }
@@ -188,8 +186,7 @@ SCENARIO(held_to_plain, "copy/held-to-plain") {
     CUstream held = par_stream();
     par_hold(held);
     CALL(cuMemcpyDtoHAsync_v2, "held-plain", (at.plain, at.d, N, held));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (held));
+    PAR_DRAIN("released", held);
 }
 
 SCENARIO(twins, "copy/twins") {

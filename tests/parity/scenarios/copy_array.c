@@ -19,10 +19,8 @@ static CUDA_ARRAY3D_DESCRIPTOR form(size_t w, size_t h, size_t d, CUarray_format
 
 static CUarray make(size_t w, size_t h, size_t d, CUarray_format format, unsigned channels,
                     unsigned flags) {
-    CUarray x = NULL;
     CUDA_ARRAY3D_DESCRIPTOR a = form(w, h, d, format, channels, flags);
-    SETUP(cuArray3DCreate_v2, (&x, &a));
-    return x;
+    return PAR_MADE(CUarray, cuArray3DCreate_v2, &a);
 }
 
 typedef struct ends {
@@ -548,8 +546,7 @@ SCENARIO(held_from_pinned, "copy-array/held-from-pinned") {
     CALL(cuMemcpyHtoAAsync_v2, "held-pinned", (at.line, 0, at.pinned, 256, at.s));
     memset(at.pinned, 2, 256);
     CALL(cuStreamQuery, "held", (at.s));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (at.s));
+    PAR_DRAIN("released", at.s);
     CALL(cuMemcpyAtoH_v2, "read-back", (at.back, at.line, 0, 256));
     par_see("source-was-read", at.back[0] == 1 ? "at-the-call" : "in-stream-order");
 }
@@ -561,8 +558,7 @@ SCENARIO(held_from_plain, "copy-array/held-from-plain") {
     CALL(cuMemcpyHtoAAsync_v2, "held-plain", (at.line, 0, at.plain, 256, at.s));
     memset(at.plain, 2, 256);
     CALL(cuStreamQuery, "held", (at.s));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (at.s));
+    PAR_DRAIN("released", at.s);
     CALL(cuMemcpyAtoH_v2, "read-back", (at.back, at.line, 0, 256));
     par_see("source-was-read", at.back[0] == 1 ? "at-the-call" : "in-stream-order");
 }
@@ -582,8 +578,7 @@ SCENARIO(held_between, "copy-array/held-between") {
     c.dstHost = at.pinned;
     CALL(cuMemcpy2DAsync_v2, "array-to-pinned", (&c, at.s));
     CALL(cuStreamQuery, "held", (at.s));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (at.s));
+    PAR_DRAIN("released", at.s);
 }
 
 /* A timeout says that it waits. */
@@ -591,8 +586,7 @@ SCENARIO(held_to_plain, "copy-array/held-to-plain") {
     ends at = make_ends();
     par_hold(at.s);
     CALL(cuMemcpyAtoHAsync_v2, "held-plain", (at.back, at.line, 0, 256, at.s));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (at.s));
+    PAR_DRAIN("released", at.s);
 }
 
 SCENARIO(destroyed_while_copied, "copy-array/destroyed-while-copied") {
@@ -600,8 +594,7 @@ SCENARIO(destroyed_while_copied, "copy-array/destroyed-while-copied") {
     par_hold(at.s);
     CALL(cuMemcpyHtoAAsync_v2, "held", (at.line, 0, at.pinned, 256, at.s));
     CALL(cuArrayDestroy, "copy-waits", (at.line));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (at.s));
+    PAR_DRAIN("released", at.s);
 }
 
 /* ---- Batches --------------------------------------------------------------------------------- */

@@ -80,11 +80,10 @@ SCENARIO(memory_types, "external/memory-types", par_context) {
     CUexternalMemory m;
     int fd = open("/dev/null", O_RDWR);
     for (int type = -1; type <= 11; type++) {
-        CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
         if (type == 8) { /* would be followed as a pointer */
             continue;
         }
-        desc = memory_of(fd, PAR_2M);
+        CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(fd, PAR_2M);
         desc.type = (CUexternalMemoryHandleType)type;
         if (type >= 2 && type <= 7)
             desc.handle.win32.handle = NULL;

@@ -9,8 +9,7 @@ static CUstream fault(void) {
     par_hold(s);
     CALL(cuMemsetD8Async, "held", (m, 1, PAR_2M, s));
     CALL(cuMemUnmap, "under-work", (m, PAR_2M));
-    par_release();
-    CALL(cuStreamSynchronize, "faulted", (s));
+    PAR_DRAIN("faulted", s);
     return s;
 }
 
@@ -217,8 +216,7 @@ SCENARIO(copy_from_unmapped, "fault/copy-from-unmapped", par_context) {
     par_hold(s);
     CALL(cuMemcpyDtoHAsync_v2, "held", (host, m, 4096, s));
     CALL(cuMemUnmap, "under-work", (m, PAR_2M));
-    par_release();
-    CALL(cuStreamSynchronize, "faulted", (s));
+    PAR_DRAIN("faulted", s);
 }
 
 SCENARIO(access_taken, "fault/access-taken", par_context) {
@@ -228,8 +226,7 @@ SCENARIO(access_taken, "fault/access-taken", par_context) {
     par_hold(s);
     CALL(cuMemsetD8Async, "held", (m, 1, PAR_2M, s));
     CALL(cuMemSetAccess, "read-only-under-work", (m, PAR_2M, &access, 1));
-    par_release();
-    CALL(cuStreamSynchronize, "faulted", (s));
+    PAR_DRAIN("faulted", s);
 }
 
 SCENARIO(freed_under_work, "fault/freed-under-work", par_context) {
@@ -238,8 +235,7 @@ SCENARIO(freed_under_work, "fault/freed-under-work", par_context) {
     par_hold(s);
     CALL(cuMemsetD8Async, "held", (p, 1, (size_t)64 << 20, s));
     CALL(cuMemFree_v2, "under-work", (p));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
 }
 
 SCENARIO(unregistered_under_work, "fault/unregistered-under-work") {
@@ -251,6 +247,5 @@ SCENARIO(unregistered_under_work, "fault/unregistered-under-work") {
     par_hold(s);
     CALL(cuMemcpyHtoDAsync_v2, "held", (d, memory, 4096, s));
     CALL(cuMemHostUnregister, "under-work", (memory));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
 }

@@ -176,8 +176,7 @@ SCENARIO(poisoned, "graph/poisoned", par_context) {
     par_hold(s);
     SETUP(cuMemsetD8Async, (m, 1, PAR_2M, s));
     SETUP(cuMemUnmap, (m, PAR_2M));
-    par_release();
-    CALL(cuStreamSynchronize, "faulted", (s));
+    PAR_DRAIN("faulted", s);
     CALLO(cuGraphCreate, "faulted", (&g, 0), OUT_H(g));
     CALLO(cuGraphAddEmptyNode, "faulted", (&node, old, NULL, 0), OUT_H(node));
     CALLO(cuGraphAddEmptyNode, "faulted", (&node, old, &old_node, 1), OUT_H(node));
@@ -426,19 +425,17 @@ static const char kernels[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
                               ".visible .entry nothing()\n{\n    ret;\n}\n";
 
 static CUfunction nothing(void) {
-    CUfunction f = NULL;
     CUmodule module = par_module(kernels);
-    SETUP(cuModuleGetFunction, (&f, module, "nothing"));
+    CUfunction f = PAR_MADE(CUfunction, cuModuleGetFunction, module, "nothing");
     par_name((uint64_t)(uintptr_t)f, 0, "nothing");
     return f;
 }
 
 static CUgraphNode kernel(CUgraph g, CUfunction f, const char *name) {
-    CUgraphNode node = NULL;
     CUDA_KERNEL_NODE_PARAMS params = {.func = f};
     params.gridDimX = params.gridDimY = params.gridDimZ = 1;
     params.blockDimX = params.blockDimY = params.blockDimZ = 1;
-    SETUP(cuGraphAddKernelNode_v2, (&node, g, NULL, 0, &params));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddKernelNode_v2, g, NULL, 0, &params);
     par_name((uint64_t)(uintptr_t)node, 0, name);
     return node;
 }
@@ -655,11 +652,10 @@ SCENARIO(children, "graph/children", par_context) {
 
 SCENARIO(destroy_embedded, "graph/destroy-embedded", par_context) {
     CUgraph g, child, embedded;
-    CUgraphNode node;
     size_t count;
     g = new_graph("g");
     child = new_graph("child");
-    SETUP(cuGraphAddChildGraphNode, (&node, g, NULL, 0, child));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddChildGraphNode, g, NULL, 0, child);
     SETUP(cuGraphChildGraphNodeGetGraph, (node, &embedded));
     CALL(cuGraphDestroy, "embedded", (embedded));
     CALLO(cuGraphGetNodes, "embedded-destroyed", (embedded, NULL, &count), OUT_U(count));

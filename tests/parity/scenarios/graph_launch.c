@@ -125,8 +125,7 @@ SCENARIO(order, "graph_launch/order", par_context) {
     SETUP(cuLaunchHostFunc, (s, host_append, &letters[7]));
     CALL(cuStreamQuery, "held", (s));
     par_see("order", "%s", host_order);
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
     par_see("order", "%s", host_order);
 }
 
@@ -146,8 +145,7 @@ SCENARIO(two_streams, "graph_launch/two_streams", par_context) {
     SETUP(cuEventRecord, (event, t));
     CALL(cuStreamQuery, "behind-held-launch", (t));
     CALL(cuEventQuery, "behind-held-launch", (event));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (t));
+    PAR_DRAIN("after", t);
     CALL(cuStreamSynchronize, "after", (s));
     par_hold(s);
     CALL(cuGraphLaunch, "held", (exec, s));
@@ -156,8 +154,7 @@ SCENARIO(two_streams, "graph_launch/two_streams", par_context) {
     CALL(cuStreamQuery, "held", (s));
     CALL(cuGraphUpload, "behind-held-launch", (exec, t));
     CALL(cuStreamQuery, "upload-behind-held-launch", (t));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
     CALL(cuStreamSynchronize, "after", (t));
 }
 
@@ -183,7 +180,6 @@ SCENARIO(legacy_stream, "graph_launch/legacy_stream", par_context) {
 }
 
 SCENARIO(events, "graph_launch/events", par_context) {
-    CUgraphNode node, wait;
     float ms;
     CUdeviceptr p = par_alloc(4096);
     CUstream s = par_stream();
@@ -193,7 +189,7 @@ SCENARIO(events, "graph_launch/events", par_context) {
     CUevent outside = par_event(CU_EVENT_DISABLE_TIMING);
     par_event(CU_EVENT_DEFAULT);
     CUgraph graph = gb_graph();
-    SETUP(cuGraphAddEventRecordNode, (&node, graph, NULL, 0, first));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddEventRecordNode, graph, NULL, 0, first);
     node = gb_set_node(graph, node, p, 0x22, 4096);
     SETUP(cuGraphAddEventRecordNode, (&node, graph, &node, 1, last));
     CUgraphExec exec = gb_instantiate(graph);
@@ -208,11 +204,10 @@ SCENARIO(events, "graph_launch/events", par_context) {
     CALL(cuEventQuery, "record-held", (first));
     CALL(cuStreamWaitEvent, "record-held", (t, last, 0));
     CALL(cuStreamQuery, "behind-record", (t));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (t));
+    PAR_DRAIN("after", t);
     CALL(cuStreamSynchronize, "after", (s));
     graph = gb_graph();
-    SETUP(cuGraphAddEventWaitNode, (&wait, graph, NULL, 0, outside));
+    CUgraphNode wait = PAR_MADE(CUgraphNode, cuGraphAddEventWaitNode, graph, NULL, 0, outside);
     gb_set_node(graph, wait, p, 0x33, 4096);
     exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "wait-for-never-recorded", (exec, s));
@@ -221,8 +216,7 @@ SCENARIO(events, "graph_launch/events", par_context) {
     SETUP(cuEventRecord, (outside, t));
     CALL(cuGraphLaunch, "wait-for-held", (exec, s));
     CALL(cuStreamQuery, "wait-for-held", (s));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
     gb_show("after-wait", p);
     /* Destroyed before, and after, the exec was made. */
     CALL(cuEventDestroy_v2, "in-exec", (outside));
@@ -231,11 +225,10 @@ SCENARIO(events, "graph_launch/events", par_context) {
 }
 
 SCENARIO(event_destroyed, "graph_launch/event_destroyed", par_context) {
-    CUgraphNode node;
     CUstream s = par_stream();
     CUevent event = par_event(CU_EVENT_DEFAULT);
     CUgraph graph = gb_graph();
-    SETUP(cuGraphAddEventRecordNode, (&node, graph, NULL, 0, event));
+    (void)PAR_MADE(CUgraphNode, cuGraphAddEventRecordNode, graph, NULL, 0, event);
     CUgraphExec exec = gb_instantiate(graph);
     SETUP(cuEventDestroy_v2, (event));
     CALL(cuGraphLaunch, "event-destroyed", (exec, s));
@@ -319,9 +312,8 @@ static CUgraph condition_graph(CUgraphConditionalNodeType type, unsigned size, u
 
 static void condition(const char *what, CUgraphConditionalNodeType type, unsigned size,
                       unsigned value, unsigned flags, CUdeviceptr p) {
-    CUgraphExec exec;
     SETUP(cuMemsetD8_v2, (p, 0x11, 64));
-    exec = gb_instantiate(condition_graph(type, size, value, flags, p));
+    CUgraphExec exec = gb_instantiate(condition_graph(type, size, value, flags, p));
     for (int i = 0; i < 2; i++) {
         par_note("%s size=%u value=%u flags=%u", what, size, value, flags);
         CALL(cuGraphLaunch, "condition", (exec, NULL));
@@ -355,7 +347,6 @@ SCENARIO(condition_without_default, "graph_launch/condition_without_default", pa
 SCENARIO(condition_nested, "graph_launch/condition_nested", par_context) {
     CUgraphConditionalHandle outer, inner;
     CUgraphNodeParams params;
-    CUgraphNode node;
     CUgraphExec exec;
     CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 64));
@@ -368,7 +359,7 @@ SCENARIO(condition_nested, "graph_launch/condition_nested", par_context) {
     params.conditional.type = CU_GRAPH_COND_TYPE_IF;
     params.conditional.size = 1;
     params.conditional.ctx = par.primary;
-    SETUP(cuGraphAddNode_v2, (&node, graph, NULL, NULL, 0, &params));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddNode_v2, graph, NULL, NULL, 0, &params);
     CUgraph body = params.conditional.phGraph_out[0];
     CALLO(cuGraphConditionalHandleCreate, "for-body",
           (&inner, body, par.primary, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), OUT_C(inner));

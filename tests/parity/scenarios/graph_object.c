@@ -52,8 +52,7 @@ static void begin(void) {
 }
 
 static CUgraph new_graph(const char *name) {
-    CUgraph g = NULL;
-    SETUP(cuGraphCreate, (&g, 0));
+    CUgraph g = PAR_MADE(CUgraph, cuGraphCreate, 0);
     par_name((uint64_t)(uintptr_t)g, 0, name);
     return g;
 }
@@ -233,7 +232,6 @@ static void see_file(void) {
 
 SCENARIO(pictures, "graph-object/pictures", begin) {
     CUgraph g, child;
-    CUgraphNode a, b, node;
     CUDA_HOST_NODE_PARAMS host = {host_work, NULL};
     int fd = temporary_file(path, "parity-dot");
     if (fd >= 0) {
@@ -244,10 +242,10 @@ SCENARIO(pictures, "graph-object/pictures", begin) {
     g = new_graph("g");
     CALL(cuGraphDebugDotPrint, "empty-graph", (g, path, 0));
     see_file();
-    SETUP(cuGraphAddEmptyNode, (&a, g, NULL, 0));
-    SETUP(cuGraphAddHostNode, (&b, g, &a, 1, &host));
+    CUgraphNode a = PAR_MADE(CUgraphNode, cuGraphAddEmptyNode, g, NULL, 0);
+    CUgraphNode b = PAR_MADE(CUgraphNode, cuGraphAddHostNode, g, &a, 1, &host);
     CUDA_MEMSET_NODE_PARAMS set = {.dst = p, .elementSize = 1, .width = 16, .height = 1};
-    SETUP(cuGraphAddMemsetNode, (&node, g, &b, 1, &set, par.primary));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddMemsetNode, g, &b, 1, &set, par.primary);
     CALL(cuGraphDebugDotPrint, "plain", (g, path, 0));
     see_file();
     for (unsigned bit = 0; bit <= 17; bit++) {

@@ -199,8 +199,7 @@ SCENARIO(host_nodes, "graph_update/host_nodes", par_context) {
     CALL(cuGraphLaunch, "held", (exec, s));
     params.userData = &host_first;
     CALL(cuGraphExecHostNodeSetParams, "while-queued", (exec, node, &params));
-    par_release();
-    CALL(cuStreamSynchronize, "ok", (s));
+    PAR_DRAIN("ok", s);
     par_see("calls", "first=%d second=%d", host_first, host_second);
     params.fn = NULL;
     CALL(cuGraphExecHostNodeSetParams, "null-function", (exec, node, &params));
@@ -216,7 +215,6 @@ SCENARIO(host_nodes, "graph_update/host_nodes", par_context) {
 SCENARIO(event_nodes, "graph_update/event_nodes", par_context) {
     CUgraphNode record, wait, got;
     CUevent first, second, in_graph;
-    CUcontext context;
     SETUP(cuEventCreate, (&first, CU_EVENT_DISABLE_TIMING));
     SETUP(cuEventCreate, (&second, CU_EVENT_DEFAULT));
     NAME(first);
@@ -240,7 +238,7 @@ SCENARIO(event_nodes, "graph_update/event_nodes", par_context) {
     CALL(cuGraphExecEventRecordNodeSetEvent, "null-node", (exec, NULL, second));
     CALL(cuGraphExecEventWaitNodeSetEvent, "null-exec", (NULL, wait, second));
     CALL(cuGraphExecEventWaitNodeSetEvent, "null-node", (exec, NULL, second));
-    SETUP(cuCtxCreate_v2, (&context, 0, par.dev));
+    (void)PAR_MADE(CUcontext, cuCtxCreate_v2, 0, par.dev);
     CUevent foreign = par_event(CU_EVENT_DEFAULT);
     CALL(cuGraphExecEventRecordNodeSetEvent, "event-of-other-context", (exec, record, foreign));
     CALL(cuGraphExecEventWaitNodeSetEvent, "event-of-other-context", (exec, wait, foreign));
@@ -611,9 +609,7 @@ SCENARIO(whole, "graph_update/whole", par_context) {
 
 static CUgraphNode empty_after(CUgraph graph, CUgraphNode one, CUgraphNode other) {
     const CUgraphNode both[] = {one, other};
-    CUgraphNode node = NULL;
-    SETUP(cuGraphAddEmptyNode, (&node, graph, both, 2));
-    return node;
+    return PAR_MADE(CUgraphNode, cuGraphAddEmptyNode, graph, both, 2);
 }
 
 /* The same nodes with other edges, and edges in another order. */

@@ -69,8 +69,7 @@ static bool choose(VkPhysicalDevice *chosen) {
     LOCAL(vkGetPhysicalDeviceProperties2);
     VkPhysicalDevice all[16];
     uint32_t count = 16;
-    CUuuid uuid;
-    SETUP(cuDeviceGetUuid, (&uuid, par.dev));
+    CUuuid uuid = PAR_MADE(CUuuid, cuDeviceGetUuid, par.dev);
     if (vkEnumeratePhysicalDevices(instance, &count, all) < 0)
         return false;
     for (uint32_t i = 0; i < count; i++) {

@@ -17,11 +17,9 @@ static CUdevResource whole(void) {
 
 static CUdevResourceDesc description(unsigned least) {
     CUdevResource all = whole(), part, rest;
-    CUdevResourceDesc desc = NULL;
     unsigned groups = 1;
     SETUP(cuDevSmResourceSplitByCount, (&part, &groups, &all, &rest, 0, least));
-    SETUP(cuDevResourceGenerateDesc, (&desc, &part, 1));
-    return desc;
+    return PAR_MADE(CUdevResourceDesc, cuDevResourceGenerateDesc, &part, 1);
 }
 
 static CUgreenCtx green_of(unsigned least) {
@@ -247,11 +245,10 @@ SCENARIO(streams, "green/streams", par_context) {
 }
 
 SCENARIO(events, "green/events", par_context) {
-    CUstream stream;
     CUgreenCtx green = green_of(16);
     CUevent event = par_event(CU_EVENT_DISABLE_TIMING);
     CUevent timed = par_event(CU_EVENT_DEFAULT);
-    SETUP(cuGreenCtxStreamCreate, (&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    CUstream stream = PAR_MADE(CUstream, cuGreenCtxStreamCreate, green, CU_STREAM_NON_BLOCKING, 0);
     CALL(cuGreenCtxRecordEvent, "idle", (green, event));
     CALL(cuEventQuery, "idle", (event));
     par_hold(stream);

@@ -231,9 +231,7 @@ static void see_in_child(const char *what, void *memory) {
 SCENARIO(forked_child, "host/forked-child", par_context) {
     const CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                   .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
-    CUdeviceptr block;
-    void *p;
-    SETUP(cuMemHostAlloc, (&p, 4096, 0));
+    void *p = PAR_MADE(void *, cuMemHostAlloc, 4096, 0);
     see_in_child("allocated", p);
     SETUP(cuMemHostAlloc, (&p, 4096, CU_MEMHOSTALLOC_WRITECOMBINED));
     see_in_child("write-combined", p);
@@ -241,7 +239,7 @@ SCENARIO(forked_child, "host/forked-child", par_context) {
     SETUP(cuMemHostRegister_v2, (p, 4096, 0));
     see_in_child("registered", p);
     CUmemoryPool pool = par_pool(&props);
-    SETUP(cuMemAllocFromPoolAsync, (&block, 4096, pool, NULL));
+    CUdeviceptr block = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, pool, NULL);
     SETUP(cuStreamSynchronize, (NULL));
     see_in_child("pool", (void *)(uintptr_t)block);
 }

@@ -43,9 +43,7 @@ static void see_meeting(const char *what) {
 }
 
 static CUstream blocking_stream(void) {
-    CUstream stream = NULL;
-    SETUP(cuStreamCreate, (&stream, CU_STREAM_DEFAULT));
-    return stream;
+    return PAR_MADE(CUstream, cuStreamCreate, CU_STREAM_DEFAULT);
 }
 
 SCENARIO(streams, "near-host-function/streams", par_context) {
@@ -83,13 +81,12 @@ SCENARIO(contexts, "near-host-function/contexts", par_context) {
 }
 
 SCENARIO(devices, "near-host-function/devices", par_context) {
-    CUcontext other;
     int count = 0;
     SETUP(cuDeviceGetCount, (&count));
     if (count < 2)
         return;
     CUstream a = par_stream();
-    SETUP(cuDevicePrimaryCtxRetain, (&other, 1));
+    CUcontext other = PAR_MADE(CUcontext, cuDevicePrimaryCtxRetain, 1);
     SETUP(cuCtxSetCurrent, (other));
     CUstream b = par_stream();
     CALL(cuLaunchHostFunc, "first-device", (a, meet, NULL));
@@ -101,14 +98,13 @@ SCENARIO(devices, "near-host-function/devices", par_context) {
 
 SCENARIO(green, "near-host-function/green", par_context) {
     CUdevResource all, part, rest;
-    CUdevResourceDesc desc = NULL;
     CUgreenCtx made[2];
     CUstream streams[3];
     unsigned groups = 1;
     streams[0] = par_stream();
     SETUP(cuDeviceGetDevResource, (0, &all, CU_DEV_RESOURCE_TYPE_SM));
     SETUP(cuDevSmResourceSplitByCount, (&part, &groups, &all, &rest, 0, 8));
-    SETUP(cuDevResourceGenerateDesc, (&desc, &part, 1));
+    CUdevResourceDesc desc = PAR_MADE(CUdevResourceDesc, cuDevResourceGenerateDesc, &part, 1);
     for (int i = 0; i < 2; i++) {
         SETUP(cuGreenCtxCreate, (&made[i], desc, 0, CU_GREEN_CTX_DEFAULT_STREAM));
         SETUP(cuGreenCtxStreamCreate, (&streams[i + 1], made[i], CU_STREAM_NON_BLOCKING, 0));
@@ -126,12 +122,10 @@ SCENARIO(green, "near-host-function/green", par_context) {
 static CUgraphExec graph_of(int count) {
     CUDA_HOST_NODE_PARAMS params = {meet, NULL};
     CUgraphNode node;
-    CUgraphExec exec = NULL;
     CUgraph graph = par_graph();
     for (int i = 0; i < count; i++)
         SETUP(cuGraphAddHostNode, (&node, graph, NULL, 0, &params));
-    SETUP(cuGraphInstantiateWithFlags, (&exec, graph, 0));
-    return exec;
+    return PAR_MADE(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
 }
 
 SCENARIO(graphs, "near-host-function/graph", par_context) {

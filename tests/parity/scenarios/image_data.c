@@ -698,9 +698,8 @@ SCENARIO(fatbin_choice, "image/fatbin-choice", par_context) {
 /* ---- machine code ---------------------------------------------------------------------------- */
 
 static unsigned char *cubin_made(size_t *size) {
-    CUlinkState state;
     void *made;
-    SETUP(cuLinkCreate_v2, (0, NULL, NULL, &state));
+    CUlinkState state = PAR_GOT(CUlinkState, cuLinkCreate_v2, 0, NULL, NULL);
     SETUP(cuLinkAddData_v2, (state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)(HEAD ENTRY),
                              sizeof(HEAD ENTRY), "k", 0, NULL, NULL));
     SETUP(cuLinkComplete, (state, &made, size));

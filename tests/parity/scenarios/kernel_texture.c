@@ -11,9 +11,8 @@
 /* ---- coordinates ----------------------------------------------------------------------------- */
 
 /* From 1 to 1.125 texels in 1/512, and around 2 in the last bits. */
-SCENARIO(fractions, "kernel-texture/fractions") {
+SCENARIO(fractions, "kernel-texture/fractions", start) {
     static const float texels[8] = {0, 256, 768, 1792, 3840, 7936, 16128, 32512};
-    start();
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 8, 0, 0, 0, texels, 32, 1);
     CUDA_RESOURCE_DESC resource = resource_of(array);
     for (int filter = 0; filter < 2; filter++) {
@@ -120,9 +119,8 @@ SCENARIO(each_format, "kernel-texture/formats") {
 }
 
 /* Every value of 8 bits, alone and in the middle of two. */
-SCENARIO(srgb, "kernel-texture/srgb") {
+SCENARIO(srgb, "kernel-texture/srgb", start) {
     unsigned char bytes[256][4];
-    start();
     for (int i = 0; i < 256; i++)
         memset(bytes[i], i, 4);
     CUarray array = array_of(CU_AD_FORMAT_UNSIGNED_INT8, 4, 256, 0, 0, 0, bytes, 1024, 1);
@@ -164,9 +162,8 @@ SCENARIO(blocks, "kernel-texture/blocks") {
             array_of(CU_AD_FORMAT_UNSIGNED_INT32, rows[k].channels, 2, 2, 0, 0, bytes, row, 2);
         CUDA_RESOURCE_DESC resource = resource_of(array);
         CUDA_TEXTURE_DESC texture = settings(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT, 0);
-        CUtexObject object = 0;
         CUDA_RESOURCE_VIEW_DESC view = {.format = rows[k].format, .width = 8, .height = 8};
-        SETUP(cuTexObjectCreate, (&object, &resource, &texture, &view));
+        CUtexObject object = PAR_MADE(CUtexObject, cuTexObjectCreate, &resource, &texture, &view);
         for (int i = 0; i < MOST; i++) {
             lanes[i].f[0] = (float)(i % 8) + 0.5f;
             lanes[i].f[1] = (float)i / 8 + 0.5f;
@@ -223,9 +220,8 @@ SCENARIO(outside, "kernel-texture/outside") {
 
 /* ---- cubes ----------------------------------------------------------------------------------- */
 
-SCENARIO(cubes, "kernel-texture/cubes") {
+SCENARIO(cubes, "kernel-texture/cubes", start) {
     float texels[6 * 16];
-    start();
     for (int i = 0; i < 6 * 16; i++)
         texels[i] = (float)(i * 256);
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 4, 4, 6, CUDA_ARRAY3D_CUBEMAP, texels, 16, 4);
@@ -272,15 +268,13 @@ SCENARIO(levels, "kernel-texture/levels") {
     } rows[] = {{0, 0, 100, 0},  {0.3f, 0, 100, 0}, {-0.3f, 0, 100, 0}, {0, 0.6f, 100, 0},
                 {0, 0, 1.3f, 0}, {0, 2, 1, 0},      {0, 0, 100, 16}};
     start();
-    CUmipmappedArray mipmap = NULL;
     CUDA_ARRAY3D_DESCRIPTOR desc = {16, 16, 0, CU_AD_FORMAT_FLOAT, 1, 0};
-    SETUP(cuMipmappedArrayCreate, (&mipmap, &desc, 5));
+    CUmipmappedArray mipmap = PAR_MADE(CUmipmappedArray, cuMipmappedArrayCreate, &desc, 5);
     for (unsigned l = 0; l < 5; l++) {
-        CUarray level = NULL;
         float texels[256];
         for (int i = 0; i < 256; i++)
             texels[i] = (float)(1024 * l);
-        SETUP(cuMipmappedArrayGetLevel, (&level, mipmap, l));
+        CUarray level = PAR_MADE(CUarray, cuMipmappedArrayGetLevel, mipmap, l);
         CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
                               .srcHost = texels,
                               .srcPitch = (16u >> l) * 4,
@@ -338,18 +332,16 @@ SCENARIO(levels, "kernel-texture/levels") {
 }
 
 /* With a gradient and anisotropy: in a scenario of its own, as softgpu refuses it. */
-SCENARIO(anisotropy, "kernel-texture/anisotropy") {
+SCENARIO(anisotropy, "kernel-texture/anisotropy", start) {
     float texels[256];
-    start();
     for (int i = 0; i < 256; i++)
         texels[i] = (float)(i * i % 251);
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 16, 16, 0, 0, texels, 64, 16);
     CUDA_RESOURCE_DESC resource = resource_of(array);
     CUDA_TEXTURE_DESC texture =
         settings(CU_TR_ADDRESS_MODE_WRAP, CU_TR_FILTER_MODE_LINEAR, CU_TRSF_NORMALIZED_COORDINATES);
-    CUtexObject object = 0;
     texture.maxAnisotropy = 16;
-    SETUP(cuTexObjectCreate, (&object, &resource, &texture, NULL));
+    CUtexObject object = PAR_MADE(CUtexObject, cuTexObjectCreate, &resource, &texture, NULL);
     for (int i = 0; i < 16; i++) {
         lanes[i].f[0] = lanes[i].f[1] = 0.4f;
         lanes[i].f[2] = (float)i / 40;
@@ -361,15 +353,12 @@ SCENARIO(anisotropy, "kernel-texture/anisotropy") {
 /* ---- surfaces -------------------------------------------------------------------------------- */
 
 static CUsurfObject surface_of(CUarray array) {
-    CUsurfObject object = 0;
     CUDA_RESOURCE_DESC resource = resource_of(array);
-    SETUP(cuSurfObjectCreate, (&object, &resource));
-    return object;
+    return PAR_MADE(CUsurfObject, cuSurfObjectCreate, &resource);
 }
 
-SCENARIO(surfaces, "kernel-texture/surfaces") {
+SCENARIO(surfaces, "kernel-texture/surfaces", start) {
     unsigned char bytes[256];
-    start();
     for (int i = 0; i < 256; i++)
         bytes[i] = (unsigned char)i;
     CUarray array =
@@ -451,19 +440,15 @@ SCENARIO(surface_misaligned, "kernel-texture/misaligned") {
     show("misaligned", "s_zero", object, 1, 1);
 }
 
-SCENARIO(no_handle, "kernel-texture/no-handle") {
-    start();
-    show("no-handle", "t_1d", 99, 1, 4);
-}
+SCENARIO_IN(no_handle, "kernel-texture/no-handle", start, show("no-handle", "t_1d", 99, 1, 4));
 
 SCENARIO(surface_as_texture, "kernel-texture/surface-as-texture") {
     CUsurfObject object = small_surface();
     show("surface-as-texture", "t_2d", object, 1, 4);
 }
 
-SCENARIO(other_shape, "kernel-texture/other-shape") {
+SCENARIO(other_shape, "kernel-texture/other-shape", start) {
     static const float texels[16] = {1, 2, 3, 4};
-    start();
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 4, 4, 0, 0, texels, 16, 4);
     CUDA_RESOURCE_DESC resource = resource_of(array);
     CUtexObject object =
@@ -471,14 +456,11 @@ SCENARIO(other_shape, "kernel-texture/other-shape") {
     show("plane-as-row", "t_1d", object, 1, 4);
 }
 
-SCENARIO(unbound_reference, "kernel-texture/unbound-reference") {
-    start();
-    show("unbound", "t_named", 0, 1, 4);
-}
+SCENARIO_IN(unbound_reference, "kernel-texture/unbound-reference", start,
+            show("unbound", "t_named", 0, 1, 4));
 
-SCENARIO(destroyed_texture, "kernel-texture/destroyed") {
+SCENARIO(destroyed_texture, "kernel-texture/destroyed", start) {
     static const float texels[16] = {1, 2, 3, 4};
-    start();
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 4, 4, 0, 0, texels, 16, 4);
     CUDA_RESOURCE_DESC resource = resource_of(array);
     CUtexObject object =
@@ -506,9 +488,8 @@ SCENARIO(refused_queries, "kernel-texture/refused-queries", par_context) {
     }
 }
 
-SCENARIO(queries, "kernel-texture/queries") {
+SCENARIO(queries, "kernel-texture/queries", start) {
     static const float texels[64];
-    start();
     for (int m = 0; m < 4; m++) {
         CUarray array = array_of(CU_AD_FORMAT_FLOAT, 2, 4, 2, 2, 0, texels, 32, 2);
         CUDA_RESOURCE_DESC resource = resource_of(array);

@@ -4,11 +4,8 @@
 #include "module_texts.h"
 
 static CUfunction function(const void *image, const char *name) {
-    CUmodule m = NULL;
-    CUfunction f = NULL;
-    SETUP(cuModuleLoadData, (&m, image));
-    SETUP(cuModuleGetFunction, (&f, m, name));
-    return f;
+    CUmodule m = PAR_MADE(CUmodule, cuModuleLoadData, image);
+    return PAR_MADE(CUfunction, cuModuleGetFunction, m, name);
 }
 
 SCENARIO(dimensions, "launch/dimensions", par_context) {
@@ -222,7 +219,6 @@ SCENARIO(multi_device, "launch/multi-device", par_context) {
 SCENARIO(captured, "launch/captured", par_context) {
     CUgraph g;
     unsigned value = 5;
-    size_t count = 0;
     CUgraphNode node;
     CUDA_KERNEL_NODE_PARAMS got;
     CUfunction f = function(TEXT_PLAIN, "writes");
@@ -235,7 +231,7 @@ SCENARIO(captured, "launch/captured", par_context) {
     CALLO(cuStreamEndCapture, "kernel", (s, &g), OUT_C(g));
     if (par_last() != CUDA_SUCCESS)
         return;
-    SETUP(cuGraphGetNodes, (g, NULL, &count));
+    size_t count = PAR_GOT(size_t, cuGraphGetNodes, g, NULL);
     par_see("nodes", "%zu", count);
     count = 1;
     SETUP(cuGraphGetNodes, (g, &node, &count));
@@ -252,7 +248,6 @@ SCENARIO(captured_others, "launch/captured-others", par_context) {
     CUfunction f = function(image_kernels_cubin, "empty");
     CUstream s = par_stream();
     CUlaunchConfig config = {2, 1, 1, 32, 1, 1, 0, s, NULL, 0};
-    size_t count;
     SETUP(cuStreamBeginCapture_v2, (s, CU_STREAM_CAPTURE_MODE_RELAXED));
     CALL(cuLaunchKernelEx, "capture", (&config, f, NULL, NULL));
     CALL(cuLaunchCooperativeKernel, "capture", (f, 1, 1, 1, 1, 1, 1, 0, s, NULL));
@@ -261,7 +256,7 @@ SCENARIO(captured_others, "launch/captured-others", par_context) {
     CALLO(cuStreamEndCapture, "kernels", (s, &g), OUT_C(g));
     if (par_last() != CUDA_SUCCESS)
         return;
-    SETUP(cuGraphGetNodes, (g, NULL, &count));
+    size_t count = PAR_GOT(size_t, cuGraphGetNodes, g, NULL);
     par_see("nodes", "%zu", count);
 }
 

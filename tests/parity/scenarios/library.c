@@ -5,15 +5,11 @@
 #include "temporary.h"
 
 static CUlibrary load(const void *image) {
-    CUlibrary l = NULL;
-    SETUP(cuLibraryLoadData, (&l, image, NULL, NULL, 0, NULL, NULL, 0));
-    return l;
+    return PAR_MADE(CUlibrary, cuLibraryLoadData, image, NULL, NULL, 0, NULL, NULL, 0);
 }
 
 static CUkernel kernel(CUlibrary l, const char *name) {
-    CUkernel k = NULL;
-    SETUP(cuLibraryGetKernel, (&k, l, name));
-    return k;
+    return PAR_MADE(CUkernel, cuLibraryGetKernel, l, name);
 }
 
 static void one(const char *cls, const void *image) {
@@ -214,7 +210,6 @@ SCENARIO(attributes, "library/attributes") {
 }
 
 SCENARIO(settings, "library/settings", par_context) {
-    CUfunction f;
     int value;
     CUlibrary l = load(image_kernels_cubin);
     CUkernel k = kernel(l, "empty");
@@ -241,7 +236,7 @@ SCENARIO(settings, "library/settings", par_context) {
         par_note("attribute=%d", (int)sets[i].attribute);
         CALLO(cuKernelGetAttribute, "set", (&value, sets[i].attribute, k, 0), OUT_I(value));
     }
-    SETUP(cuKernelGetFunction, (&f, k));
+    CUfunction f = PAR_MADE(CUfunction, cuKernelGetFunction, k);
     CALLO(cuFuncGetAttribute, "set-on-kernel",
           (&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f), OUT_I(value));
     CALL(cuFuncSetAttribute, "then-on-function",
@@ -270,7 +265,6 @@ SCENARIO(globals, "library/globals") {
     CUlibrary l, managed;
     CUdeviceptr p, q;
     size_t bytes;
-    CUmodule m;
     void *function;
     unsigned value = 0;
     par_context();
@@ -282,7 +276,7 @@ SCENARIO(globals, "library/globals") {
     SETUP(cuLibraryGetGlobal, (&p, &bytes, l, "counter"));
     SETUP(cuMemcpyDtoH_v2, (&value, p, 4));
     par_see("content", "%u", value);
-    SETUP(cuLibraryGetModule, (&m, l));
+    CUmodule m = PAR_MADE(CUmodule, cuLibraryGetModule, l);
     SETUP(cuModuleGetGlobal_v2, (&q, NULL, m, "counter"));
     par_see("same-variable", "%d", p == q);
     CALLO(cuLibraryGetGlobal, "no-size", (&p, NULL, l, "counter"), OUT_C(p));
@@ -391,7 +385,6 @@ SCENARIO(contexts, "library/contexts", par_context) {
 SCENARIO(unload, "library/unload", par_context) {
     CUlibrary l, back;
     CUmodule m;
-    CUdeviceptr p;
     size_t bytes;
     unsigned count;
     int value;
@@ -399,7 +392,7 @@ SCENARIO(unload, "library/unload", par_context) {
     CUfunction f;
     l = load(image_kernels_cubin);
     CUkernel k = kernel(l, "empty");
-    SETUP(cuLibraryGetGlobal, (&p, NULL, l, "counter"));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuLibraryGetGlobal, NULL, l, "counter");
     CALL(cuLibraryUnload, "null", (NULL));
     CALL(cuLibraryUnload, "ok", (l));
     CALL(cuMemcpyDtoH_v2, "unloaded", (&value, p, 4));

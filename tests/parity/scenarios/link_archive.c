@@ -11,9 +11,7 @@
 #define VALUE(n) ((void *)(uintptr_t)(n))
 
 static CUlinkState create(void) {
-    CUlinkState s = NULL;
-    SETUP(cuLinkCreate_v2, (0, NULL, NULL, &s));
-    return s;
+    return PAR_GOT(CUlinkState, cuLinkCreate_v2, 0, NULL, NULL);
 }
 
 static void add(const char *cls, CUlinkState s, CUjitInputType type, const void *data,

@@ -3,14 +3,12 @@
 
 #include <sys/mman.h>
 
-#define PAGE   ((size_t)4096)
+#define PAGE ((size_t)4096)
 #undef MIB /* recorded lines have it in this form */
 #define MIB(n) ((size_t)(n) << 20)
 
 static CUdeviceptr managed(size_t size) {
-    CUdeviceptr m = 0;
-    SETUP(cuMemAllocManaged, (&m, size, CU_MEM_ATTACH_GLOBAL));
-    return m;
+    return PAR_MADE(CUdeviceptr, cuMemAllocManaged, size, CU_MEM_ATTACH_GLOBAL);
 }
 
 static unsigned char *bytes_of(CUdeviceptr p) {
@@ -219,8 +217,7 @@ SCENARIO(waits, "managed/waits", par_context) {
     CALL(cuMemcpyHtoDAsync_v2, "managed", (m, "abcdefgh", 8, s));
     CALL(cuMemcpyDtoDAsync_v2, "managed", (m + 4096, m, 8, s));
     CALL(cuStreamQuery, "held", (s));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
     par_see("content", "%d %d", bytes_of(m)[4096], bytes_of(m)[8000]);
     CALL(cuStreamWriteValue32_v2, "managed", (s, m, 77, 0));
     CALL(cuStreamWaitValue32_v2, "managed", (s, m, 77, CU_STREAM_WAIT_VALUE_EQ));
@@ -511,7 +508,6 @@ SCENARIO(pool_access, "managed/pool-access", par_context) {
     CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     CUmemAccess_flags flags;
     CUmemPoolPtrExportData exported;
-    CUdeviceptr p;
     int fd;
     CUmemoryPool pool = par_pool(&props);
     for (int type = 0; type <= 4; type++) {
@@ -530,7 +526,7 @@ SCENARIO(pool_access, "managed/pool-access", par_context) {
     }
     CALLO(cuMemPoolExportToShareableHandle, "managed-pool",
           (&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_C(fd));
-    SETUP(cuMemAllocFromPoolAsync, (&p, 4096, pool, NULL));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, pool, NULL);
     CALLO(cuMemPoolExportPointer, "managed-pool", (&exported, p), OUT_C(exported));
     CALL(cuMemPoolTrimTo, "managed-pool", (pool, 0));
     CALL(cuMemFreeAsync, "managed-pool", (p, NULL));
@@ -586,11 +582,10 @@ SCENARIO(pool_current, "managed/pool-current", par_context) {
 
 SCENARIO(pool_in_use, "managed/pool-in-use", par_context, PAR_ALONE) {
     CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    CUdeviceptr p;
     CUstream s = par_stream();
     CUmemoryPool pool = par_pool(&props);
     par_free_mark();
-    SETUP(cuMemAllocFromPoolAsync, (&p, MIB(8), pool, s));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, MIB(8), pool, s);
     SETUP(cuStreamSynchronize, (s));
     par_free_delta("allocated");
     SETUP(cuMemPrefetchAsync, (p, MIB(8), 0, s));
@@ -628,10 +623,9 @@ SCENARIO(pool_told, "managed/pool-told", par_context) {
     CUmemAccessDesc device = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccessDesc host = {{CU_MEM_LOCATION_TYPE_HOST, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccessDesc bad = {{CU_MEM_LOCATION_TYPE_DEVICE, 99}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUdeviceptr p, q;
     int n;
     CUmemoryPool pool = par_pool(&props);
-    SETUP(cuMemAllocFromPoolAsync, (&p, 4096, pool, NULL));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, pool, NULL);
     accessors("before", pool, p);
     CALL(cuMemPoolSetAccess, "bad-device", (pool, &bad, 1));
     CALL(cuMemPoolSetAccess, "device", (pool, &device, 1));
@@ -643,7 +637,7 @@ SCENARIO(pool_told, "managed/pool-told", par_context) {
     accessors("host", pool, p);
     SETUP(cuMemPrefetchAsync, (p, 4096, 0, NULL));
     CALL(cuMemFreeAsync, "ok", (p, NULL));
-    SETUP(cuMemAllocFromPoolAsync, (&q, 4096, pool, NULL));
+    CUdeviceptr q = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, pool, NULL);
     par_see("same-address", "%d", p == q);
     CALLO(cuMemRangeGetAttribute, "allocated-again",
           (&n, 4, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, q, 4096), OUT_I(n));

@@ -11,9 +11,7 @@
 #include <pthread.h>
 
 static CUmodule load(const void *image) {
-    CUmodule m = NULL;
-    SETUP(cuModuleLoadData, (&m, image));
-    return m;
+    return PAR_MADE(CUmodule, cuModuleLoadData, image);
 }
 
 static void see_bytes(const char *what, CUdeviceptr p, size_t size) {
@@ -333,9 +331,7 @@ static void variables_of(const char *cls, CUmodule m, const char *const *names) 
 }
 
 static CUdeviceptr global(CUmodule m, const char *name) {
-    CUdeviceptr p = 0;
-    SETUP(cuModuleGetGlobal_v2, (&p, NULL, m, name));
-    return p;
+    return PAR_MADE(CUdeviceptr, cuModuleGetGlobal_v2, NULL, m, name);
 }
 
 SCENARIO(globals, "module/globals", par_context) {

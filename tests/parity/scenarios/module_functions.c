@@ -12,15 +12,11 @@ static const char *const cubin_names[] = {"empty",          "types", "bounded", 
                                           "variables",      NULL};
 
 static CUmodule load(const void *image) {
-    CUmodule m = NULL;
-    SETUP(cuModuleLoadData, (&m, image));
-    return m;
+    return PAR_MADE(CUmodule, cuModuleLoadData, image);
 }
 
 static CUfunction function(CUmodule m, const char *name) {
-    CUfunction f = NULL;
-    SETUP(cuModuleGetFunction, (&f, m, name));
-    return f;
+    return PAR_MADE(CUfunction, cuModuleGetFunction, m, name);
 }
 
 static void attributes_of(const char *cls, CUmodule m, const char *const *names) {
@@ -208,10 +204,9 @@ SCENARIO(old_arguments, "module/old-arguments", par_context) {
 }
 
 SCENARIO(old_texture, "module/old-texture", par_context) {
-    CUtexref t = NULL;
     CUmodule m = load(TEXT_TEXTURES);
     CUfunction f = function(m, "look"), g = function(load(TEXT_PLAIN), "empty");
-    SETUP(cuModuleGetTexRef, (&t, m, "picture"));
+    CUtexref t = PAR_MADE(CUtexref, cuModuleGetTexRef, m, "picture");
     CALL(cuParamSetTexRef, "ok", (f, CU_PARAM_TR_DEFAULT, t));
     CALL(cuParamSetTexRef, "unit-0", (f, 0, t));
     CALL(cuParamSetTexRef, "unit-1", (f, 1, t));

@@ -139,9 +139,8 @@ SCENARIO(planes, "old/planes") {
 }
 
 /* In a context of today: nothing in it has an address of 32 bits. */
-SCENARIO(planes_today, "old/planes-today") {
+SCENARIO(planes_today, "old/planes-today", par_context) {
     old o = {0};
-    par_context();
     o.host = calloc(2, N);
     o.s = par_stream();
     CUDA_MEMCPY2D_v1 flat = plane(&o);

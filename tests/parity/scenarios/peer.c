@@ -104,7 +104,6 @@ SCENARIO(atomics, "peer/atomics") {
 }
 
 SCENARIO(enable, "peer/enable") {
-    CUcontext user, gone;
     if (!two_contexts())
         return;
     CALL(cuCtxDisablePeerAccess, "never-enabled", (second));
@@ -115,7 +114,7 @@ SCENARIO(enable, "peer/enable") {
     CALL(cuCtxDisablePeerAccess, "ok", (second));
     CALL(cuCtxDisablePeerAccess, "again", (second));
     CALL(cuCtxEnablePeerAccess, "after-disable", (second, 0));
-    SETUP(cuCtxCreate_v2, (&user, 0, 1));
+    CUcontext user = PAR_MADE(CUcontext, cuCtxCreate_v2, 0, 1);
     NAME(user);
     CALL(cuCtxEnablePeerAccess, "back", (first, 0));
     CALL(cuCtxEnablePeerAccess, "same-device", (second, 0));
@@ -124,7 +123,7 @@ SCENARIO(enable, "peer/enable") {
     CALL(cuCtxEnablePeerAccess, "second-of-device", (user, 0));
     SETUP(cuCtxDestroy_v2, (user));
     CALL(cuCtxDisablePeerAccess, "destroyed", (user));
-    SETUP(cuCtxCreate_v2, (&gone, 0, 1));
+    CUcontext gone = PAR_MADE(CUcontext, cuCtxCreate_v2, 0, 1);
     SETUP(cuCtxDestroy_v2, (gone));
     use(NULL);
     CALL(cuCtxEnablePeerAccess, "no-context", (second, 0));
@@ -132,10 +131,9 @@ SCENARIO(enable, "peer/enable") {
 }
 
 SCENARIO(enable_stale, "peer/enable-stale") {
-    CUcontext gone;
     if (!two_contexts())
         return;
-    SETUP(cuCtxCreate_v2, (&gone, 0, 1));
+    CUcontext gone = PAR_MADE(CUcontext, cuCtxCreate_v2, 0, 1);
     SETUP(cuCtxDestroy_v2, (gone));
     use(first);
     CALL(cuCtxEnablePeerAccess, "destroyed", (gone, 0));
@@ -144,10 +142,9 @@ SCENARIO(enable_stale, "peer/enable-stale") {
 
 /* A context that was created, destroyed while it had access, and created again has none. */
 SCENARIO(enable_ends, "peer/enable-ends") {
-    CUcontext user;
     if (!two_contexts())
         return;
-    SETUP(cuCtxCreate_v2, (&user, 0, 1));
+    CUcontext user = PAR_MADE(CUcontext, cuCtxCreate_v2, 0, 1);
     CALL(cuCtxEnablePeerAccess, "from-user-context", (first, 0));
     SETUP(cuCtxDestroy_v2, (user));
     SETUP(cuCtxCreate_v2, (&user, 0, 1));
@@ -330,12 +327,10 @@ SCENARIO(mapping_peer_only, "peer/mapping-peer-only") {
 }
 
 static CUmemoryPool make_pool(int device) {
-    CUmemoryPool pool = NULL;
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
                             .location.id = device};
-    SETUP(cuMemPoolCreate, (&pool, &props));
-    return pool;
+    return PAR_MADE(CUmemoryPool, cuMemPoolCreate, &props);
 }
 
 SCENARIO(pools, "peer/pools") {
@@ -426,11 +421,10 @@ SCENARIO(pointers, "peer/pointers") {
 
 /* Pinned memory of one device's context as seen by the other. */
 SCENARIO(pinned, "peer/pinned") {
-    void *h;
     CUdeviceptr d;
     if (!two_contexts())
         return;
-    SETUP(cuMemHostAlloc, (&h, N, 0));
+    void *h = PAR_MADE(void *, cuMemHostAlloc, N, 0);
     memset(h, 0x3c, N);
     NAME_R(h, N);
     use(second);
@@ -482,8 +476,7 @@ SCENARIO(order, "peer/order") {
     CALL(cuStreamWaitEvent, "event-of-other-device", (t, e, 0));
     CALL(cuMemcpyPeerAsync, "behind-event", (b, second, a, first, 16, t));
     CALL(cuStreamQuery, "behind-event", (t));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (t));
+    PAR_DRAIN("released", t);
     content("ordered", second, b);
 }
 

@@ -73,10 +73,9 @@ SCENARIO(creates_host, "pool/creates-host", par_context) {
 
 SCENARIO(create_without_context, "pool/create-without-context", par_init) {
     CUmemPoolProps props = device_props();
-    CUmemoryPool pool;
     uint64_t value;
     create_one("no-context", &props);
-    SETUP(cuDeviceGetDefaultMemPool, (&pool, 0));
+    CUmemoryPool pool = PAR_MADE(CUmemoryPool, cuDeviceGetDefaultMemPool, 0);
     CALLO(cuMemPoolGetAttribute, "no-context", (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value),
           OUT_U(value));
     CALL(cuMemPoolTrimTo, "no-context", (pool, 0));
@@ -120,8 +119,7 @@ static void attributes_of(CUmemoryPool pool) {
 }
 
 SCENARIO(attributes_default, "pool/attributes-default", par_context) {
-    CUmemoryPool pool;
-    SETUP(cuDeviceGetDefaultMemPool, (&pool, 0));
+    CUmemoryPool pool = PAR_MADE(CUmemoryPool, cuDeviceGetDefaultMemPool, 0);
     attributes_of(pool);
 }
 
@@ -140,9 +138,8 @@ SCENARIO(attributes_host, "pool/attributes-host", par_context) {
 }
 
 SCENARIO(attribute_null, "pool/attribute-null", par_context) {
-    CUmemoryPool pool;
     uint64_t value = 0;
-    SETUP(cuDeviceGetDefaultMemPool, (&pool, 0));
+    CUmemoryPool pool = PAR_MADE(CUmemoryPool, cuDeviceGetDefaultMemPool, 0);
     CALLO(cuMemPoolGetAttribute, "null-pool", (NULL, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value),
           OUT_U(value));
     CALL(cuMemPoolGetAttribute, "null-out", (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, NULL));
@@ -225,8 +222,7 @@ static void accesses_of(CUmemoryPool pool) {
 }
 
 SCENARIO(access_default, "pool/access-default", par_context) {
-    CUmemoryPool pool;
-    SETUP(cuDeviceGetDefaultMemPool, (&pool, 0));
+    CUmemoryPool pool = PAR_MADE(CUmemoryPool, cuDeviceGetDefaultMemPool, 0);
     accesses_of(pool);
 }
 

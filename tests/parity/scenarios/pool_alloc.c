@@ -153,8 +153,7 @@ static void reuse_across(bool event, bool allow_event, bool allow_internal) {
     par_see("same-address", a == b ? "yes" : "no");
     CALL(cuStreamQuery, "allocating-stream", (t));
     show_counters("allocated", pool);
-    par_release();
-    CALL(cuStreamSynchronize, "ok", (t));
+    PAR_DRAIN("ok", t);
 }
 
 SCENARIO_IS(reuse_no_rule, "pool-alloc/reuse-no-rule", reuse_across(false, false, false));
@@ -189,14 +188,13 @@ SCENARIO(reuse_finished, "pool-alloc/reuse-finished", par_context) {
 }
 
 SCENARIO(trims, "pool-alloc/trims", par_context) {
-    CUdeviceptr a, b;
     uint64_t keep = ~0ull, zero = 0;
     CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     CUstream s = par_stream();
     SETUP(cuMemPoolSetAttribute, (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
     CALL(cuMemPoolTrimTo, "empty", (pool, 0));
-    SETUP(cuMemAllocFromPoolAsync, (&a, (size_t)64 << 20, pool, s));
-    SETUP(cuMemAllocFromPoolAsync, (&b, (size_t)64 << 20, pool, s));
+    CUdeviceptr a = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, (size_t)64 << 20, pool, s);
+    CUdeviceptr b = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, (size_t)64 << 20, pool, s);
     show_counters("two", pool);
     CALL(cuMemPoolTrimTo, "all-in-use", (pool, 0));
     show_counters("trimmed", pool);
@@ -241,11 +239,10 @@ SCENARIO(released_when, "pool-alloc/released-when", par_context) {
 
 SCENARIO(destroy_with_live, "pool-alloc/destroy-with-live", par_context) {
     CUmemoryPool pool, got;
-    CUdeviceptr a;
     pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     NAME(pool);
     CUstream s = par_stream();
-    SETUP(cuMemAllocFromPoolAsync, (&a, PAR_2M, pool, s));
+    CUdeviceptr a = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, PAR_2M, pool, s);
     CALL(cuMemPoolDestroy, "live-allocation", (pool));
     CALL(cuMemsetD8Async, "pool-destroyed", (a, 1, PAR_2M, s));
     CALLO(cuPointerGetAttribute, "pool-destroyed", (&got, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, a),
@@ -255,10 +252,9 @@ SCENARIO(destroy_with_live, "pool-alloc/destroy-with-live", par_context) {
 }
 
 SCENARIO(use_after_free, "pool-alloc/use-after-free", par_context) {
-    CUdeviceptr a;
     char host[16];
     CUstream s = par_stream();
-    SETUP(cuMemAllocAsync, (&a, PAR_2M, s));
+    CUdeviceptr a = PAR_MADE(CUdeviceptr, cuMemAllocAsync, PAR_2M, s);
     SETUP(cuMemFreeAsync, (a, s));
     CALL(cuMemsetD8Async, "freed-not-synchronized", (a, 1, 16, s));
     CALL(cuStreamSynchronize, "after", (s));
@@ -276,17 +272,15 @@ SCENARIO(use_before_ordered, "pool-alloc/use-before-ordered", par_context) {
     CALL(cuMemsetD8Async, "other-stream-before-allocation", (a, 1, 16, t));
     CALL(cuStreamSynchronize, "other-stream", (t));
     CALL(cuMemFreeAsync, "other-stream-before-allocation", (a, t));
-    par_release();
-    CALL(cuStreamSynchronize, "allocating-stream", (s));
+    PAR_DRAIN("allocating-stream", s);
     CALL(cuStreamSynchronize, "other-stream", (t));
 }
 
 SCENARIO(charges, "pool-alloc/charges", par_context, PAR_ALONE) {
-    CUdeviceptr a;
     CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     CUstream s = par_stream();
     par_free_mark();
-    SETUP(cuMemAllocFromPoolAsync, (&a, 4096, pool, s));
+    CUdeviceptr a = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, pool, s);
     SETUP(cuStreamSynchronize, (s));
     par_free_delta("4096");
     SETUP(cuMemFreeAsync, (a, s));

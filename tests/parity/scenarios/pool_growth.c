@@ -10,9 +10,7 @@ static CUmemoryPool make_pool(CUmemAllocationHandleType handles) {
 }
 
 static uint64_t counter(CUmemoryPool pool, CUmemPool_attribute which) {
-    uint64_t value = 0;
-    SETUP(cuMemPoolGetAttribute, (pool, which, &value));
-    return value;
+    return PAR_GOT(uint64_t, cuMemPoolGetAttribute, pool, which);
 }
 
 static void counters(const char *when, CUmemoryPool pool) {
@@ -116,11 +114,10 @@ SCENARIO(thresholds, "pool-growth/thresholds", par_context) {
 
 /* Lowering the threshold gives back at once, or with the next synchronization? */
 SCENARIO(threshold_lowered, "pool-growth/threshold-lowered", par_context) {
-    CUdeviceptr p;
     CUstream s = par_stream();
     CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
     keep(pool, ~0ull);
-    SETUP(cuMemAllocFromPoolAsync, (&p, (size_t)64 << 20, pool, s));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, (size_t)64 << 20, pool, s);
     SETUP(cuMemFreeAsync, (p, s));
     SETUP(cuStreamSynchronize, (s));
     counters("kept", pool);
@@ -225,8 +222,7 @@ SCENARIO(stream_order, "pool-growth/stream-order", par_context) {
     CALLO(cuMemAllocFromPoolAsync, "freed-by-other-stream", (&b, PAR_2M, pool, t), OUT_C(b));
     par_see("same-address", a == b ? "yes" : "no");
     CALL(cuStreamQuery, "held", (t));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (t));
+    PAR_DRAIN("released", t);
     CALL(cuMemcpyDtoH_v2, "freshly-allocated", (&word, b, 4));
     CALL(cuMemFreeAsync, "ok", (b, t));
     CALL(cuStreamSynchronize, "released", (s));
@@ -236,14 +232,12 @@ SCENARIO(stream_order, "pool-growth/stream-order", par_context) {
 
 /* Freed with a plain free, while the stream of its allocation is held? */
 SCENARIO(plain_free, "pool-growth/plain-free", par_context) {
-    CUdeviceptr a;
     CUstream s = par_stream();
     CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
-    SETUP(cuMemAllocFromPoolAsync, (&a, PAR_2M, pool, s));
+    CUdeviceptr a = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, PAR_2M, pool, s);
     par_hold(s);
     CALL(cuMemFree_v2, "pool-allocation-stream-held", (a));
     counters("freed", pool);
-    par_release();
-    CALL(cuStreamSynchronize, "released", (s));
+    PAR_DRAIN("released", s);
     counters("synchronized", pool);
 }

@@ -36,9 +36,7 @@ static void begin(int follow, int opportunistic) {
 }
 
 static CUdeviceptr take(size_t size, CUstream stream) {
-    CUdeviceptr p = 0;
-    SETUP(cuMemAllocFromPoolAsync, (&p, size, pool, stream));
-    return p;
+    return PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, size, pool, stream);
 }
 
 static CUevent record(CUstream stream) {
@@ -265,18 +263,16 @@ SCENARIO(internal, "near-pool/internal", par_context) {
 SCENARIO(import_pointer, "near-pool/import-pointer", par_context) {
     CUmemoryPool imported, other;
     CUmemPoolPtrExportData data, of_other, zero;
-    CUdeviceptr p, q;
-    int fd, fd_of_other;
     pool = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     other = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     memset(&zero, 0, sizeof(zero));
-    SETUP(cuMemPoolExportToShareableHandle,
-          (&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    SETUP(cuMemPoolExportToShareableHandle,
-          (&fd_of_other, other, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    SETUP(cuMemAllocFromPoolAsync, (&p, 4096, pool, NULL));
+    int fd = PAR_MADE(int, cuMemPoolExportToShareableHandle, pool,
+                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    (void)PAR_MADE(int, cuMemPoolExportToShareableHandle, other,
+                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, pool, NULL);
     SETUP(cuMemPoolExportPointer, (&data, p));
-    SETUP(cuMemAllocFromPoolAsync, (&q, 4096, other, NULL));
+    CUdeviceptr q = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, other, NULL);
     SETUP(cuMemPoolExportPointer, (&of_other, q));
     CALLO(cuMemPoolImportFromShareableHandle, "same-process",
           (&imported, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),

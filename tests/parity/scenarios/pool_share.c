@@ -32,11 +32,10 @@ SCENARIO(export_types, "pool-share/export-types", par_context) {
 
 SCENARIO(export_pointers, "pool-share/export-pointers", par_context) {
     CUmemPoolPtrExportData data;
-    CUdeviceptr p, q;
     CUmemoryPool plain = make_pool(0);
     CUmemoryPool shared = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    SETUP(cuMemAllocFromPoolAsync, (&p, 4096, plain, NULL));
-    SETUP(cuMemAllocFromPoolAsync, (&q, 4096, shared, NULL));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, plain, NULL);
+    CUdeviceptr q = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, shared, NULL);
     CALLO(cuMemPoolExportPointer, "ok", (&data, q), OUT_C(data));
     CALLO(cuMemPoolExportPointer, "interior", (&data, q + 256), OUT_C(data));
     CALLO(cuMemPoolExportPointer, "not-exportable", (&data, p), OUT_C(data));
@@ -51,15 +50,13 @@ SCENARIO(export_pointers, "pool-share/export-pointers", par_context) {
 
 SCENARIO(import_here, "pool-share/import-here", par_context) {
     CUmemoryPool shared, imported;
-    CUmemPoolPtrExportData data;
     CUdeviceptr p, q;
-    int fd;
     shared = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     NAME(shared);
-    SETUP(cuMemPoolExportToShareableHandle,
-          (&fd, shared, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    int fd = PAR_MADE(int, cuMemPoolExportToShareableHandle, shared,
+                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     SETUP(cuMemAllocFromPoolAsync, (&p, 4096, shared, NULL));
-    SETUP(cuMemPoolExportPointer, (&data, p));
+    CUmemPoolPtrExportData data = PAR_MADE(CUmemPoolPtrExportData, cuMemPoolExportPointer, p);
     NAME(p);
     CALLO(cuMemPoolImportFromShareableHandle, "same-process",
           (&imported, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
@@ -98,14 +95,13 @@ typedef struct message {
 } message;
 
 SCENARIO(to_peer, "pool-share/to-peer") {
-    CUdeviceptr p;
     message m;
     char answer;
     unsigned word = 0;
     int fd, peer = par_spawn("pool-import");
     par_context();
     CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    SETUP(cuMemAllocFromPoolAsync, (&p, PAR_2M, pool, NULL));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, PAR_2M, pool, NULL);
     SETUP(cuMemsetD32_v2, (p, 0x31323334, 64));
     SETUP(cuCtxSynchronize, ());
     SETUP(cuMemPoolExportToShareableHandle,

@@ -23,9 +23,7 @@ static const CUmemLocation locations[] = {
 #define LOCATIONS (COUNT(locations))
 
 static CUdeviceptr managed(size_t size) {
-    CUdeviceptr m = 0;
-    SETUP(cuMemAllocManaged, (&m, size, CU_MEM_ATTACH_GLOBAL));
-    return m;
+    return PAR_MADE(CUdeviceptr, cuMemAllocManaged, size, CU_MEM_ATTACH_GLOBAL);
 }
 
 /* All attributes of a range, in one line for each. */
@@ -156,8 +154,7 @@ SCENARIO(advise_kinds, "range/advise-kinds", par_context) {
     static char global[8192];
     char *heap = malloc(8192);
     char *registered = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CUdeviceptr pooled;
-    SETUP(cuMemAllocAsync, (&pooled, 8192, NULL));
+    CUdeviceptr pooled = PAR_MADE(CUdeviceptr, cuMemAllocAsync, 8192, NULL);
     SETUP(cuMemHostRegister_v2, (registered, 8192, 0));
     struct {
         const char *cls;

@@ -96,7 +96,6 @@ SCENARIO(log_memory, "report/log-memory", par_init) {
 SCENARIO(log_many, "report/log-many", par_context) {
     static char buffer[65536];
     size_t size = sizeof buffer;
-    CUlogIterator iterator = 0;
     for (int i = 0; i < 300; i++)
         provoke();
     CALL(cuLogsDumpToMemory, "many", (NULL, buffer, &size, 0));
@@ -104,7 +103,7 @@ SCENARIO(log_many, "report/log-many", par_context) {
     for (size_t i = 0; i < size && i < sizeof buffer; i++)
         lines += buffer[i] == '\n';
     par_see("dump", "lines %zu", lines);
-    SETUP(cuLogsCurrent, (&iterator, 0));
+    CUlogIterator iterator = PAR_MADE(CUlogIterator, cuLogsCurrent, 0);
     par_see("iterator", "%u", iterator);
 }
 

@@ -82,15 +82,14 @@ SCENARIO(tails, "sparse/tails", par_context) {
 }
 
 SCENARIO(properties_refused, "sparse/properties-refused", par_context) {
-    CUarray x, sparse, level;
     CUDA_ARRAY_SPARSE_PROPERTIES s;
     CUDA_ARRAY3D_DESCRIPTOR a = form(1024, 1024, 0, F32, 1, 0);
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = PAR_MADE(CUarray, cuArray3DCreate_v2, &a);
     CUmipmappedArray plain = par_mipmap(&a, 3);
     a.Flags = CUDA_ARRAY3D_SPARSE;
-    SETUP(cuArray3DCreate_v2, (&sparse, &a));
+    CUarray sparse = PAR_MADE(CUarray, cuArray3DCreate_v2, &a);
     CUmipmappedArray m = par_mipmap(&a, 3);
-    SETUP(cuMipmappedArrayGetLevel, (&level, m, 0));
+    CUarray level = PAR_MADE(CUarray, cuMipmappedArrayGetLevel, m, 0);
     show_properties("not-sparse", x, plain);
     show_properties("level", level, NULL);
     CALL(cuArrayGetSparseProperties, "null-out", (NULL, sparse));
@@ -291,8 +290,7 @@ SCENARIO(in_stream_order, "sparse/in-stream-order") {
     CALL(cuMemcpy2DAsync_v2, "in-other-stream-meanwhile", (&c, other));
     CALL(cuStreamSynchronize, "other", (other));
     CALL(cuMemcpy2DAsync_v2, "behind-map", (&c, s));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (s));
+    PAR_DRAIN("released", s);
     show_quarters(x);
     CALL(cuArrayDestroy, "tiles-mapped", (x));
     CALL(cuMemRelease, "tile-pool", (h));

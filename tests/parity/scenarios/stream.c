@@ -88,14 +88,13 @@ SCENARIO(queries, "stream/queries", par_context) {
 }
 
 SCENARIO(ids, "stream/ids", par_context) {
-    unsigned long long ia, ib, in, il, ip;
     CUstream a = par_stream();
     CUstream b = par_stream();
-    SETUP(cuStreamGetId, (a, &ia));
-    SETUP(cuStreamGetId, (b, &ib));
-    SETUP(cuStreamGetId, (NULL, &in));
-    SETUP(cuStreamGetId, (CU_STREAM_LEGACY, &il));
-    SETUP(cuStreamGetId, (CU_STREAM_PER_THREAD, &ip));
+    unsigned long long ia = PAR_GOT(unsigned long long, cuStreamGetId, a);
+    unsigned long long ib = PAR_GOT(unsigned long long, cuStreamGetId, b);
+    unsigned long long in = PAR_GOT(unsigned long long, cuStreamGetId, NULL);
+    unsigned long long il = PAR_GOT(unsigned long long, cuStreamGetId, CU_STREAM_LEGACY);
+    unsigned long long ip = PAR_GOT(unsigned long long, cuStreamGetId, CU_STREAM_PER_THREAD);
     par_see("ids", "a=%llu b-a=%lld null=%llu legacy=%llu per-thread=%llu", ia,
             (long long)(ib - ia), in, il, ip);
 }
@@ -171,8 +170,7 @@ SCENARIO(held_queries, "stream/held-queries", par_context) {
     CALL(cuEventQuery, "held", (e));
     CALL(cuStreamQuery, "other-stream", (par_stream()));
     CALL(cuStreamQuery, "null-stream", (NULL));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (s));
+    PAR_DRAIN("released", s);
     CALL(cuEventQuery, "released", (e));
     CALL(cuStreamQuery, "released", (s));
 }
@@ -261,8 +259,7 @@ SCENARIO(host_function_order, "stream/host-function-order", par_context) {
     CALL(cuLaunchHostFunc_ptsz, "held", (s, note_order, &three));
     par_see("ran-while-held", "%d", order_count);
     CALL(cuStreamQuery, "held", (s));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (s));
+    PAR_DRAIN("released", s);
     par_see("order", "%d: %d %d %d", order_count, order_seen[0], order_seen[1], order_seen[2]);
 }
 

@@ -3,26 +3,22 @@
 
 static CUarray array_of(size_t width, size_t height, size_t depth, CUarray_format format,
                         unsigned channels, unsigned flags) {
-    CUarray array = NULL;
     CUDA_ARRAY3D_DESCRIPTOR d = {.Width = width,
                                  .Height = height,
                                  .Depth = depth,
                                  .Format = format,
                                  .NumChannels = channels,
                                  .Flags = flags};
-    SETUP(cuArray3DCreate_v2, (&array, &d));
-    return array;
+    return PAR_MADE(CUarray, cuArray3DCreate_v2, &d);
 }
 
 static CUmipmappedArray mipmap_of(size_t width, size_t height, unsigned levels, unsigned flags) {
-    CUmipmappedArray mipmap = NULL;
     CUDA_ARRAY3D_DESCRIPTOR d = {.Width = width,
                                  .Height = height,
                                  .Format = CU_AD_FORMAT_FLOAT,
                                  .NumChannels = 1,
                                  .Flags = flags};
-    SETUP(cuMipmappedArrayCreate, (&mipmap, &d, levels));
-    return mipmap;
+    return PAR_MADE(CUmipmappedArray, cuMipmappedArrayCreate, &d, levels);
 }
 
 static CUDA_RESOURCE_DESC of_array(CUarray array) {
@@ -453,10 +449,9 @@ SCENARIO(handles, "texture/handles", par_context) {
 
 SCENARIO(stale, "texture/stale", par_context) {
     CUDA_TEXTURE_DESC texture, t = point();
-    CUtexObject object;
     CUarray array = array_of(64, 32, 0, CU_AD_FORMAT_FLOAT, 1, 0);
     CUDA_RESOURCE_DESC r = of_array(array);
-    SETUP(cuTexObjectCreate, (&object, &r, &t, NULL));
+    CUtexObject object = PAR_MADE(CUtexObject, cuTexObjectCreate, &r, &t, NULL);
     SETUP(cuTexObjectDestroy, (object));
     CALL(cuTexObjectGetTextureDesc, "stale", (&texture, object));
     CALL(cuTexObjectDestroy, "stale", (object));
@@ -487,8 +482,7 @@ SCENARIO(surfaces, "texture/surfaces", par_context) {
     CUmipmappedArray mipmap = mipmap_of(64, 32, 4, CUDA_ARRAY3D_SURFACE_LDST);
     CUDA_RESOURCE_DESC r = of_mipmap(mipmap);
     CALLO(cuSurfObjectCreate, "mipmap", (&surface, &r), OUT_C(surface));
-    CUarray level;
-    SETUP(cuMipmappedArrayGetLevel, (&level, mipmap, 1));
+    CUarray level = PAR_MADE(CUarray, cuMipmappedArrayGetLevel, mipmap, 1);
     r = of_array(level);
     CALLO(cuSurfObjectCreate, "level", (&surface, &r), OUT_C(surface));
     r = of_linear(par_alloc(65536), 65536);
@@ -504,14 +498,12 @@ SCENARIO(surfaces, "texture/surfaces", par_context) {
 
 SCENARIO(mixed, "texture/mixed", par_context) {
     CUDA_RESOURCE_DESC read;
-    CUtexObject texture;
-    CUsurfObject surface;
     CUDA_TEXTURE_DESC t = point();
     CUarray array = array_of(64, 32, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_SURFACE_LDST);
     NAME(array);
     CUDA_RESOURCE_DESC r = of_array(array);
-    SETUP(cuTexObjectCreate, (&texture, &r, &t, NULL));
-    SETUP(cuSurfObjectCreate, (&surface, &r));
+    CUtexObject texture = PAR_MADE(CUtexObject, cuTexObjectCreate, &r, &t, NULL);
+    CUsurfObject surface = PAR_MADE(CUsurfObject, cuSurfObjectCreate, &r);
     CALL(cuSurfObjectGetResourceDesc, "of-texture", (&read, texture));
     CALL(cuTexObjectGetResourceDesc, "of-surface", (&read, surface));
     CALL(cuSurfObjectDestroy, "of-texture", (texture));
@@ -546,11 +538,10 @@ SCENARIO(memory_freed, "texture/memory-freed", par_context) {
 SCENARIO(context_ended, "texture/context-ended", par_context) {
     CUDA_TEXTURE_DESC t = point();
     CUDA_RESOURCE_DESC read;
-    CUtexObject object;
     par_new_context();
     CUdeviceptr p = par_alloc(65536);
     CUDA_RESOURCE_DESC r = of_linear(p, 65536);
-    SETUP(cuTexObjectCreate, (&object, &r, &t, NULL));
+    CUtexObject object = PAR_MADE(CUtexObject, cuTexObjectCreate, &r, &t, NULL);
     SETUP(cuCtxSetCurrent, (par.primary));
     CALL(cuTexObjectGetResourceDesc, "other-context", (&read, object));
     CALL(cuTexObjectDestroy, "other-context", (object));

@@ -8,11 +8,9 @@
 static CUtexref ref;
 
 static CUdeviceptr_v1 old_ground(bool format) {
-    CUcontext old = NULL;
-    CUdeviceptr_v1 p = 0;
     par_init();
-    SETUP(cuCtxCreate, (&old, 0, 0));
-    SETUP(cuMemAlloc, (&p, 65536));
+    (void)PAR_MADE(CUcontext, cuCtxCreate, 0, 0);
+    CUdeviceptr_v1 p = PAR_MADE(CUdeviceptr_v1, cuMemAlloc, 65536);
     SETUP(cuTexRefCreate, (&ref));
     if (format)
         SETUP(cuTexRefSetFormat, (ref, CU_AD_FORMAT_FLOAT, 1));

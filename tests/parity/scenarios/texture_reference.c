@@ -9,10 +9,9 @@ static CUtexref reference(void) {
 }
 
 static CUarray array_of(CUarray_format format, unsigned channels, unsigned flags) {
-    CUarray array = NULL;
     CUDA_ARRAY3D_DESCRIPTOR d = {
         .Width = 64, .Height = 32, .Format = format, .NumChannels = channels, .Flags = flags};
-    SETUP(cuArray3DCreate_v2, (&array, &d));
+    CUarray array = PAR_MADE(CUarray, cuArray3DCreate_v2, &d);
     par_name((uint64_t)(uintptr_t)array, 0, "array");
     return array;
 }

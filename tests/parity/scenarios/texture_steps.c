@@ -31,9 +31,8 @@ static void start_many(void) {
 }
 
 static void run(const char *name, unsigned long long handle, unsigned count) {
-    CUfunction f = NULL;
     void *params[] = {&output, &input, &handle, &count};
-    SETUP(cuModuleGetFunction, (&f, module, name));
+    CUfunction f = PAR_MADE(CUfunction, cuModuleGetFunction, module, name);
     SETUP(cuMemcpyHtoD_v2, (input, given, count * sizeof(*given)));
     SETUP(cuLaunchKernel, (f, (count + 63) / 64, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
     SETUP(cuMemcpyDtoH_v2, (got, output, count * sizeof(*got)));
@@ -290,9 +289,8 @@ SCENARIO(between_compressed, "kernel-texture-steps/compressed", start_many) {
             array_of(CU_AD_FORMAT_UNSIGNED_INT32, rows[k].channels, 4, 4, 0, 0, bytes, row, 4);
         CUDA_RESOURCE_DESC resource = resource_of(array);
         CUDA_TEXTURE_DESC texture = settings(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, 0);
-        CUtexObject object = 0;
         CUDA_RESOURCE_VIEW_DESC view = {.format = rows[k].format, .width = 16, .height = 16};
-        SETUP(cuTexObjectCreate, (&object, &resource, &texture, &view));
+        CUtexObject object = PAR_MADE(CUtexObject, cuTexObjectCreate, &resource, &texture, &view);
         for (unsigned i = 0; i < 256; i++) {
             given[i].f[0] = 0.5f + (float)(i % 16);
             given[i].f[1] = 0.5f + (float)(i >> 4);
@@ -460,14 +458,12 @@ SCENARIO(wide_coordinates, "kernel-texture-steps/coordinates", start_many) {
 /* Level l has 256 * l everywhere, or a column of 4096 in level 0. */
 static CUmipmappedArray pyramid(unsigned size, unsigned count, bool column) {
     static float texels[256 * 256];
-    CUmipmappedArray mipmap = NULL;
     CUDA_ARRAY3D_DESCRIPTOR desc = {size, size, 0, CU_AD_FORMAT_FLOAT, 1, 0};
-    SETUP(cuMipmappedArrayCreate, (&mipmap, &desc, count));
+    CUmipmappedArray mipmap = PAR_MADE(CUmipmappedArray, cuMipmappedArrayCreate, &desc, count);
     for (unsigned l = 0; l < count; l++) {
-        CUarray level = NULL;
         for (unsigned i = 0; i < (size >> l) * (size >> l); i++)
             texels[i] = column ? (i % (size >> l) == size / 2 >> l ? 4096 : 0) : (float)(256 * l);
-        SETUP(cuMipmappedArrayGetLevel, (&level, mipmap, l));
+        CUarray level = PAR_MADE(CUarray, cuMipmappedArrayGetLevel, mipmap, l);
         CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
                               .srcHost = texels,
                               .srcPitch = (size >> l) * 4,
@@ -482,7 +478,6 @@ static CUmipmappedArray pyramid(unsigned size, unsigned count, bool column) {
 }
 
 static CUtexObject of_levels(CUmipmappedArray mipmap, unsigned anisotropy, float bias) {
-    CUtexObject object = 0;
     CUDA_RESOURCE_DESC resource;
     memset(&resource, 0, sizeof(resource));
     resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
@@ -492,8 +487,7 @@ static CUtexObject of_levels(CUmipmappedArray mipmap, unsigned anisotropy, float
     texture.mipmapFilterMode = CU_TR_FILTER_MODE_LINEAR;
     texture.mipmapLevelBias = bias;
     texture.maxAnisotropy = anisotropy;
-    SETUP(cuTexObjectCreate, (&object, &resource, &texture, NULL));
-    return object;
+    return PAR_MADE(CUtexObject, cuTexObjectCreate, &resource, &texture, NULL);
 }
 
 /* by^times */

@@ -86,9 +86,8 @@ SCENARIO(events, "twins/events", par_context) {
 
 SCENARIO(memory_operations, "twins/memory-operations", par_context) {
     CUstreamBatchMemOpParams ops[1];
-    CUdeviceptr at;
     CUstream s = par_stream();
-    SETUP(cuMemHostGetDevicePointer_v2, (&at, par_pinned(4096), 0));
+    CUdeviceptr at = PAR_MADE(CUdeviceptr, cuMemHostGetDevicePointer_v2, par_pinned(4096), 0);
     memset(ops, 0, sizeof(ops));
     ops[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
     ops[0].writeValue.address = at;
@@ -111,10 +110,9 @@ SCENARIO(memory_operations, "twins/memory-operations", par_context) {
 
 static void batch_of(unsigned count) {
     static CUstreamBatchMemOpParams ops[300];
-    CUdeviceptr at;
     par_context();
     CUstream s = par_stream();
-    SETUP(cuMemHostGetDevicePointer_v2, (&at, par_pinned(4096), 0));
+    CUdeviceptr at = PAR_MADE(CUdeviceptr, cuMemHostGetDevicePointer_v2, par_pinned(4096), 0);
     for (unsigned i = 0; i < count; i++) {
         ops[i].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
         ops[i].writeValue.address = at + 4 * (uint64_t)i;
