@@ -3,10 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 gpumem_driver_api cu;
 gpumem_driver *driver;
@@ -70,9 +66,7 @@ void skip_reason(const char *format, ...) {
 }
 
 int device_attribute(CUdevice_attribute attribute) {
-    int value = 0;
-    OK_CU(cu.cuDeviceGetAttribute(&value, attribute, dev));
-    return value;
+    return MADE_CU(int, cuDeviceGetAttribute, attribute, dev);
 }
 
 bool pools_have_descriptors(void) {

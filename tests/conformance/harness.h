@@ -26,11 +26,6 @@
 #include <gpumem/driver.h>
 #include <gpumem/softgpu.h>
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 extern gpumem_driver_api cu;        /* the functions to call; with twins in place if asked for */
 extern gpumem_driver *driver;       /* for gpumem_driver_has and symbols */
 extern const softgpu_control *soft; /* NULL on hardware */
@@ -46,6 +41,20 @@ extern int device_count;
 /* Where the result is a variable. */
 #define ANSWERS_CU(result, call) check_result((call), (result), #call, __FILE__, __LINE__)
 void check_result(CUresult got, CUresult wanted, const char *call, const char *file, int line);
+
+/* What a function gives: through its first parameter, and through its last. */
+#define MADE_CU(type, function, ...)                                                               \
+    __extension__({                                                                                \
+        type made_ = {0};                                                                          \
+        OK_CU(cu.function(&made_, __VA_ARGS__));                                                   \
+        made_;                                                                                     \
+    })
+#define GOT_CU(type, function, ...)                                                                \
+    __extension__({                                                                                \
+        type got_ = {0};                                                                           \
+        OK_CU(cu.function(__VA_ARGS__, &got_));                                                    \
+        got_;                                                                                      \
+    })
 
 /* Whether a launch was refused because softgpu is told to run no kernels (SOFTGPU_KERNELS=0). */
 bool no_kernels(CUresult launched);
@@ -134,13 +143,21 @@ int wait_child(int pid);
 
 /* For a child: cuInit, device 0, its primary context current. */
 void init_driver(void);
+/* A child that begins with it, and whose exit status is 0 where it comes to its end. */
+#define DRIVER_CHILD(function)                                                                     \
+    static void function##_with_driver(int argc, char **argv);                                     \
+    CHILD(function) {                                                                              \
+        init_driver();                                                                             \
+        function##_with_driver(argc, argv);                                                        \
+        return 0;                                                                                  \
+    }                                                                                              \
+    static void function##_with_driver(__attribute__((unused)) int argc,                           \
+                                       __attribute__((unused)) char **argv)
 
 /* ---- Calls that answer by their value -------------------------------------------------------- */
 
 static inline CUfunction function_of(CUmodule module, const char *name) {
-    CUfunction function = NULL;
-    OK_CU(cu.cuModuleGetFunction(&function, module, name));
-    return function;
+    return MADE_CU(CUfunction, cuModuleGetFunction, module, name);
 }
 
 /* For blocks and threads in one dimension. */
@@ -158,9 +175,7 @@ static inline CUDA_KERNEL_NODE_PARAMS kernel_node(CUfunction function, unsigned 
 
 /* Of pinned memory. */
 static inline CUdeviceptr device_address(void *pinned) {
-    CUdeviceptr address = 0;
-    OK_CU(cu.cuMemHostGetDevicePointer_v2(&address, pinned, 0));
-    return address;
+    return MADE_CU(CUdeviceptr, cuMemHostGetDevicePointer_v2, pinned, 0);
 }
 
 static inline CUmemLocation device_location(int device) {

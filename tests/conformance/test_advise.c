@@ -107,9 +107,8 @@ TEST(several_range_attributes_can_be_queried_at_once) {
 /* Small allocations have pages in common; the end of one takes the advice of its pages along. */
 TEST(freeing_managed_memory_ends_its_advice) {
     NEEDS_MANAGED();
-    CUdeviceptr a, b;
-    OK_CU(cu.cuMemAllocManaged(&a, 600, CU_MEM_ATTACH_GLOBAL));
-    OK_CU(cu.cuMemAllocManaged(&b, 600, CU_MEM_ATTACH_GLOBAL));
+    CUdeviceptr a = MADE_CU(CUdeviceptr, cuMemAllocManaged, 600, CU_MEM_ATTACH_GLOBAL);
+    CUdeviceptr b = MADE_CU(CUdeviceptr, cuMemAllocManaged, 600, CU_MEM_ATTACH_GLOBAL);
     bool together = a / PAGE == b / PAGE;
     OK_CU(cu.cuMemAdvise(a, 600, CU_MEM_ADVISE_SET_READ_MOSTLY, dev));
     if (together)
@@ -125,8 +124,7 @@ TEST(freeing_managed_memory_ends_its_advice) {
 TEST(invalid_advice_is_refused) {
     NEEDS_MANAGED();
     int value;
-    CUdeviceptr d;
-    OK_CU(cu.cuMemAlloc_v2(&d, SIZE));
+    CUdeviceptr d = MADE_CU(CUdeviceptr, cuMemAlloc_v2, SIZE);
     FAILS_CU(INVALID_VALUE,
              cu.cuMemAdvise_v2(m, SIZE, CU_MEM_ADVISE_SET_ACCESSED_BY, at_device(99)));
     FAILS_CU(INVALID_VALUE, cu.cuMemAdvise(d, SIZE, CU_MEM_ADVISE_SET_READ_MOSTLY, dev));

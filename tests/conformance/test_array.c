@@ -3,14 +3,12 @@
 
 static CUDA_ARRAY3D_DESCRIPTOR form(size_t width, size_t height, size_t depth, unsigned channels,
                                     unsigned flags) {
-    CUDA_ARRAY3D_DESCRIPTOR d;
-    memset(&d, 0, sizeof d);
-    d.Width = width;
-    d.Height = height;
-    d.Depth = depth;
-    d.Format = CU_AD_FORMAT_UNSIGNED_INT8;
-    d.NumChannels = channels;
-    d.Flags = flags;
+    CUDA_ARRAY3D_DESCRIPTOR d = {.Width = width,
+                                 .Height = height,
+                                 .Depth = depth,
+                                 .Format = CU_AD_FORMAT_UNSIGNED_INT8,
+                                 .NumChannels = channels,
+                                 .Flags = flags};
     return d;
 }
 
@@ -39,8 +37,7 @@ TEST(an_array_reports_its_descriptor) {
         form(64, 64, 0, 4, CUDA_ARRAY3D_TEXTURE_GATHER),
     };
     for (size_t i = 0; i < COUNT(kinds); i++) {
-        CUarray array = NULL;
-        OK_CU(cu.cuArray3DCreate_v2(&array, &kinds[i]));
+        CUarray array = MADE_CU(CUarray, cuArray3DCreate_v2, &kinds[i]);
         assert_non_null(array);
         check_descriptor(array, &kinds[i]);
         OK_CU(cu.cuArrayDestroy(array));
@@ -64,10 +61,9 @@ TEST(two_arrays_do_not_share_memory) {
     const CUDA_ARRAY_DESCRIPTOR d = {
         .Width = 16, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
     unsigned char ones[16], twos[16], out[16];
-    CUarray a;
     memset(ones, 1, sizeof ones);
     memset(twos, 2, sizeof twos);
-    OK_CU(cu.cuArrayCreate_v2(&a, &d));
+    CUarray a = MADE_CU(CUarray, cuArrayCreate_v2, &d);
     CUarray b = new_array(&d);
     assert_ptr_not_equal(a, b);
     OK_CU(cu.cuMemcpyHtoA_v2(a, 0, ones, 16));
@@ -180,13 +176,10 @@ TEST(compressed_arrays_are_copied_in_whole_blocks) {
 
 /* The end of a context is the end of its arrays: what is left of them would show in the dump. */
 TEST(arrays_are_freed_with_their_context) {
-    CUcontext other;
-    CUarray array;
-    CUmipmappedArray mipmap;
     const CUDA_ARRAY3D_DESCRIPTOR d = form(1024, 1024, 0, 4, 0);
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
-    OK_CU(cu.cuArray3DCreate_v2(&array, &d));
-    OK_CU(cu.cuMipmappedArrayCreate(&mipmap, &d, 5));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
+    CUarray array = MADE_CU(CUarray, cuArray3DCreate_v2, &d);
+    CUmipmappedArray mipmap = MADE_CU(CUmipmappedArray, cuMipmappedArrayCreate, &d, 5);
     OK_CU(cu.cuMipmappedArrayGetLevel(&array, mipmap, 2));
     OK_CU(cu.cuArray3DCreate_v2(&array, &d));
     OK_CU(cu.cuCtxDestroy_v2(other));
@@ -211,10 +204,9 @@ TEST(oversized_arrays_are_refused) {
 
 TEST(destroyed_arrays_are_refused) {
     NEEDS_SOFTGPU("hardware crashes");
-    CUarray array;
     unsigned char bytes[4] = {0};
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 0, 0, 1, 0);
-    OK_CU(cu.cuArray3DCreate_v2(&array, &d));
+    CUarray array = MADE_CU(CUarray, cuArray3DCreate_v2, &d);
     OK_CU(cu.cuArrayDestroy(array));
     FAILS_CU(INVALID_HANDLE, cu.cuArrayDestroy(array));
     FAILS_CU(INVALID_HANDLE, cu.cuArray3DGetDescriptor_v2(&d, array));

@@ -6,26 +6,22 @@
 #define HEIGHT 8u
 
 static CUarray line(void) {
-    CUarray array = NULL;
     const CUDA_ARRAY_DESCRIPTOR_v1 d = {LENGTH, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1};
-    OK_CU(cu.cuArrayCreate(&array, &d));
+    CUarray array = MADE_CU(CUarray, cuArrayCreate, &d);
     assert_non_null(array);
     return array;
 }
 
 static CUarray solid(void) {
-    CUarray array = NULL;
     const CUDA_ARRAY3D_DESCRIPTOR_v1 d = {WIDTH, HEIGHT, 2, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0};
-    OK_CU(cu.cuArray3DCreate(&array, &d));
+    CUarray array = MADE_CU(CUarray, cuArray3DCreate, &d);
     assert_non_null(array);
     return array;
 }
 
 static CUcontext begin(void) {
-    CUcontext context;
     OK_CU(cu.cuInit(0));
-    OK_CU(cu.cuCtxCreate(&context, 0, 0));
-    return context;
+    return MADE_CU(CUcontext, cuCtxCreate, 0, 0);
 }
 
 /* Contexts of that time and later ones exclude each other, so that these have processes of their
@@ -58,11 +54,9 @@ CHILD_TEST(row_copies_of_the_first_api_round_trip) {
     unsigned char in[LENGTH], out[LENGTH];
     CUcontext context = begin();
     CUarray a = line(), b = line();
-    CUdeviceptr_v1 device;
-    CUstream stream;
     fill_pattern(in, LENGTH, 4);
-    OK_CU(cu.cuStreamCreate(&stream, 0));
-    OK_CU(cu.cuMemAlloc(&device, LENGTH));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, 0);
+    CUdeviceptr_v1 device = MADE_CU(CUdeviceptr_v1, cuMemAlloc, LENGTH);
     OK_CU(cu.cuMemcpyHtoA(a, 0, in, LENGTH));
     OK_CU(cu.cuMemcpyAtoA(b, 0, a, 0, LENGTH));
     OK_CU(cu.cuMemcpyAtoH(out, b, 0, LENGTH));
@@ -140,10 +134,8 @@ CHILD_TEST(box_copies_of_the_first_api_round_trip) {
     unsigned char in[WIDTH * HEIGHT * 2], out[WIDTH * HEIGHT * 2];
     CUcontext context = begin();
     CUarray array = solid();
-    CUdeviceptr_v1 device;
-    CUstream stream;
-    OK_CU(cu.cuStreamCreate(&stream, 0));
-    OK_CU(cu.cuMemAlloc(&device, sizeof in));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, 0);
+    CUdeviceptr_v1 device = MADE_CU(CUdeviceptr_v1, cuMemAlloc, sizeof in);
     fill_pattern(in, sizeof in, 4);
     CUDA_MEMCPY3D_v1 c = box(in, NULL);
     c.dstMemoryType = CU_MEMORYTYPE_ARRAY;

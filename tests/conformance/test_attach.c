@@ -6,9 +6,7 @@
 #define NEEDS_MANAGED() NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)
 
 static CUdeviceptr managed(void) {
-    CUdeviceptr m = 0;
-    OK_CU(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
-    return m;
+    return MADE_CU(CUdeviceptr, cuMemAllocManaged, SIZE, CU_MEM_ATTACH_GLOBAL);
 }
 
 static bool dump_says(const char *what) {
@@ -38,9 +36,8 @@ TEST(the_attachment_is_recorded) {
     NEEDS_MANAGED();
     NEEDS_SOFTGPU("the attachment is looked at");
     CUdeviceptr m = managed();
-    CUstream s;
     struct gate gate;
-    OK_CU(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     gate_make(&gate);
     gate_hold(&gate, s);
     OK_CU(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_SINGLE));

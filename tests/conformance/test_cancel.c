@@ -241,11 +241,9 @@ TEST(calls_that_use_files_are_not_cancellation_points) {
 static void *work_until_cancelled(void *context) {
     unsigned char out[64];
     for (;;) {
-        CUdeviceptr memory;
-        CUstream own;
         OK_CU(cu.cuCtxSetCurrent(context));
-        OK_CU(cu.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
-        OK_CU(cu.cuMemAlloc_v2(&memory, sizeof out));
+        CUstream own = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+        CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, sizeof out);
         OK_CU(cu.cuMemsetD8Async(memory, 7, sizeof out, own));
         OK_CU(cu.cuMemcpyDtoHAsync_v2(out, memory, sizeof out, own));
         OK_CU(cu.cuStreamSynchronize(own));
@@ -257,7 +255,7 @@ static void *work_until_cancelled(void *context) {
     return NULL;
 }
 
-CHILD(storm) {
+CHILD_THAT_ENDS(storm) {
     alarm(50);
     init_driver();
     char *before = soft->state_dump();
@@ -277,7 +275,6 @@ CHILD(storm) {
     assert_string_equal(before, after);
     soft->free_text(before);
     soft->free_text(after);
-    return 0;
 }
 
 TEST(a_thread_cancelled_at_any_moment_holds_no_lock) {

@@ -20,11 +20,9 @@ TEST(calls_are_counted) {
 TEST(the_state_dump_shows_live_objects) {
     NEEDS_SOFTGPU("dumps its state");
     char *before = soft->state_dump();
-    CUdeviceptr memory;
-    CUstream stream;
-    OK_CU(cu.cuMemAlloc_v2(&memory, 4096));
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
     char *with_memory = soft->state_dump();
-    OK_CU(cu.cuStreamCreate(&stream, 0));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, 0);
     char *with_both = soft->state_dump();
     OK_CU(cu.cuStreamDestroy_v2(stream));
     OK_CU(cu.cuMemFree_v2(memory));
@@ -41,8 +39,7 @@ TEST(the_state_dump_shows_live_objects) {
 TEST(the_leak_report_names_live_memory) {
     NEEDS_SOFTGPU("reports leaks");
     char *none = soft->leak_report();
-    CUdeviceptr memory;
-    OK_CU(cu.cuMemAlloc_v2(&memory, 4096));
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
     char *one = soft->leak_report();
     OK_CU(cu.cuMemFree_v2(memory));
     /* The harness holds the primary context, so there may be lines that are not about memory. */
@@ -98,9 +95,8 @@ CHILD_TEST_WHERE(the_state_dump_is_empty_before_cuinit, NEEDS_SOFTGPU("dumps its
 TEST(memory_use_is_reported) {
     NEEDS_SOFTGPU("tells its memory");
     uint64_t before = 0, with = 0, limit = 0;
-    CUdeviceptr memory;
     assert_int_equal(soft->memory_info(0, &before, &limit), 0);
-    OK_CU(cu.cuMemAlloc_v2(&memory, 8 << 20));
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 8 << 20);
     assert_int_equal(soft->memory_info(0, &with, &limit), 0);
     assert_int_equal(with - before, 8 << 20);
     OK_CU(cu.cuMemFree_v2(memory));
@@ -144,8 +140,7 @@ static int run_with(const char *variable, const char *value, const char *child) 
 
 CHILD(leave_memory) {
     init_driver();
-    CUdeviceptr memory;
-    OK_CU(cu.cuMemAlloc_v2(&memory, 12345));
+    (void)MADE_CU(CUdeviceptr, cuMemAlloc_v2, 12345);
     return 3;
 }
 
@@ -171,13 +166,12 @@ TEST(calls_are_traced_with_arguments_and_result) {
     assert_true(where && made && strcmp(size, "CUDA_SUCCESS") == 0);
 }
 
-CHILD(refused_call) {
+CHILD_THAT_ENDS(refused_call) {
     const struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
     init_driver();
     CUdeviceptr memory;
     cu.cuMemAlloc_v2(&memory, 0);
-    return 0;
 }
 
 TEST(a_refused_call_can_abort) {
@@ -190,10 +184,9 @@ TEST(a_refused_call_can_abort) {
 #define SETTINGS_STATUS 2 /* docs/softgpu.md */
 
 /* No job with a wrong setting is a success, even where every test of it is skipped. */
-CHILD(refused_init) {
+CHILD_THAT_ENDS(refused_init) {
     FAILS_CU(SYSTEM_NOT_READY, cu.cuInit(0));
     FAILS_CU(SYSTEM_NOT_READY, cu.cuInit(0));
-    return 0;
 }
 
 TEST(settings_can_be_checked_before_cuinit) {

@@ -64,11 +64,10 @@ CHILD(decompresses) {
     struct buffers b;
     char out[4096];
     cuuint32_t counts[2];
-    CUstream s;
     struct gate gate;
     init_driver();
     prepare(&b);
-    OK_CU(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     OK_CU(cu.cuCtxSynchronize());
     gate_make(&gate);
     gate_hold(&gate, s);
@@ -83,11 +82,10 @@ CHILD(decompresses) {
 
 CHILD(refuses) {
     struct buffers b;
-    CUdeviceptr managed;
     size_t failed;
     init_driver();
     prepare(&b);
-    OK_CU(cu.cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
+    CUdeviceptr managed = MADE_CU(CUdeviceptr, cuMemAllocManaged, 4096, CU_MEM_ATTACH_GLOBAL);
 #define REFUSED(index, change)                                                                     \
     do {                                                                                           \
         CUmemDecompressParams kept = b.params[1];                                                  \
@@ -134,12 +132,10 @@ CHILD(pools) {
     prepare(&b);
     for (unsigned short usage = 0; usage <= CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS;
          usage = (unsigned short)(usage + CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS)) {
-        CUmemoryPool pool;
-        CUdeviceptr p;
         unsigned capable = 7;
         props.usage = usage;
-        OK_CU(cu.cuMemPoolCreate(&pool, &props));
-        OK_CU(cu.cuMemAllocFromPoolAsync(&p, sizeof out, pool, NULL));
+        CUmemoryPool pool = MADE_CU(CUmemoryPool, cuMemPoolCreate, &props);
+        CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocFromPoolAsync, sizeof out, pool, NULL);
         OK_CU(cu.cuMemsetD8Async(p, 1, sizeof out, NULL));
         OK_CU(cu.cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE, p));
         b.params[0].dst = pointer(p);

@@ -16,9 +16,8 @@ CHILD(show) {
 
 /* last-byte DEVICE BYTE: the UUID of the device ends so. */
 CHILD(last_byte) {
-    CUuuid uuid;
     OK_CU(cu.cuInit(0));
-    OK_CU(cu.cuDeviceGetUuid_v2(&uuid, atoi(argv[1])));
+    CUuuid uuid = MADE_CU(CUuuid, cuDeviceGetUuid_v2, atoi(argv[1]));
     return argc == 3 && uuid.bytes[15] == atoi(argv[2]) ? 0 : 1;
 }
 

@@ -16,9 +16,7 @@ static unsigned char *bytes_of(CUdeviceptr p) {
 }
 
 static CUdeviceptr managed(void) {
-    CUdeviceptr m = 0;
-    OK_CU(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
-    return m;
+    return MADE_CU(CUdeviceptr, cuMemAllocManaged, SIZE, CU_MEM_ATTACH_GLOBAL);
 }
 
 TEST(memory_outside_the_discarded_range_is_kept) {

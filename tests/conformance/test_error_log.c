@@ -52,8 +52,7 @@ TEST(a_refused_call_is_logged) {
 
 TEST(a_successful_call_is_not_logged) {
     CUlogIterator before = now();
-    CUdeviceptr p;
-    OK_CU(cu.cuMemAlloc_v2(&p, 64));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64);
     OK_CU(cu.cuMemFree_v2(p));
     assert_int_equal(now(), before);
 }

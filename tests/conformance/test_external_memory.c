@@ -34,17 +34,13 @@ static CUDA_EXTERNAL_MEMORY_HANDLE_DESC description(int fd, size_t size) {
 
 static CUexternalMemory import(int fd, size_t size) {
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = description(fd, size);
-    CUexternalMemory memory = NULL;
-    OK_CU(cu.cuImportExternalMemory(&memory, &desc));
+    CUexternalMemory memory = MADE_CU(CUexternalMemory, cuImportExternalMemory, &desc);
     assert_non_null(memory);
     return memory;
 }
 
 static CUresult map_result(CUexternalMemory memory, size_t offset, size_t size, CUdeviceptr *p) {
-    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
-    memset(&desc, 0, sizeof desc);
-    desc.offset = offset;
-    desc.size = size;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc = {.offset = offset, .size = size};
     return cu.cuExternalMemoryGetMappedBuffer(p, memory, &desc);
 }
 
@@ -140,9 +136,8 @@ static int exported(CUmemGenericAllocationHandle *handle) {
 
 static CUdeviceptr map_handle(CUmemGenericAllocationHandle handle) {
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUdeviceptr p;
     desc.location = device_location(dev);
-    OK_CU(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAddressReserve, PAGE, 0, 0, 0);
     OK_CU(cu.cuMemMap(p, PAGE, 0, handle, 0));
     OK_CU(cu.cuMemSetAccess(p, PAGE, &desc, 1));
     return p;
@@ -205,9 +200,8 @@ TEST(invalid_sizes_and_flags_are_refused) {
     desc.flags = 2;
     refuse(desc);
     desc.flags = CUDA_EXTERNAL_MEMORY_DEDICATED;
-    CUexternalMemory memory;
     assert_true(is_open(fd));
-    OK_CU(cu.cuImportExternalMemory(&memory, &desc));
+    CUexternalMemory memory = MADE_CU(CUexternalMemory, cuImportExternalMemory, &desc);
     CUdeviceptr p = 7;
     FAILS_CU(INVALID_VALUE, map_result(memory, 0, 0, &p));
     FAILS_CU(INVALID_VALUE, map_result(memory, 0, 8193, &p));
@@ -248,13 +242,11 @@ TEST(a_destroyed_external_memory_handle_is_refused) {
 /* Buffers and memory of a context that ends, with it: the state is as before. */
 TEST(external_memory_is_destroyed_with_its_context) {
     NEEDS_FDS;
-    CUcontext other;
-    CUdeviceptr p;
     int fd;
     unsigned char *bytes = memory_file(4096, SEALS, &fd);
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     CUexternalMemory memory = import(fd, 4096);
-    p = map(memory, 0, 4096);
+    CUdeviceptr p = map(memory, 0, 4096);
     OK_CU(cu.cuCtxDestroy_v2(other));
     OK_CU(cu.cuCtxSetCurrent(ctx));
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(p));
@@ -268,18 +260,17 @@ TEST(arrays_are_mapped_into_external_memory) {
     int fd;
     unsigned char *bytes = memory_file(PAGE, SEALS, &fd), row[64];
     CUexternalMemory memory = import(fd, PAGE);
-    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
     CUDA_ARRAY3D_DESCRIPTOR told;
     CUmipmappedArray mipmap;
-    CUarray level;
-    memset(&desc, 0, sizeof desc);
-    desc.offset = 65536;
-    desc.numLevels = 2;
-    desc.arrayDesc.Width = desc.arrayDesc.Height = 64;
-    desc.arrayDesc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
-    desc.arrayDesc.NumChannels = 1;
+    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc = {.offset = 65536,
+                                                      .numLevels = 2,
+                                                      .arrayDesc.Width = 64,
+                                                      .arrayDesc.Height = 64,
+                                                      .arrayDesc.Format =
+                                                          CU_AD_FORMAT_UNSIGNED_INT8,
+                                                      .arrayDesc.NumChannels = 1};
     OK_CU(cu.cuExternalMemoryGetMappedMipmappedArray(&mipmap, memory, &desc));
-    OK_CU(cu.cuMipmappedArrayGetLevel(&level, mipmap, 0));
+    CUarray level = MADE_CU(CUarray, cuMipmappedArrayGetLevel, mipmap, 0);
     OK_CU(cu.cuArray3DGetDescriptor_v2(&told, level));
     assert_int_equal(told.Width, 64);
     fill_pattern(row, sizeof row, 3);
@@ -300,19 +291,16 @@ TEST(an_array_may_outlive_its_external_memory) {
     int fd;
     unsigned char *bytes = memory_file(PAGE, SEALS, &fd), row[64], copy[64];
     CUexternalMemory memory = import(fd, PAGE);
-    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
     CUmipmappedArray mipmap;
-    CUarray level;
-    CUdeviceptr other;
-    memset(&desc, 0, sizeof desc);
-    desc.numLevels = 1;
-    desc.arrayDesc.Width = 64;
-    desc.arrayDesc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
-    desc.arrayDesc.NumChannels = 1;
+    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc = {.numLevels = 1,
+                                                      .arrayDesc.Width = 64,
+                                                      .arrayDesc.Format =
+                                                          CU_AD_FORMAT_UNSIGNED_INT8,
+                                                      .arrayDesc.NumChannels = 1};
     OK_CU(cu.cuExternalMemoryGetMappedMipmappedArray(&mipmap, memory, &desc));
-    OK_CU(cu.cuMipmappedArrayGetLevel(&level, mipmap, 0));
+    CUarray level = MADE_CU(CUarray, cuMipmappedArrayGetLevel, mipmap, 0);
     OK_CU(cu.cuDestroyExternalMemory(memory));
-    OK_CU(cu.cuMemAlloc_v2(&other, PAGE));
+    CUdeviceptr other = MADE_CU(CUdeviceptr, cuMemAlloc_v2, PAGE);
     OK_CU(cu.cuMemsetD8_v2(other, 9, PAGE));
     fill_pattern(row, sizeof row, 3);
     OK_CU(cu.cuMemcpyHtoA_v2(level, 0, row, sizeof row));

@@ -237,8 +237,7 @@ TEST(a_semaphore_may_be_destroyed_during_a_wait) {
 
 TEST(semaphores_are_destroyed_with_their_context) {
     NEEDS_FDS;
-    CUcontext other;
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     struct both binary = make(BINARY, 0);
     OK_CU(cu.cuCtxDestroy_v2(other));
     OK_CU(cu.cuCtxSetCurrent(ctx));
@@ -288,11 +287,9 @@ TEST(graph_nodes_wait_for_and_signal_semaphores) {
     CUDA_EXT_SEM_SIGNAL_NODE_PARAMS told;
     CUDA_EXT_SEM_WAIT_NODE_PARAMS told_wait;
     CUgraphNode first, second;
-    CUgraphExec exec;
-    CUgraph graph;
     wait_node(&wait, timeline, 1);
     signal_node(&signal, timeline, 2);
-    OK_CU(cu.cuGraphCreate(&graph, 0));
+    CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
     OK_CU(cu.cuGraphAddExternalSemaphoresWaitNode(&first, graph, NULL, 0, &wait.params));
     OK_CU(cu.cuGraphAddExternalSemaphoresSignalNode(&second, graph, &first, 1, &signal.params));
     OK_CU(cu.cuGraphExternalSemaphoresSignalNodeGetParams(second, &told));
@@ -300,7 +297,7 @@ TEST(graph_nodes_wait_for_and_signal_semaphores) {
     assert_int_equal(told.paramsArray[0].params.fence.value, 2);
     OK_CU(cu.cuGraphExternalSemaphoresWaitNodeGetParams(first, &told_wait));
     assert_int_equal(told_wait.paramsArray[0].params.fence.value, 1);
-    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
     OK_CU(cu.cuGraphLaunch(exec, stream));
     FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     assert_int_equal(value_of(timeline), 0);
@@ -336,17 +333,15 @@ TEST(signals_and_waits_are_captured_as_nodes) {
     struct both timeline = make(TIMELINE, 0);
     CUstream stream = new_stream();
     CUgraphNode nodes[3];
-    CUgraphNodeType type;
-    CUgraph graph;
     size_t count = COUNT(nodes);
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     OK_CU(signal_to(timeline, 3, stream));
     OK_CU(wait_for(timeline, 3, stream));
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     assert_int_equal(value_of(timeline), 0);
     OK_CU(cu.cuGraphGetNodes(graph, nodes, &count));
     assert_int_equal(count, 2);
-    OK_CU(cu.cuGraphNodeGetType(nodes[0], &type));
+    CUgraphNodeType type = GOT_CU(CUgraphNodeType, cuGraphNodeGetType, nodes[0]);
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL);
     OK_CU(cu.cuGraphNodeGetType(nodes[1], &type));
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT);

@@ -2,9 +2,7 @@
 #include "harness.h"
 
 static CUdeviceptr allocate(void) {
-    CUdeviceptr memory = 0;
-    OK_CU(cu.cuMemAlloc_v2(&memory, 4096));
-    return memory;
+    return MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
 }
 
 /* Memory that can be taken away from under its address. */
@@ -84,14 +82,13 @@ TEST(a_fault_from_refuses_all_later_calls) {
     NEEDS_SOFTGPU("injects faults");
     CUdeviceptr memory = allocate(), other;
     CUcontext current;
-    const char *name = NULL;
     assert_int_equal(
         soft->fault_arm("cuMemAlloc_v2", 1, CUDA_ERROR_ILLEGAL_ADDRESS, SOFTGPU_FAULT_FROM), 0);
     OK_CU(cu.cuCtxGetCurrent(&current));
     FAILS_CU(ILLEGAL_ADDRESS, cu.cuMemAlloc_v2(&other, 4096));
     FAILS_CU(ILLEGAL_ADDRESS, cu.cuMemFree_v2(memory));
     FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxGetCurrent(&current));
-    OK_CU(cu.cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &name));
+    (void)GOT_CU(const char *, cuGetErrorName, CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(soft->fault_disarm(), 3);
     OK_CU(cu.cuMemFree_v2(memory));
 }
@@ -99,11 +96,10 @@ TEST(a_fault_from_refuses_all_later_calls) {
 /* Whoever is told that the device has stopped may take memory away from under queued work. */
 static void work_ends_where_a_lasting_error_is_told(softgpu_fault_mode mode, CUresult error) {
     struct gate gate;
-    CUstream stream;
     struct region m = region_map(2 << 20);
     OK_CU(cu.cuMemsetD8_v2(m.at, 1, m.bytes));
     gate_make(&gate);
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     gate_hold(&gate, stream);
     OK_CU(cu.cuMemsetD8Async(m.at, 2, m.bytes, stream));
     FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
@@ -198,11 +194,9 @@ TEST(invalid_faults_are_not_armed) {
     assert_int_equal(soft->fault_arm("cuInit", 1, 1, (softgpu_fault_mode)9), -1);
 }
 
-CHILD(fault_from_environment) {
-    init_driver();
+DRIVER_CHILD(fault_from_environment) {
     CUdeviceptr memory = allocate();
     FAILS_CU(OUT_OF_MEMORY, cu.cuMemAlloc_v2(&memory, 4096));
-    return 0;
 }
 
 TEST(an_environment_variable_arms_a_fault) {

@@ -121,10 +121,9 @@ TEST(an_upload_waits_for_earlier_launches) {
 /* An upload in the NULL stream is work of that stream, or of the thread's for the twin. */
 TEST(instantiation_with_upload_uses_the_given_stream) {
     CUgraph graph = new_graph();
-    CUgraphExec exec = NULL;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
     add_set(graph, NULL, memory, 0x22, 64);
-    OK_CU(cu.cuGraphInstantiateWithParams(&exec, graph, &params));
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithParams, graph, &params);
     OK_CU(cu.cuStreamSynchronize(NULL));
     assert_int_equal(params.result_out, CUDA_GRAPH_INSTANTIATE_SUCCESS);
     run(exec);
@@ -135,11 +134,10 @@ TEST(instantiation_with_upload_uses_the_given_stream) {
 }
 
 TEST(event_record_nodes_record_events) {
-    CUgraphNode node;
     float ms = -1;
     CUgraph graph = new_graph();
     CUevent before = new_timed_event(), after = new_timed_event();
-    OK_CU(cu.cuGraphAddEventRecordNode(&node, graph, NULL, 0, before));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddEventRecordNode, graph, NULL, 0, before);
     node = add_set(graph, node, memory, 0x22, 4096);
     OK_CU(cu.cuGraphAddEventRecordNode(&node, graph, &node, 1, after));
     CUgraphExec exec = instantiate(graph);
@@ -159,10 +157,9 @@ TEST(event_record_nodes_record_events) {
 }
 
 TEST(event_wait_nodes_wait_for_events) {
-    CUgraphNode node;
     CUgraph graph = new_graph();
     CUevent event = new_event();
-    OK_CU(cu.cuGraphAddEventWaitNode(&node, graph, NULL, 0, event));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddEventWaitNode, graph, NULL, 0, event);
     add_copy(graph, node, memory + 64, memory, 64);
     CUgraphExec exec = instantiate(graph);
     gate_hold(&gate, other);
@@ -176,12 +173,11 @@ TEST(event_wait_nodes_wait_for_events) {
 
 /* What a node records, a later node of the same launch may wait for. */
 TEST(a_graph_may_wait_for_an_event_it_records) {
-    CUgraphNode record, wait;
     CUgraph graph = new_graph();
     CUevent event = new_event();
     CUgraphNode set = add_set(graph, NULL, memory, 0x77, 64);
-    OK_CU(cu.cuGraphAddEventRecordNode(&record, graph, &set, 1, event));
-    OK_CU(cu.cuGraphAddEventWaitNode(&wait, graph, &record, 1, event));
+    CUgraphNode record = MADE_CU(CUgraphNode, cuGraphAddEventRecordNode, graph, &set, 1, event);
+    CUgraphNode wait = MADE_CU(CUgraphNode, cuGraphAddEventWaitNode, graph, &record, 1, event);
     add_copy(graph, wait, memory + 64, memory, 64);
     CUgraphExec exec = instantiate(graph);
     OK_CU(cu.cuGraphLaunch(exec, stream));
@@ -191,7 +187,6 @@ TEST(a_graph_may_wait_for_an_event_it_records) {
 
 TEST(memory_operation_nodes_wait_and_write) {
     CUstreamBatchMemOpParams ops[2];
-    CUgraphNode node;
     CUgraph graph = new_graph();
     memset(ops, 0, sizeof ops);
     OK_CU(cu.cuMemsetD8_v2(memory, 0, 64));
@@ -202,7 +197,7 @@ TEST(memory_operation_nodes_wait_and_write) {
     ops[1].writeValue.address = memory + 8;
     ops[1].writeValue.value = 0x5a;
     CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = ctx, .count = 2, .paramArray = ops};
-    OK_CU(cu.cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params));
+    (void)MADE_CU(CUgraphNode, cuGraphAddBatchMemOpNode, graph, NULL, 0, &params);
     CUgraphExec exec = instantiate(graph);
     OK_CU(cu.cuGraphLaunch(exec, stream));
     FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
@@ -286,9 +281,8 @@ TEST(an_executable_graph_keeps_user_objects) {
 
 CHILD_TEST(launching_a_graph_with_lost_memory_is_a_fault) {
     init_driver();
-    CUdeviceptr gone;
     CUgraph graph = new_graph();
-    OK_CU(cu.cuMemAlloc_v2(&gone, (size_t)64 << 20));
+    CUdeviceptr gone = MADE_CU(CUdeviceptr, cuMemAlloc_v2, (size_t)64 << 20);
     add_copy(graph, NULL, gone, gone + 4096, 4096);
     CUgraphExec exec = instantiate(graph);
     OK_CU(cu.cuMemFree_v2(gone));

@@ -225,8 +225,7 @@ TEST(sequential_graph_allocations_reuse_memory) {
 TEST(a_graph_allocating_more_than_the_device_has_is_refused) {
     NEEDS_SOFTGPU("would take the device's memory");
     CUdeviceptr p;
-    size_t total = 0;
-    OK_CU(cu.cuDeviceTotalMem_v2(&total, dev));
+    size_t total = MADE_CU(size_t, cuDeviceTotalMem_v2, dev);
     CUgraph graph = new_graph();
     add_set(graph, NULL, memory, 0x22, 64);
     CUgraphNode node = add_alloc(graph, NULL, total + 2 * MIB, &p);

@@ -35,9 +35,7 @@ static void CUDAAPI meet_called_back(CUstream stream, CUresult status, void *arg
 }
 
 static CUstream make_stream(void) {
-    CUstream stream;
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    return stream;
+    return MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
 }
 
 TEST(host_functions_of_two_streams_do_not_overlap) {
@@ -62,9 +60,8 @@ TEST(host_functions_of_graph_branches_do_not_overlap) {
     struct meeting meeting = {0};
     CUDA_HOST_NODE_PARAMS params = {meet, &meeting};
     CUstream stream = make_stream();
-    CUgraphNode node;
     CUgraph graph = new_graph();
-    OK_CU(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &params));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddHostNode, graph, NULL, 0, &params);
     OK_CU(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &params));
     CUgraphExec exec = instantiate(graph);
     OK_CU(cu.cuGraphLaunch(exec, stream));
@@ -76,10 +73,9 @@ TEST(host_functions_of_graph_branches_do_not_overlap) {
 
 TEST(host_functions_of_two_contexts_run_concurrently) {
     struct meeting meeting = {0};
-    CUcontext other;
     CUstream a = make_stream(), b;
     OK_CU(cu.cuLaunchHostFunc(a, meet, &meeting));
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     b = make_stream();
     OK_CU(cu.cuLaunchHostFunc(b, meet, &meeting));
     OK_CU(cu.cuStreamSynchronize(b));

@@ -96,13 +96,12 @@ TEST(another_process_waits_for_a_recorded_event) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
     struct talk talk;
     struct gate gate;
-    CUstream stream;
     CUipcEventHandle handle;
     char text[2 * sizeof handle + 1];
     CUevent event = make_event();
     talk_begin(&talk);
     gate_make(&gate);
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     gate_hold(&gate, stream);
     OK_CU(cu.cuEventRecord(event, stream));
     OK_CU(cu.cuIpcGetEventHandle(&handle, event));

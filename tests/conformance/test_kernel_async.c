@@ -13,13 +13,12 @@
 
 /* Skips where the driver runs no kernels, or the device is older than these instructions. */
 static void need_kernels(void) {
-    int major = 0;
-    CUmodule module;
-    OK_CU(cu.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+    int major = MADE_CU(int, cuDeviceGetAttribute, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
     if (major < 9)
         SKIP("the device is older than 9.0");
-    OK_CU(cu.cuModuleLoadData(&module, ".version 8.0\n.target sm_90\n.address_size 64\n"
-                                       ".visible .entry k() { ret; }\n"));
+    CUmodule module = MADE_CU(CUmodule, cuModuleLoadData,
+                              ".version 8.0\n.target sm_90\n.address_size 64\n"
+                              ".visible .entry k() { ret; }\n");
     CUfunction function = function_of(module, "k");
     CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
     OK_CU(cu.cuCtxSynchronize());
@@ -193,11 +192,9 @@ TEST(captured_cluster_launches_keep_their_cluster) {
         CLUSTER("@%q st.shared.u32 [%r10], %r15;\n" SYNC
                 "mapa.shared::cluster.u32 %r6, %r10, %r14; ld.shared::cluster.u32 %r2, [%r6];\n"
                 "ld.global.u32 %r5, [%rd2]; add.u32 %r2, %r2, %r5;\n" SYNC ANSWER);
-    int has = 0;
     uint32_t out[4];
-    CUgraph graph;
     need_kernels();
-    OK_CU(cu.cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, dev));
+    int has = MADE_CU(int, cuDeviceGetAttribute, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, dev);
     assert_int_equal(has, 1);
     CUmodule module = new_module(text);
     CUfunction function = function_of(module, "k");
@@ -220,7 +217,7 @@ TEST(captured_cluster_launches_keep_their_cluster) {
                              .numAttrs = 1};
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     OK_CU(cu.cuLaunchKernelEx(&config, function, params, NULL));
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     CUgraphExec exec = instantiate(graph);
     limit("clusters in a graph");
     for (int i = 0; i < 3; i++)

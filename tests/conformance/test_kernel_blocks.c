@@ -43,9 +43,8 @@ static CUfunction kernel(const char *name) {
 
 /* Skips where the driver runs no kernels. */
 static CUdeviceptr open_module(void) {
-    CUdeviceptr memory;
     OK_CU(cu.cuModuleLoadData(&module, ptx));
-    OK_CU(cu.cuMemAlloc_v2(&memory, 2 * BLOCKS * 4));
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 2 * BLOCKS * 4);
     OK_CU(cu.cuMemsetD32_v2(memory, 0, 2 * BLOCKS));
     unsigned none = UINT32_MAX;
     void *params[] = {&memory, &none};

@@ -27,9 +27,7 @@ static void begin(void) {
 }
 
 static CUdeviceptr allocate(CUstream stream, unsigned count) {
-    CUdeviceptr memory;
-    OK_CU(cu.cuMemAllocAsync(&memory, 4 * (size_t)count, stream));
-    return memory;
+    return MADE_CU(CUdeviceptr, cuMemAllocAsync, 4 * (size_t)count, stream);
 }
 
 static void launch(CUstream stream, unsigned k, CUdeviceptr memory, unsigned threads) {

@@ -65,15 +65,14 @@ static void open_module(void) {
 TEST(saxpy_computes_each_element) {
     static float x[COUNT_OF], y[COUNT_OF], got[COUNT_OF];
     open_module();
-    CUdeviceptr px, py;
     float a = 2.5f;
     unsigned n = COUNT_OF;
     for (unsigned i = 0; i < n; i++) {
         x[i] = (float)i * 0.25f;
         y[i] = (float)(n - i);
     }
-    OK_CU(cu.cuMemAlloc_v2(&px, sizeof x));
-    OK_CU(cu.cuMemAlloc_v2(&py, sizeof y));
+    CUdeviceptr px = MADE_CU(CUdeviceptr, cuMemAlloc_v2, sizeof x);
+    CUdeviceptr py = MADE_CU(CUdeviceptr, cuMemAlloc_v2, sizeof y);
     OK_CU(cu.cuMemcpyHtoD_v2(px, x, sizeof x));
     OK_CU(cu.cuMemcpyHtoD_v2(py, y, sizeof y));
     void *params[] = {&py, &px, &a, &n};

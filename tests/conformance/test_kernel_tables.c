@@ -146,10 +146,9 @@ TEST(function_tables_of_linked_texts_refer_to_their_own_text) {
                                         KERNEL_MODULE_HEAD
                                         ".visible " FUNCTION("shared", "add.u32 %a, %a, 500;")};
     NEEDS_KERNELS();
-    CUlinkState link;
     void *image;
     size_t size;
-    OK_CU(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
+    CUlinkState link = GOT_CU(CUlinkState, cuLinkCreate_v2, 0, NULL, NULL);
     for (unsigned i = 0; i < COUNT(texts); i++)
         OK_CU(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)texts[i],
                                   strlen(texts[i]) + 1, "text", 0, NULL, NULL));

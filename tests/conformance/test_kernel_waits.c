@@ -51,8 +51,7 @@ TEST(two_kernels_may_spin_for_each_other) {
     enum { ROUNDS = 1000 };
     begin();
     for (int way = 0; way < 3; way++) {
-        int greatest;
-        OK_CU(cu.cuCtxGetStreamPriorityRange(NULL, &greatest));
+        int greatest = GOT_CU(int, cuCtxGetStreamPriorityRange, NULL);
         CUstream first = stream_with(0), second = stream_with(way == 2 ? greatest : 0);
         words.host[0] = words.host[1] = 0;
         launch_turns(first, 0, 1, ROUNDS, 0);

@@ -12,9 +12,8 @@ static CUstream stream;
 static void begin(gpumem_managed_method method) {
     open_library();
     OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_managed_resource_create(
-        device, GPUMEM_MANAGED_OPTIONS(.method = method, .pool = GPUMEM_POOL_CURRENT), &resource));
-    OK(gpumem_buffer_allocate(resource, 4 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
+    resource = NEW_MANAGED(.method = method, .pool = GPUMEM_POOL_CURRENT);
+    buffer = NEW_BUFFER_WITH(resource, 4 * MIB, .stream = stream);
     OK(gpumem_stream_synchronize(device, stream));
 }
 
@@ -22,8 +21,7 @@ static void end(void) {
     OK(gpumem_buffer_free(buffer, stream));
     OK(gpumem_stream_synchronize(device, stream));
     OK(gpumem_device_trim(device, 1));
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(resource, stream);
 }
 
 static gpumem_managed_range range_of(size_t offset, size_t bytes) {
@@ -81,7 +79,6 @@ TEST(discarded_memory_can_be_written_again) {
 
 TEST(managed_memory_calls_leave_captures_valid) {
     NEEDS_MANAGED();
-    CUgraph graph = NULL;
     begin(GPUMEM_MANAGED_ALLOCATED);
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     assert_int_equal(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream),
@@ -90,7 +87,7 @@ TEST(managed_memory_calls_leave_captures_valid) {
     OK(gpumem_buffer_advise(buffer, 0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY, GPUMEM_LOCATION_DEVICE,
                             0));
     (void)range_of(0, MIB);
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu.cuGraphDestroy(graph));
     end();
 }
@@ -111,7 +108,6 @@ TEST(a_managed_resource_uses_a_pool_or_reports_why_not) {
     assert_int_equal(range_of(0, MIB).prefetched, GPUMEM_LOCATION_HOST);
     if (pooled) {
         gpumem_buffer *none;
-        CUgraph graph = NULL;
         assert_int_equal(gpumem_buffer_advise(buffer, 0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY,
                                               GPUMEM_LOCATION_DEVICE, 0),
                          GPUMEM_ERROR_NOT_SUPPORTED);
@@ -119,7 +115,7 @@ TEST(a_managed_resource_uses_a_pool_or_reports_why_not) {
         assert_int_equal(
             gpumem_buffer_allocate(resource, MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &none),
             GPUMEM_ERROR_NOT_SUPPORTED);
-        OK_CU(cu.cuStreamEndCapture(stream, &graph));
+        CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
         OK_CU(cu.cuGraphDestroy(graph));
     }
     end();
@@ -128,8 +124,7 @@ TEST(a_managed_resource_uses_a_pool_or_reports_why_not) {
 /* ---- Pools' peers, and graphs ---------------------------------------------------------------- */
 
 static CUresult other_sets(CUdeviceptr at, unsigned char value) {
-    CUcontext other;
-    OK_CU(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    CUcontext other = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 1);
     OK_CU(cu.cuCtxPushCurrent_v2(other));
     CUresult result = cu.cuMemsetD8_v2(at, value, 64);
     OK_CU(cu.cuCtxSynchronize());
@@ -141,20 +136,18 @@ static CUresult other_sets(CUdeviceptr at, unsigned char value) {
 TEST(peers_of_a_pool_access_existing_and_new_buffers) {
     NEEDS_PEERS();
     gpumem_resource *pool;
-    gpumem_buffer *early, *late;
     int peers[2] = {77, 77};
     size_t count = 77;
     unsigned char byte = 0;
     open_library();
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
-    OK(gpumem_buffer_allocate(pool, 4096, NULL, &early));
+    pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
+    gpumem_buffer *early = NEW_BUFFER(pool, 4096);
     OK(gpumem_stream_synchronize(device, NULL));
     OK(gpumem_pool_get_peers(pool, peers, 2, &count));
     assert_int_equal(count, 0);
     assert_int_not_equal(other_sets(gpumem_buffer_pointer(early), 9), CUDA_SUCCESS);
     OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
-    OK(gpumem_buffer_allocate(pool, 64 * MIB, NULL, &late));
+    gpumem_buffer *late = NEW_BUFFER(pool, 64 * MIB);
     OK(gpumem_stream_synchronize(device, NULL));
     OK(gpumem_pool_get_peers(pool, peers, 2, &count));
     assert_int_equal(count, 1);
@@ -169,9 +162,7 @@ TEST(peers_of_a_pool_access_existing_and_new_buffers) {
     OK(gpumem_pool_get_peers(pool, NULL, 0, &count));
     assert_int_equal(count, 0);
     assert_int_not_equal(other_sets(gpumem_buffer_pointer(late), 4), CUDA_SUCCESS);
-    OK(gpumem_buffer_free(early, NULL));
-    OK(gpumem_buffer_free(late, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(early, late, pool);
 }
 
 static uint64_t number(gpumem_graph_memory_attribute attribute) {
@@ -182,20 +173,17 @@ static uint64_t number(gpumem_graph_memory_attribute attribute) {
 
 TEST(graph_memory_is_counted_and_trimmed) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
-    CUgraph graph;
-    CUgraphExec exec;
     open_library();
     OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_device_pool_resource_create(device, NULL, &resource));
+    resource = NEW_POOL();
     OK(gpumem_graph_memory_trim(device));
     uint64_t before = number(GPUMEM_GRAPH_MEMORY_RESERVED_CURRENT);
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-    OK(gpumem_buffer_allocate(resource, 20 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream),
-                              &buffer));
+    buffer = NEW_BUFFER_WITH(resource, 20 * MIB, .stream = stream);
     OK(gpumem_buffer_fill(buffer, 0, 20 * MIB, 3, stream));
     OK(gpumem_buffer_free(buffer, stream));
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
-    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
     OK_CU(cu.cuGraphLaunch(exec, stream));
     OK(gpumem_stream_synchronize(device, stream));
     assert_true(number(GPUMEM_GRAPH_MEMORY_RESERVED_HIGH) >= before + 20 * MIB);
@@ -207,6 +195,5 @@ TEST(graph_memory_is_counted_and_trimmed) {
     OK(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_RESERVED_HIGH, 0));
     assert_int_equal(number(GPUMEM_GRAPH_MEMORY_RESERVED_HIGH), before);
     OK(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 0));
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(resource, stream);
 }

@@ -45,15 +45,14 @@ static void all_answer(const struct scene *scene, CUresult error) {
     ANSWERS_CU(error, cu.cuDevicePrimaryCtxRetain(&made, dev));
 }
 
-CHILD(lost_by_call) {
+CHILD_THAT_ENDS(lost_by_call) {
     struct scene scene;
     begin(&scene);
     assert_int_equal(soft->context_poison(CUDA_ERROR_DEVICE_UNAVAILABLE), 0);
     all_answer(&scene, CUDA_ERROR_DEVICE_UNAVAILABLE);
-    return 0;
 }
 
-CHILD(failed_at_a_call) {
+CHILD_THAT_ENDS(failed_at_a_call) {
     struct scene scene;
     begin(&scene);
     assert_int_equal(soft->fault_arm(twins ? "cuStreamQuery_ptsz" : "cuStreamQuery", 2,
@@ -63,22 +62,19 @@ CHILD(failed_at_a_call) {
     FAILS_CU(ECC_UNCORRECTABLE, cu.cuStreamQuery(scene.stream));
     assert_int_equal(soft->fault_disarm(), 1);
     all_answer(&scene, CUDA_ERROR_ECC_UNCORRECTABLE);
-    return 0;
 }
 
 /* SOFTGPU_FAULT is set. */
-CHILD(failed_by_environment) {
+CHILD_THAT_ENDS(failed_by_environment) {
     struct scene scene;
     begin(&scene);
     FAILS_CU(ECC_UNCORRECTABLE, cu.cuStreamSynchronize(scene.stream));
     all_answer(&scene, CUDA_ERROR_ECC_UNCORRECTABLE);
-    return 0;
 }
 
-CHILD(out_of_memory_and_back) {
+DRIVER_CHILD(out_of_memory_and_back) {
     CUdeviceptr held[64], last;
     unsigned count = 0;
-    init_driver();
     while (count < 64 && cu.cuMemAlloc_v2(&held[count], (size_t)64 << 20) == CUDA_SUCCESS)
         count++;
     assert_in_range(count, 1, 16); /* 1 GiB of addresses in all */
@@ -89,7 +85,6 @@ CHILD(out_of_memory_and_back) {
     OK_CU(cu.cuCtxSynchronize());
     for (unsigned i = 0; i < count; i++)
         OK_CU(cu.cuMemFree_v2(held[i]));
-    return 0;
 }
 
 static void in_a_child(const char *part, const char *variable, const char *value) {

@@ -40,12 +40,11 @@ TEST(a_refused_allocation_zeroes_its_output) {
 }
 
 TEST(small_allocations_share_a_page) {
-    CUdeviceptr a, b, c, d;
     size_t before = free_bytes();
-    OK_CU(cu.cuMemAlloc_v2(&a, 1));
-    OK_CU(cu.cuMemAlloc_v2(&b, 1));
-    OK_CU(cu.cuMemAlloc_v2(&c, 700));
-    OK_CU(cu.cuMemAlloc_v2(&d, 512));
+    CUdeviceptr a = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 1);
+    CUdeviceptr b = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 1);
+    CUdeviceptr c = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 700);
+    CUdeviceptr d = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 512);
     assert_int_equal(b, a + 512);
     assert_int_equal(c, a + 1024);
     assert_int_equal(d, a + 2048);
@@ -61,10 +60,8 @@ TEST(small_allocations_share_a_page) {
 }
 
 TEST(only_the_start_of_an_allocation_is_freed_and_only_once) {
-    CUdeviceptr p;
-    void *host;
-    OK_CU(cu.cuMemAlloc_v2(&p, 4096));
-    OK_CU(cu.cuMemHostAlloc(&host, 64, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
+    void *host = MADE_CU(void *, cuMemHostAlloc, 64, 0);
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(p + 256));
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(0x1000));
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2((CUdeviceptr)(uintptr_t)host));
@@ -76,10 +73,9 @@ TEST(only_the_start_of_an_allocation_is_freed_and_only_once) {
 
 TEST(freeing_memory_waits_for_work) {
     NEEDS_LEGACY_STREAM();
-    CUdeviceptr p, other;
     CUstream stream = new_stream();
-    OK_CU(cu.cuMemAlloc_v2(&p, 64 * PAGE));
-    OK_CU(cu.cuMemAlloc_v2(&other, 64 * PAGE));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64 * PAGE);
+    CUdeviceptr other = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64 * PAGE);
     for (int i = 0; i < 4; i++)
         OK_CU(cu.cuMemcpyDtoDAsync_v2(other, p, 64 * PAGE, stream));
     OK_CU(cu.cuMemFree_v2(p));
@@ -88,12 +84,10 @@ TEST(freeing_memory_waits_for_work) {
 }
 
 TEST(destroying_a_context_frees_its_memory) {
-    CUcontext made;
-    CUdeviceptr p, mine;
     size_t before = free_bytes();
-    OK_CU(cu.cuMemAlloc_v2(&mine, 10));
-    OK_CU(cu.cuCtxCreate_v2(&made, 0, dev));
-    OK_CU(cu.cuMemAlloc_v2(&p, 8 * PAGE));
+    CUdeviceptr mine = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 10);
+    CUcontext made = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 8 * PAGE);
     OK_CU(cu.cuCtxDestroy_v2(made));
     OK_CU(cu.cuCtxSetCurrent(ctx));
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(p));
@@ -138,8 +132,7 @@ TEST(whole_pages_are_charged) {
     } cases[] = {{1, PAGE}, {PAGE, PAGE}, {PAGE + 1, 2 * PAGE}, {32 * PAGE, 32 * PAGE}};
     for (unsigned i = 0; i < COUNT(cases); i++) {
         size_t before = free_bytes();
-        CUdeviceptr p;
-        OK_CU(cu.cuMemAlloc_v2(&p, cases[i].size));
+        CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, cases[i].size);
         assert_int_equal(before - free_bytes(), cases[i].charged);
         OK_CU(cu.cuMemFree_v2(p));
         assert_int_equal(free_bytes(), before);
@@ -235,11 +228,9 @@ static void comes_back_for_its_size(void) {
 }
 
 /* In a process in which nothing else was freed. */
-CHILD(reuse) {
-    init_driver();
+DRIVER_CHILD(reuse) {
     fits_most_closely();
     comes_back_for_its_size();
-    return 0;
 }
 
 /* What was recorded of hardware's choice fits this; in general it chooses by more than this. */

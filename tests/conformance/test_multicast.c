@@ -39,8 +39,7 @@ static CUresult give(CUdeviceptr p, size_t size, int device) {
 }
 
 static CUdeviceptr map(CUmemGenericAllocationHandle handle, size_t size, int device) {
-    CUdeviceptr p;
-    OK_CU(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAddressReserve, size, 0, 0, 0);
     OK_CU(cu.cuMemMap(p, size, 0, handle, 0));
     OK_CU(give(p, size, device));
     return p;
@@ -194,10 +193,9 @@ TEST(a_multicast_store_without_bound_memory_is_a_fault) {
 TEST(access_is_granted_only_to_member_devices) {
     NEEDS_TWO_DEVICES_OF_IT();
     CUmemGenericAllocationHandle object = make(1, SIZE), memory = memory_on(0, SIZE);
-    CUdeviceptr all;
     OK_CU(cu.cuMulticastAddDevice(object, 0));
     OK_CU(cu.cuMulticastBindMem(object, 0, memory, 0, SIZE, 0));
-    OK_CU(cu.cuMemAddressReserve(&all, SIZE, 0, 0, 0));
+    CUdeviceptr all = MADE_CU(CUdeviceptr, cuMemAddressReserve, SIZE, 0, 0, 0);
     OK_CU(cu.cuMemMap(all, SIZE, 0, object, 0));
     FAILS_CU(INVALID_VALUE, cu.cuMemsetD8_v2(all, 1, 1));
     FAILS_CU(INVALID_VALUE, give(all, SIZE, 1));

@@ -4,9 +4,7 @@
 #include <pthread.h>
 
 static unsigned long long id_of(CUstream stream) {
-    unsigned long long id = 0;
-    OK_CU(cu.cuStreamGetId(stream, &id));
-    return id;
+    return GOT_CU(unsigned long long, cuStreamGetId, stream);
 }
 
 struct other {
@@ -93,9 +91,8 @@ static void *leave_work_behind(void *bytes) {
 
 TEST(work_of_a_per_thread_stream_outlives_its_thread) {
     pthread_t thread;
-    CUdeviceptr bytes;
     void *left;
-    OK_CU(cu.cuMemAlloc_v2(&bytes, 4096));
+    CUdeviceptr bytes = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
     assert_int_equal(pthread_create(&thread, NULL, leave_work_behind, &bytes), 0);
     assert_int_equal(pthread_join(thread, &left), 0);
     assert_ptr_equal(left, &bytes);

@@ -51,13 +51,12 @@ TEST(a_device_gains_access_to_a_host_pool) {
 TEST(a_peer_has_access_until_it_is_revoked) {
     NEEDS_PEERS();
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
-    CUcontext other;
     CUdeviceptr p = pool_take(pool, 4096, NULL);
     OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(access_of(pool, CU_MEM_LOCATION_TYPE_DEVICE, 1), 0);
     OK_CU(set_access(pool, 1, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
     assert_int_equal(access_of(pool, CU_MEM_LOCATION_TYPE_DEVICE, 1), 3);
-    OK_CU(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    CUcontext other = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 1);
     OK_CU(cu.cuCtxSetCurrent(other));
     OK_CU(cu.cuMemsetD8_v2(p, 0x31, 4096));
     OK_CU(cu.cuCtxSynchronize());

@@ -94,13 +94,8 @@ static void after_an_event(int follow, bool reused) {
     end();
 }
 
-TEST(a_stream_that_waits_for_an_event_reuses_memory_freed_before_it) {
-    after_an_event(1, true);
-}
-
-TEST(without_event_reuse_a_waiting_stream_reuses_nothing) {
-    after_an_event(0, false);
-}
+TEST_IS(a_stream_that_waits_for_an_event_reuses_memory_freed_before_it, after_an_event(1, true));
+TEST_IS(without_event_reuse_a_waiting_stream_reuses_nothing, after_an_event(0, false));
 
 /* s -> event -> u -> event -> t. */
 TEST(event_dependencies_are_followed_through_a_third_stream) {
@@ -129,8 +124,7 @@ static CUdeviceptr small_freed_behind_gate(void) {
 }
 
 static CUevent record_in(CUstream stream) {
-    CUevent event;
-    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DISABLE_TIMING);
     OK_CU(cu.cuEventRecord(event, stream));
     return event;
 }
@@ -157,9 +151,7 @@ TEST(memory_freed_before_an_event_is_preferred_to_idle_memory) {
     small_after_an_event(1, 0, true);
 }
 
-TEST(without_event_reuse_idle_memory_is_used) {
-    small_after_an_event(0, 1, false);
-}
+TEST_IS(without_event_reuse_idle_memory_is_used, small_after_an_event(0, 1, false));
 
 /* s -> event -> u -> event, recorded again behind it -> t; the first record counts for nothing. */
 TEST(a_chain_of_events_is_preferred_to_idle_memory) {
@@ -290,8 +282,7 @@ TEST(context_events_allow_no_reuse) {
     for (int records = 0; records < 2; records++) {
         begin(1, 1, 0, 0);
         CUdeviceptr p = small_freed_behind_gate();
-        CUevent event;
-        OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+        CUevent event = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DISABLE_TIMING);
         if (records) {
             OK_CU(cu.cuCtxRecordEvent(ctx, event));
             OK_CU(cu.cuStreamWaitEvent(t, event, 0));
@@ -356,9 +347,8 @@ TEST(event_reuse_joins_adjacent_pieces) {
     OK_CU(cu.cuMemsetD8Async(q, 2, 2 * MIB, t));
     FAILS_CU(NOT_READY, cu.cuStreamQuery(t));
     gate_drain(&gate, t);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         assert_int_equal(byte_at(q + (unsigned)(i + 1) * MIB - 1), 2);
-    }
     OK_CU(cu.cuMemFreeAsync(q, t));
     OK_CU(cu.cuMemFreeAsync(wall, s));
     OK_CU(cu.cuEventDestroy_v2(event));

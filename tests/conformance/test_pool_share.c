@@ -102,7 +102,7 @@ static int refusals(CUmemoryPool pool, CUdeviceptr p, struct offer *offer) {
 }
 
 /* argv[1]: the socket. Reads what the parent wrote, answers with a pattern of its own. */
-CHILD(importer) {
+CHILD_THAT_ENDS(importer) {
     struct offer offer;
     char byte;
     assert_int_equal(argc, 2);
@@ -134,7 +134,6 @@ CHILD(importer) {
         assert_null(strstr(leaks, "pool"));
         soft->free_text(leaks);
     }
-    return 0;
 }
 
 static int export_pool(CUmemoryPool pool) {
@@ -274,8 +273,7 @@ TEST(imports_of_invalid_descriptors_are_refused) {
 }
 
 /* Less is left of the device than a pool likes to grow by. */
-CHILD(nearly_full) {
-    init_driver();
+DRIVER_CHILD(nearly_full) {
     CUmemoryPool pool =
         pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     CUstream s = new_stream();
@@ -289,7 +287,6 @@ CHILD(nearly_full) {
     OK_CU(cu.cuMemFreeAsync(q, s));
     pool_end(pool);
     OK_CU(cu.cuMemFree_v2(rest));
-    return 0;
 }
 
 /* The file of a pool cannot shrink, and what was asked for in vain must not be in the way. */

@@ -22,9 +22,7 @@ static int last(CUdeviceptr at, size_t size) {
 }
 
 static CUdeviceptr managed(void) {
-    CUdeviceptr m = 0;
-    OK_CU(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
-    return m;
+    return MADE_CU(CUdeviceptr, cuMemAllocManaged, SIZE, CU_MEM_ATTACH_GLOBAL);
 }
 
 TEST(the_last_prefetch_location_is_reported) {
@@ -99,11 +97,10 @@ TEST(invalid_prefetches_are_refused) {
 TEST(managed_memory_is_prefetched_to_a_second_device) {
     NEEDS_MANAGED();
     NEEDS_DEVICES(2);
-    CUdevice second;
     CUdeviceptr m = managed();
     unsigned char *bytes = (unsigned char *)(uintptr_t)m;
     int list[2] = {77, 77}, preferred = 77;
-    OK_CU(cu.cuDeviceGet(&second, 1));
+    CUdevice second = MADE_CU(CUdevice, cuDeviceGet, 1);
     OK_CU(cu.cuMemPrefetchAsync(m, SIZE, second, NULL));
     assert_int_equal(last(m, SIZE), second);
     OK_CU(cu.cuMemAdvise(m, SIZE, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, second));

@@ -55,8 +55,7 @@ static bool is_host(unsigned buffer) {
 }
 
 static void *pinned(size_t size) {
-    void *memory;
-    OK_CU(cu.cuMemHostAlloc(&memory, size, CU_MEMHOSTALLOC_DEVICEMAP));
+    void *memory = MADE_CU(void *, cuMemHostAlloc, size, CU_MEMHOSTALLOC_DEVICEMAP);
     memset(memory, 0, size);
     return memory;
 }
@@ -224,9 +223,8 @@ static void choose(softgpu_schedule schedule, uint64_t seed) {
 
 /* ---- Tests ---- */
 
-TEST(a_long_program_is_correct_under_the_default_schedule) {
-    assert_true(run(steps_wanted(STEPS), 1, true));
-}
+TEST_IS(a_long_program_is_correct_under_the_default_schedule,
+        assert_true(run(steps_wanted(STEPS), 1, true)));
 
 TEST(a_long_program_is_correct_under_the_late_schedule) {
     NEEDS_SOFTGPU("chooses a schedule");
@@ -251,15 +249,12 @@ TEST(a_long_program_is_correct_under_each_seed) {
 
 /* One producer, one consumer, and no wait between them. */
 static bool handed_over(bool wait) {
-    CUstream producer, consumer;
-    CUevent event;
-    CUdeviceptr from, to;
     unsigned char out = 0;
-    OK_CU(cu.cuStreamCreate(&producer, CU_STREAM_NON_BLOCKING));
-    OK_CU(cu.cuStreamCreate(&consumer, CU_STREAM_NON_BLOCKING));
-    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    OK_CU(cu.cuMemAlloc_v2(&from, 4096));
-    OK_CU(cu.cuMemAlloc_v2(&to, 4096));
+    CUstream producer = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+    CUstream consumer = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+    CUevent event = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DISABLE_TIMING);
+    CUdeviceptr from = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
+    CUdeviceptr to = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
     OK_CU(cu.cuMemsetD8_v2(from, 0, 4096));
     OK_CU(cu.cuCtxSynchronize());
     OK_CU(cu.cuMemsetD8Async(from, 1, 4096, producer));

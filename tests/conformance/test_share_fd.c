@@ -18,9 +18,8 @@ static CUmemGenericAllocationHandle create(size_t size, CUmemAllocationHandleTyp
 
 static CUdeviceptr map(CUmemGenericAllocationHandle handle, size_t size) {
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUdeviceptr p;
     desc.location = device_location(dev);
-    OK_CU(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAddressReserve, size, 0, 0, 0);
     OK_CU(cu.cuMemMap(p, size, 0, handle, 0));
     OK_CU(cu.cuMemSetAccess(p, size, &desc, 1));
     return p;
@@ -91,10 +90,9 @@ TEST(another_process_reads_and_writes_imported_memory) {
     CUmemGenericAllocationHandle handle = create(2 * PAGE, FD);
     CUdeviceptr p = map(handle, 2 * PAGE);
     char text[16];
-    int fd;
     OK_CU(cu.cuMemsetD32_v2(p + PAGE, 0x01020304, 1));
     OK_CU(cu.cuCtxSynchronize());
-    OK_CU(cu.cuMemExportToShareableHandle(&fd, handle, FD, 0));
+    int fd = MADE_CU(int, cuMemExportToShareableHandle, handle, FD, 0);
     fd = inheritable(fd);
     snprintf(text, sizeof text, "%d", fd);
     assert_int_equal(run_child("importer", text, NULL), 0);
@@ -107,16 +105,14 @@ TEST(another_process_reads_and_writes_imported_memory) {
 /* Exports, writes its descriptor's number to the pipe's parent through the file itself, and dies.
  */
 CHILD(exporter) {
-    CUmemGenericAllocationHandle handle;
-    int fd;
     if (argc != 2)
         return 9;
     init_driver();
-    handle = create(PAGE, FD);
+    CUmemGenericAllocationHandle handle = create(PAGE, FD);
     CUdeviceptr p = map(handle, PAGE);
     OK_CU(cu.cuMemsetD32_v2(p, 0x11aa22bb, 1));
     OK_CU(cu.cuCtxSynchronize());
-    OK_CU(cu.cuMemExportToShareableHandle(&fd, handle, FD, 0));
+    int fd = MADE_CU(int, cuMemExportToShareableHandle, handle, FD, 0);
     /* The parent finds it in /proc while this process waits to be killed. */
     if (dprintf(atoi(argv[1]), "%d %d\n", (int)getpid(), fd) < 0)
         return 1;
@@ -182,8 +178,7 @@ TEST(an_exported_file_cannot_be_truncated) {
     NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("the descriptor is a memory file only there");
     CUmemGenericAllocationHandle handle = create(PAGE, FD);
-    int fd;
-    OK_CU(cu.cuMemExportToShareableHandle(&fd, handle, FD, 0));
+    int fd = MADE_CU(int, cuMemExportToShareableHandle, handle, FD, 0);
     assert_int_equal(ftruncate(fd, 0), -1);
     assert_int_equal(ftruncate(fd, (off_t)1 << 40), -1);
     assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);

@@ -122,8 +122,7 @@ static void make_capture(void) {
     OK_CU(cu.cuStreamBeginCapture_v2(it.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 }
 static void undo_capture(void) {
-    CUgraph graph;
-    OK_CU(cu.cuStreamEndCapture(it.stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, it.stream);
     OK_CU(cu.cuGraphDestroy(graph));
     undo_stream();
 }
@@ -210,10 +209,8 @@ static void undo_sync_memops(void) {
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
 static void make_pool(void) {
-    CUmemPoolProps props;
-    memset(&props, 0, sizeof props);
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
     OK_CU(cu.cuMemPoolCreate(&it.pool, &props));
 }
 static void undo_pool(void) {
@@ -276,8 +273,7 @@ static CUDA_RESOURCE_DESC resource(void) {
 }
 static void make_texture_object(void) {
     CUDA_RESOURCE_DESC of = resource();
-    CUDA_TEXTURE_DESC texture;
-    memset(&texture, 0, sizeof texture);
+    CUDA_TEXTURE_DESC texture = {0};
     OK_CU(cu.cuTexObjectCreate(&it.number, &of, &texture, NULL));
 }
 static void undo_texture_object(void) {
@@ -405,13 +401,8 @@ static void undo_exchange(void) {
 static CUgraphNode set_node;
 static CUgraphExec exec_base;
 static void set_node_value(unsigned value) {
-    CUDA_MEMSET_NODE_PARAMS params;
-    memset(&params, 0, sizeof params);
-    params.dst = base;
-    params.value = value;
-    params.elementSize = 1;
-    params.width = 64;
-    params.height = 1;
+    CUDA_MEMSET_NODE_PARAMS params = {
+        .dst = base, .value = value, .elementSize = 1, .width = 64, .height = 1};
     OK_CU(cu.cuGraphMemsetNodeSetParams(set_node, &params));
 }
 static void set_node_params(void) {
@@ -431,8 +422,7 @@ static void make_condition(void) {
     OK_CU(cu.cuGraphConditionalHandleCreate(&handle, graph_base, ctx, 0, 0));
 }
 static void set_primary_flags(void) {
-    int active;
-    OK_CU(cu.cuDevicePrimaryCtxGetState(dev, &it.flags, &active));
+    (void)GOT_CU(int, cuDevicePrimaryCtxGetState, dev, &it.flags);
     OK_CU(cu.cuDevicePrimaryCtxSetFlags_v2(dev, CU_CTX_SCHED_YIELD));
 }
 static void undo_primary_flags(void) {
@@ -468,9 +458,7 @@ static void undo_external(void) {
 }
 static CUexternalMemory external_base;
 static void make_external_buffer(void) {
-    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
-    memset(&desc, 0, sizeof desc);
-    desc.size = 2 * MIB;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc = {.size = 2 * MIB};
     OK_CU(cu.cuExternalMemoryGetMappedBuffer(&it.memory, external_base, &desc));
 }
 
@@ -487,11 +475,10 @@ static void undo_semaphore(void) {
 static CUgreenCtx green;
 static void make_green(void) {
     CUdevResource all, part;
-    CUdevResourceDesc desc;
     unsigned groups = 1;
     OK_CU(cu.cuDeviceGetDevResource(dev, &all, CU_DEV_RESOURCE_TYPE_SM));
     OK_CU(cu.cuDevSmResourceSplitByCount(&part, &groups, &all, NULL, 0, 0));
-    OK_CU(cu.cuDevResourceGenerateDesc(&desc, &part, 1));
+    CUdevResourceDesc desc = MADE_CU(CUdevResourceDesc, cuDevResourceGenerateDesc, &part, 1);
     OK_CU(cu.cuGreenCtxCreate(&green, desc, dev, CU_GREEN_CTX_DEFAULT_STREAM));
 }
 static void undo_green(void) {

@@ -89,8 +89,7 @@ TEST(the_legacy_stream_orders_blocking_streams_with_each_other) {
 /* The order outlives the stream. */
 TEST(the_legacy_stream_waits_for_destroyed_streams) {
     struct scene scene = make();
-    CUstream second;
-    OK_CU(cu.cuStreamCreate(&second, CU_STREAM_DEFAULT));
+    CUstream second = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_DEFAULT);
     gate_hold(&scene.gate, second);
     OK_CU(cu.cuMemsetD8Async(scene.bytes, 1, 4096, second));
     OK_CU(cu.cuStreamDestroy_v2(second));
@@ -104,8 +103,7 @@ TEST(the_legacy_stream_waits_for_destroyed_streams) {
 TEST(a_query_may_complete_destroyed_streams) {
     struct scene scene = make();
     CUstream gone[3];
-    CUevent event;
-    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DISABLE_TIMING);
     gate_hold(&scene.gate, scene.free);
     OK_CU(cu.cuEventRecord(event, scene.free));
     for (unsigned i = 0; i < COUNT(gone); i++) {

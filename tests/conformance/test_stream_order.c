@@ -157,15 +157,13 @@ static void assert_held(CUstream stream) {
 
 TEST(a_context_wait_blocks_all_streams_of_the_context) {
     struct scene scene = make();
-    CUevent event;
-    CUstream later;
-    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DISABLE_TIMING);
     gate_hold(&scene.gate, scene.a);
     OK_CU(cu.cuEventRecord(event, scene.a));
     OK_CU(cu.cuCtxWaitEvent(ctx, event));
     write_mark(&scene, scene.b, 4);
     assert_held(scene.b);
-    OK_CU(cu.cuStreamCreate(&later, CU_STREAM_NON_BLOCKING));
+    CUstream later = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     OK_CU(cu.cuStreamQuery(later)); /* nothing is in it yet */
     assert_int_equal(mark(&scene), 0);
     if (soft) { /* the documentation speaks of all future work; not seen on hardware yet */

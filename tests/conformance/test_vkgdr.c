@@ -164,18 +164,7 @@ static void run(const char *name) {
     assert_int_equal(status, 0);
 }
 
-TEST(host_and_device_see_vkgdr_memory) {
-    run("any_memory");
-}
-
-TEST(host_and_device_see_coherent_memory) {
-    run("coherent_memory");
-}
-
-TEST(host_and_device_see_flushed_non_coherent_memory) {
-    run("non_coherent_memory");
-}
-
-TEST(freed_memory_returns_to_the_device) {
-    run("freed_memory");
-}
+TEST_IS(host_and_device_see_vkgdr_memory, run("any_memory"));
+TEST_IS(host_and_device_see_coherent_memory, run("coherent_memory"));
+TEST_IS(host_and_device_see_flushed_non_coherent_memory, run("non_coherent_memory"));
+TEST_IS(freed_memory_returns_to_the_device, run("freed_memory"));

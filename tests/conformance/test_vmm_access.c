@@ -103,11 +103,10 @@ TEST(access_is_set_over_several_mappings_in_one_call) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemGenericAllocationHandle handle[4];
     CUmemAccessDesc desc = access_of(DEVICE, dev, BOTH);
-    CUdeviceptr a;
     unsigned char bytes[64];
     prop.location.type = DEVICE;
     prop.location.id = dev;
-    OK_CU(cu.cuMemAddressReserve(&a, 4 * PAGE, 0, 0, 0));
+    CUdeviceptr a = MADE_CU(CUdeviceptr, cuMemAddressReserve, 4 * PAGE, 0, 0, 0);
     for (unsigned i = 0; i < 4; i++) {
         OK_CU(cu.cuMemCreate(&handle[i], PAGE, &prop, 0));
         OK_CU(cu.cuMemMap(a + (3 - i) * PAGE, PAGE, 0, handle[i], 0));
@@ -235,8 +234,7 @@ TEST(host_memory_has_an_address_range_only_with_device_access) {
 
 TEST(another_device_needs_access_to_a_mapping) {
     NEEDS_DEVICES(2);
-    int can = 0;
-    OK_CU(cu.cuDeviceCanAccessPeer(&can, 1, 0));
+    int can = MADE_CU(int, cuDeviceCanAccessPeer, 1, 0);
     if (!can)
         SKIP("device 1 cannot access device 0");
     struct mapping m = map(DEVICE, 0, PAGE);
@@ -244,8 +242,7 @@ TEST(another_device_needs_access_to_a_mapping) {
     OK_CU(cu.cuMemSetAccess(m.at, PAGE, &desc, 1));
     assert_int_equal(access_at(m.at, DEVICE, 1), BOTH);
     assert_int_equal(access_at(m.at, DEVICE, 0), NONE);
-    CUcontext second;
-    OK_CU(cu.cuDevicePrimaryCtxRetain(&second, 1));
+    CUcontext second = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 1);
     OK_CU(cu.cuCtxPushCurrent_v2(second));
     OK_CU(cu.cuMemsetD32_v2(m.at, 99, 1));
     assert_int_equal(word_at(m.at), 99);

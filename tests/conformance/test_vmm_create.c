@@ -116,9 +116,8 @@ TEST(released_and_foreign_handles_are_refused) {
 TEST(the_granularity_is_the_large_page_size) {
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     for (int option = 0; option < 2; option++) {
-        size_t size = 0;
-        OK_CU(cu.cuMemGetAllocationGranularity(&size, &prop,
-                                               (CUmemAllocationGranularity_flags)option));
+        size_t size = MADE_CU(size_t, cuMemGetAllocationGranularity, &prop,
+                              (CUmemAllocationGranularity_flags)option);
         assert_int_equal(size, PAGE);
     }
     size_t size = 7;

@@ -30,9 +30,8 @@ CHILD(hold_many) {
     CUmemAllocationProp prop = device_prop();
     CUmemAccessDesc desc = device_access();
     CUmemGenericAllocationHandle *handle = calloc(MANY, sizeof *handle);
-    CUdeviceptr a;
     assert_non_null(handle);
-    OK_CU(cu.cuMemAddressReserve(&a, MANY * PAGE, 0, 0, 0));
+    CUdeviceptr a = MADE_CU(CUdeviceptr, cuMemAddressReserve, MANY * PAGE, 0, 0, 0);
     for (unsigned i = 0; i < MANY; i++) {
         OK_CU(cu.cuMemCreate(&handle[i], PAGE, &prop, 0));
         OK_CU(cu.cuMemMap(a + i * PAGE, PAGE, 0, handle[i], 0));
@@ -61,16 +60,14 @@ TEST(sixty_thousand_handles_are_mapped_simultaneously) {
     assert_int_equal(status, 0);
 }
 
-CHILD(run_out_of_addresses) {
+DRIVER_CHILD(run_out_of_addresses) {
     CUdeviceptr a, b;
-    init_driver();
     FAILS_CU(OUT_OF_MEMORY, cu.cuMemAddressReserve(&a, 1025 * PAGE, 0, 0, 0));
     OK_CU(cu.cuMemAddressReserve(&a, 1000 * PAGE, 0, 0, 0));
     FAILS_CU(OUT_OF_MEMORY, cu.cuMemAddressReserve(&b, 100 * PAGE, 0, 0, 0));
     OK_CU(cu.cuMemAddressFree(a, 1000 * PAGE));
     OK_CU(cu.cuMemAddressReserve(&b, 1024 * PAGE, 0, 0, 0));
     OK_CU(cu.cuMemAddressFree(b, 1024 * PAGE));
-    return 0;
 }
 
 TEST(reserving_beyond_the_address_space_fails) {
@@ -168,7 +165,6 @@ TEST(host_memory_is_unmapped_from_the_cpu_during_copies) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemAccessDesc both[2] = {device_access(), device_access()};
     CUmemGenericAllocationHandle handle;
-    CUdeviceptr a;
     prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
     both[1].location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
     both[1].location.id = 0;
@@ -177,7 +173,7 @@ TEST(host_memory_is_unmapped_from_the_cpu_during_copies) {
     OK_CU(cu.cuMemsetD8_v2(d, 0x61, PAGES * PAGE));
     OK_CU(cu.cuCtxSynchronize());
     OK_CU(cu.cuMemCreate(&handle, PAGES * PAGE, &prop, 0));
-    OK_CU(cu.cuMemAddressReserve(&a, PAGES * PAGE, 0, 0, 0));
+    CUdeviceptr a = MADE_CU(CUdeviceptr, cuMemAddressReserve, PAGES * PAGE, 0, 0, 0);
     OK_CU(cu.cuMemMap(a, PAGES * PAGE, 0, handle, 0));
     for (int round = 0; round < 5; round++) {
         both[1].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;

@@ -4,9 +4,7 @@
 #define PAGE ((size_t)2 << 20)
 
 static CUdeviceptr reserve(size_t size) {
-    CUdeviceptr p;
-    OK_CU(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
-    return p;
+    return MADE_CU(CUdeviceptr, cuMemAddressReserve, size, 0, 0, 0);
 }
 
 static CUmemGenericAllocationHandle create(size_t size) {

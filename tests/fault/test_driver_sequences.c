@@ -5,11 +5,8 @@
  */
 #include "driver_calls.h"
 
-static int begin(void **state) {
-    if (open_softgpu(state) != 0)
-        return -1;
+BEFORE(open_softgpu) {
     sweep_with(soft);
-    return 0;
 }
 
 /* ---- Virtual memory -------------------------------------------------------------------------- */
@@ -190,4 +187,4 @@ static int end(void **state) {
     return result == CUDA_SUCCESS ? 0 : -1;
 }
 
-ALL_TESTS(begin, end);
+ALL_TESTS(before, end);

@@ -4,8 +4,6 @@
  */
 #include "driver_calls.h"
 
-#include <stdlib.h>
-
 static CUstream stream;
 static CUdeviceptr memory;
 

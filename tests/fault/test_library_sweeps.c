@@ -6,8 +6,6 @@
 #include "library_sweeps.h"
 #include "temporary.h"
 
-#include <unistd.h>
-
 ALL_TESTS(begin_sweeps, end_sweeps);
 
 /* ---- Opening --------------------------------------------------------------------------------- */

@@ -163,12 +163,7 @@ TEST(importing_with_a_capacity_is_all_or_nothing) {
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
 static gpumem_resource *pool_of(int host) {
-    gpumem_resource *pool;
-    if (host)
-        pool = NEW_PINNED(.method = GPUMEM_PINNED_POOL, .ipc = 1);
-    else
-        pool = NEW_POOL(.ipc = 1);
-    return pool;
+    return host ? NEW_PINNED(.method = GPUMEM_PINNED_POOL, .ipc = 1) : NEW_POOL(.ipc = 1);
 }
 
 static void share_pool(int host) {

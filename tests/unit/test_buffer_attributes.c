@@ -70,21 +70,18 @@ TEST(virtual_memory_reports_its_location) {
         assert_int_equal(is.view, 1);
         assert_int_equal(is.exportable, 0); /* the whole can be */
         assert_int_equal(is.location, places[i]);
-        OK(gpumem_buffer_free(view, NULL));
-        DESTROY(buffer, resource);
+        DESTROY(view, buffer, resource);
     }
 }
 
 static gpumem_buffer *import(gpumem_buffer *buffer, gpumem_access access) {
-    gpumem_buffer *imported;
     const void *description;
     size_t bytes;
-    int fd;
     gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_description(exported, &description, &bytes));
-    OK(gpumem_export_get_descriptor(exported, 0, &fd));
-    OK(gpumem_import_create(device, description, bytes, &fd, 1,
-                            GPUMEM_SHARE_OPTIONS(.access = access), &imported));
+    int fd = MADE(int, gpumem_export_get_descriptor, exported, 0);
+    gpumem_buffer *imported = MADE(gpumem_buffer *, gpumem_import_create, device, description,
+                                   bytes, &fd, 1, GPUMEM_SHARE_OPTIONS(.access = access));
     OK(gpumem_export_destroy(exported));
     return imported;
 }
@@ -103,8 +100,7 @@ TEST(imported_memory_reports_its_location) {
         assert_int_equal(is.location, places[i]);
         assert_int_equal(is.host_accessible, i == 1);
         assert_int_equal(is.device_ordinal, i == 0 ? 0 : -1);
-        OK(gpumem_buffer_free(imported, NULL));
-        DESTROY(buffer, resource);
+        DESTROY(imported, buffer, resource);
     }
 }
 

@@ -7,7 +7,6 @@
 #include "memory/pinned/touch_calibration.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #define folder planted_root
 

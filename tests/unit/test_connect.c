@@ -32,9 +32,7 @@ static int end(void **state) {
 ALL_TESTS(begin, end);
 
 static gpumem_listener *listen_at(const char *path) {
-    gpumem_listener *listener;
-    OK(gpumem_listen(path, NULL, &listener));
-    return listener;
+    return MADE(gpumem_listener *, gpumem_listen, path, NULL);
 }
 
 /* ---- A client in another thread -------------------------------------------------------------- */

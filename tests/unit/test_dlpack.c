@@ -6,21 +6,17 @@
 
 static gpumem_resource *memory, *pinned, *managed;
 
-static int setup(void **state) {
-    if (open_device(state) != 0)
-        return -1;
+BEFORE(open_device) {
     memory = NEW_VIRTUAL();
     pinned = NEW_PINNED();
     managed = NEW_MANAGED();
-    return 0;
 }
 
-static int teardown(void **state) {
+AFTER(close_device) {
     DESTROY(managed, pinned, memory);
-    return close_device(state);
 }
 
-ALL_TESTS(setup, teardown);
+ALL_TESTS(before, after);
 
 /* ---- The structs ----------------------------------------------------------------------------- */
 

@@ -4,7 +4,6 @@
 
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #define CHUNK ((size_t)4096)
 
@@ -353,7 +352,6 @@ TEST(destroying_a_ring_waits_for_its_streams) {
 TEST(releasing_behind_a_capturing_stream_is_refused) {
     struct gate gate = gate_with_stream();
     CUstream streams[2] = {gate.stream, NULL};
-    CUgraph graph = NULL;
     streams[1] = NEW_STREAM();
     uint64_t chunk = consumed();
     use_context();
@@ -364,7 +362,7 @@ TEST(releasing_behind_a_capturing_stream_is_refused) {
     for (int i = 0; i < 2; i++)
         (void)acquire();
     FAILS(TIMED_OUT, try_acquire(2)); /* nor does asking for events disturb it */
-    OK_CU(cu->cuStreamEndCapture(streams[1], &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, streams[1]);
     assert_non_null(graph);
     cu->cuGraphDestroy(graph);
     leave_context();

@@ -126,8 +126,7 @@ TEST(cached_memory_is_reused_by_other_streams_after_its_work) {
     gpumem_buffer *now = allocate(resource, 4 * MIB, other);
     assert_true(gpumem_buffer_pointer(now) == address); /* the work is done: anybody's */
     free_it(now);
-    DESTROY(resource, &gate);
-    OK(gpumem_stream_destroy(device, other));
+    DESTROY(resource, &gate, other);
 }
 
 TEST(busy_memory_over_the_cache_maximum_is_released_later) {
@@ -173,7 +172,6 @@ TEST(memory_of_a_capture_is_not_reused) {
 TEST(a_capture_gets_no_busy_cached_memory) {
     gpumem_resource *resource = make_caching(GIB);
     struct gate gate = gate_with_stream();
-    CUgraph graph;
     use_context();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x11, gate.stream));
@@ -181,7 +179,7 @@ TEST(a_capture_gets_no_busy_cached_memory) {
     OK_CU(cu->cuStreamBeginCapture_v2(gate.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     buffer = allocate(resource, 4 * MIB, gate.stream);
     assert_true(gpumem_buffer_pointer(buffer) != busy);
-    OK_CU(cu->cuStreamEndCapture(gate.stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, gate.stream);
     OK_CU(cu->cuGraphDestroy(graph));
     free_it(buffer);
     leave_context();

@@ -158,9 +158,8 @@ TEST(imported_and_foreign_memory_can_be_watched) {
     gpumem_buffer *imported, *foreign, *buffer = allocate_on(memory, 2 * MIB, NULL);
     const void *description;
     size_t bytes;
-    int fd;
     gpumem_export *exported = NEW_EXPORT(buffer);
-    OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    int fd = MADE(int, gpumem_export_get_descriptor, exported, 0);
     OK(gpumem_export_get_description(exported, &description, &bytes));
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
     OK(gpumem_buffer_from_pointer(device, gpumem_buffer_pointer(buffer) + 16, 100, NULL, &foreign));

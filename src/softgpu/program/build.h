@@ -143,7 +143,8 @@ const char *sg_build_immediate(struct sg_operand *operand, unsigned type);
 /* A variable of the current function's frame without a name: of a call, or of the function. */
 bool sg_build_hidden(struct sg_build *b, uint64_t size, bool of_call, uint32_t *index);
 
-/* Instructions that `in` implies (implied.c). Before it: operands that are sums become registers. */
+/* Instructions that `in` implies (implied.c). Before it: operands that are sums become registers.
+ */
 bool sg_build_sums(struct sg_build *b, const struct sg_instruction *in, struct sg_operand *operands,
                    unsigned count);
 /* Before and after a call: its wide arguments and results become variables. `results` (of

@@ -1,7 +1,8 @@
 /*
- * Instructions that a text implies. An operand that is a sum, such as r+1, is computed by one of its
- * own. Arguments and results that a register does not hold whole, vectors and those of 128 bits, go
- * through variables in the frame that have no names: the caller and the callee store and load them.
+ * Instructions that a text implies. An operand that is a sum, such as r+1, is computed by one of
+ * its own. Arguments and results that a register does not hold whole, vectors and those of 128
+ * bits, go through variables in the frame that have no names: the caller and the callee store and
+ * load them.
  */
 #include "softgpu/program/build.h"
 

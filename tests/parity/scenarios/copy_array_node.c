@@ -1,9 +1,6 @@
 /* Captured copies and sets: which nodes they become, and with which parameters. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define U8 CU_AD_FORMAT_UNSIGNED_INT8
 #define N  ((size_t)4096)
 
@@ -71,8 +68,7 @@ static void end(const ends *at, const char *cls) {
     SETUP(cuGraphGetNodes, (g, nodes, &count));
     par_see("nodes", "%zu", count);
     for (size_t i = 0; i < count && i < 4; i++) {
-        CUgraphNodeType type;
-        SETUP(cuGraphNodeGetType, (nodes[i], &type));
+        CUgraphNodeType type = PAR_GOT(CUgraphNodeType, cuGraphNodeGetType, nodes[i]);
         par_see("type", "%d", (int)type);
         if (type == CU_GRAPH_NODE_TYPE_MEMCPY)
             show_copy(nodes[i]);

@@ -1,9 +1,6 @@
 /* Copies between contexts in three dimensions, batches, prefetching and advice on device memory. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define N ((size_t)4096)
 
 typedef struct places {
@@ -167,17 +164,9 @@ static void batch_3d_address(const char *cls, CUdeviceptr to, size_t depth) {
     CALL(cuStreamSynchronize, cls, (at.s));
 }
 
-SCENARIO(batch_3d_null, "copy-batch/3d-null") {
-    batch_3d_address("dst-null", 0, 2);
-}
-
-SCENARIO(batch_3d_random, "copy-batch/3d-random") {
-    batch_3d_address("dst-random", 0x1000, 2);
-}
-
-SCENARIO(batch_3d_past_end, "copy-batch/3d-past-end") {
-    batch_3d_address("past-end", 1, 17);
-}
+SCENARIO_IS(batch_3d_null, "copy-batch/3d-null", batch_3d_address("dst-null", 0, 2));
+SCENARIO_IS(batch_3d_random, "copy-batch/3d-random", batch_3d_address("dst-random", 0x1000, 2));
+SCENARIO_IS(batch_3d_past_end, "copy-batch/3d-past-end", batch_3d_address("past-end", 1, 17));
 
 static void batch_row_address(const char *cls, CUdeviceptr to, CUdeviceptr from, size_t length) {
     places at = make_places();
@@ -191,21 +180,13 @@ static void batch_row_address(const char *cls, CUdeviceptr to, CUdeviceptr from,
     CALL(cuStreamSynchronize, cls, (at.s));
 }
 
-SCENARIO(batch_row_null_source, "copy-batch/null-source") {
-    batch_row_address("null-source", 1, 0, 64);
-}
-
-SCENARIO(batch_row_random_source, "copy-batch/random-source") {
-    batch_row_address("random-source", 1, 0x1000, 64);
-}
-
-SCENARIO(batch_row_null_destination, "copy-batch/null-destination") {
-    batch_row_address("null-destination", 0, 1, 64);
-}
-
-SCENARIO(batch_row_past_end, "copy-batch/past-end") {
-    batch_row_address("past-end", 1, 1, N + 1);
-}
+SCENARIO_IS(batch_row_null_source, "copy-batch/null-source",
+            batch_row_address("null-source", 1, 0, 64));
+SCENARIO_IS(batch_row_random_source, "copy-batch/random-source",
+            batch_row_address("random-source", 1, 0x1000, 64));
+SCENARIO_IS(batch_row_null_destination, "copy-batch/null-destination",
+            batch_row_address("null-destination", 0, 1, 64));
+SCENARIO_IS(batch_row_past_end, "copy-batch/past-end", batch_row_address("past-end", 1, 1, N + 1));
 
 SCENARIO(batch_rows, "copy-batch/rows") {
     places at = make_places();

@@ -5,9 +5,6 @@
  */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define N ((size_t)4096)
 
 static CUcontext first, second;
@@ -19,9 +16,8 @@ static bool two_devices(void) {
     int count = 0;
     par_init();
     SETUP(cuDeviceGetCount, (&count));
-    if (count < 2) {
+    if (count < 2)
         return false;
-    }
     SETUP(cuDevicePrimaryCtxRetain, (&first, 0));
     SETUP(cuDevicePrimaryCtxRetain, (&second, 1));
     NAME(first);
@@ -111,7 +107,6 @@ static void between(const char *cls, CUdeviceptr p) {
 }
 
 static void boxes(const char *cls, CUdeviceptr p) {
-    CUarray array;
     CUDA_ARRAY_DESCRIPTOR d = {64, 4, CU_AD_FORMAT_UNSIGNED_INT8, 1};
     CUdeviceptr dsts[2] = {here, here + 128}, srcs[2] = {here + 256, p};
     size_t lengths[2] = {64, 64}, index[1] = {0}, failed;
@@ -135,7 +130,7 @@ static void boxes(const char *cls, CUdeviceptr p) {
     b.Height = b.Depth = 1;
     CALL(cuMemcpy3D_v2, cls, (&b));
     CALL(cuMemcpy3DAsync_v2, cls, (&b, s));
-    SETUP(cuArrayCreate_v2, (&array, &d));
+    CUarray array = PAR_MADE(CUarray, cuArrayCreate_v2, &d);
     CALL(cuMemcpyDtoA_v2, cls, (array, 0, p, 64));
     CALL(cuMemcpyAtoD_v2, cls, (p, array, 0, 64));
     CALLO(cuMemcpyBatchAsync, cls, (dsts, srcs, lengths, 2, &attribute, index, 1, &failed, s),
@@ -207,13 +202,11 @@ typedef void (*subject)(const char *cls, CUdeviceptr p);
 
 /* Before a grant, with it, and after it was taken back. */
 static void of_pool(subject ask, CUmemAllocationType type) {
-    CUdeviceptr p;
-    if (!two_devices()) {
+    if (!two_devices())
         return;
-    }
     own_ends();
     CUmemoryPool pool = pool_of(1, type);
-    SETUP(cuMemAllocFromPoolAsync, (&p, N, pool, other));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, N, pool, other);
     SETUP(cuStreamSynchronize, (other));
     ask("never-given", p);
     give(pool, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -224,9 +217,8 @@ static void of_pool(subject ask, CUmemAllocationType type) {
 
 /* The same of plain memory of the other device. */
 static void of_memory(subject ask) {
-    if (!two_devices()) {
+    if (!two_devices())
         return;
-    }
     own_ends();
     SETUP(cuCtxSetCurrent, (second));
     CUdeviceptr p = par_alloc(N);
@@ -250,9 +242,8 @@ SUBJECT(sets)
 SUBJECT(nodes)
 SUBJECT(questions)
 
-SCENARIO(managed_pool, "near-access/managed-pool-rows") {
-    of_pool(rows, CU_MEM_ALLOCATION_TYPE_MANAGED);
-}
+SCENARIO_IS(managed_pool, "near-access/managed-pool-rows",
+            of_pool(rows, CU_MEM_ALLOCATION_TYPE_MANAGED));
 
 /* ---- Mappings of one device ------------------------------------------------------------------ */
 
@@ -342,9 +333,8 @@ SCENARIO(range_host, "near-access/range-host", par_context) {
 }
 
 SCENARIO(range_devices, "near-access/range-devices") {
-    if (!two_devices()) {
+    if (!two_devices())
         return;
-    }
     CUdeviceptr p = map(par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE));
     access_of(p, DEVICE, 1, BOTH);
     range_of("other-device-only", p);
@@ -434,12 +424,11 @@ static void write_and_wait(const char *cls, CUdeviceptr p) {
 
 /* Memory operations on each kind of memory that the device itself has or may use. */
 SCENARIO(memops_of_kinds, "near-access/memops-of-kinds", par_context) {
-    CUdeviceptr p;
     own_ends();
     write_and_wait("plain", here);
     write_and_wait("pinned", (CUdeviceptr)(uintptr_t)pinned);
     write_and_wait("managed", managed);
-    SETUP(cuMemAllocAsync, (&p, N, s));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocAsync, N, s);
     write_and_wait("default-pool", p);
     SETUP(cuMemAllocFromPoolAsync, (&p, N, pool_of(0, CU_MEM_ALLOCATION_TYPE_PINNED), s));
     write_and_wait("own-pool", p);
@@ -450,16 +439,14 @@ SCENARIO(memops_of_kinds, "near-access/memops-of-kinds", par_context) {
 
 /* The same while memory operations are kept for a graph. */
 SCENARIO(memops_captured, "near-access/memops-captured", par_context) {
-    CUdeviceptr p;
     CUgraph captured;
     CUgraphExec exec;
     own_ends();
-    SETUP(cuMemAllocAsync, (&p, N, s));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocAsync, N, s);
     SETUP(cuStreamSynchronize, (s));
     SETUP(cuStreamBeginCapture_v2, (s, CU_STREAM_CAPTURE_MODE_RELAXED));
     CALL(cuStreamWriteValue32_v2, "default-pool", (s, p, 7, 0));
     CALLO(cuStreamEndCapture, "default-pool", (s, &captured), OUT_C(captured));
-    if (par_last() == CUDA_SUCCESS) {
+    if (par_last() == CUDA_SUCCESS)
         CALLO(cuGraphInstantiateWithFlags, "default-pool", (&exec, captured, 0), OUT_C(exec));
-    }
 }

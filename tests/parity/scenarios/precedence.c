@@ -4,8 +4,6 @@
  */
 #include "../parity.h"
 
-#include <stdlib.h>
-
 SCENARIO(memory, "precedence/memory", par_context) {
     size_t size;
     CALL(cuMemAlloc_v2, "null-out-and-too-large", (NULL, (size_t)1 << 50));

@@ -6,7 +6,6 @@
 #include "../parity.h"
 
 #include <pthread.h>
-#include <string.h>
 
 typedef struct objects {
     CUdeviceptr d, e, pooled, reserved, mapped, pinned_at;
@@ -64,9 +63,8 @@ static void poisoned_context(const objects *o) {
     SETUP(cuMemsetD8Async, (m, 1, PAR_2M, s));
     SETUP(cuMemUnmap, (m, PAR_2M));
     par_release();
-    if (par.api->cuStreamSynchronize(s) == CUDA_SUCCESS) {
+    if (par.api->cuStreamSynchronize(s) == CUDA_SUCCESS)
         par_see("setup", "SETUP_FAILED no fault");
-    }
 }
 
 static void all_good(const objects *o) {

@@ -6,9 +6,6 @@
 #include "softgpu/image/image.h"
 
 #include "test.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define KERNEL_HEAD ".version 8.1\n.target sm_90\n.address_size 64\n"
 

@@ -8,8 +8,6 @@
 
 #include "test.h"
 
-#include <string.h>
-
 #define CU_FN(symbol, name, version, kind, params, args) CUresult CUDAAPI symbol params;
 #include <gpumem/functions.def>
 

@@ -25,13 +25,10 @@ static void expect(const char *text, unsigned threads, unsigned first, unsigned 
     }
 }
 
-TEST(a_partial_warp_counts_as_a_whole_warp_at_a_barrier) {
-    expect(KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_SHORT_WARP BARRIER_END, 40, 0, 40, 77);
-}
-
-TEST(exited_lanes_count_as_arrived_at_a_barrier) {
-    expect(KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_EXITED BARRIER_END, 64, 5, 63, 78);
-}
+TEST_IS(a_partial_warp_counts_as_a_whole_warp_at_a_barrier,
+        expect(KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_SHORT_WARP BARRIER_END, 40, 0, 40, 77));
+TEST_IS(exited_lanes_count_as_arrived_at_a_barrier,
+        expect(KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_EXITED BARRIER_END, 64, 5, 63, 78));
 
 TEST(a_partial_warp_may_arrive_without_waiting) {
     uint32_t out[64];

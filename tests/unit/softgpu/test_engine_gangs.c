@@ -4,8 +4,6 @@
  */
 #include "kernel.h"
 
-#include <stdbool.h>
-
 enum { WORDS = 4096, RESULTS = 12, MOST_THREADS = 512, TEXT = 1 << 16 };
 
 /* ---- random kernels -------------------------------------------------------------------------- */

@@ -214,9 +214,7 @@ static const char allocates[] = NEW_HEAD
     "stacksave.u64 behind; sub.u64 c, before, behind; ld.local.u64 v, [a];\n"
     "st.global.v2.u64 [o], {v, b}; st.global.v2.u64 [o+16], {c, a}; ret; }\n";
 
-TEST(alloca_gives_each_thread_its_own_memory) {
-    run(allocates, 32, memory, out, begin, allocated);
-}
+TEST_IS(alloca_gives_each_thread_its_own_memory, run(allocates, 32, memory, out, begin, allocated));
 
 /* stackrestore gives all back that came after stacksave: the loop would need 64 KiB else. */
 static void looped(const unsigned char *after, const unsigned char *seen) {

@@ -6,8 +6,6 @@
 #include "softgpu/core/state.h"
 #include "softgpu/launch/kernel_watch.h"
 
-#include <unistd.h>
-
 /* Waits until *at is not 0; counts for ever. */
 static const char waits[] =
     KERNEL_HEAD ".file 1 \"spin.cu\"\n.visible .entry k(.param .u64 at) {\n"

@@ -7,9 +7,6 @@
 
 #include "test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define CU_FN(symbol, name, version, kind, params, args) CUresult CUDAAPI symbol params;
 #include <gpumem/functions.def>
 
@@ -249,7 +246,4 @@ TEST(a_graph_launch_without_memory_queues_nothing) {
     ok(cuGraphDestroy(graph));
 }
 
-BEFORE_TESTS {
-    setenv("SOFTGPU_DEVICES", "2", 1);
-    return 0;
-}
+BEFORE_TESTS_DO(setenv("SOFTGPU_DEVICES", "2", 1));
