@@ -196,7 +196,7 @@ TEST(moving_a_buffer_is_all_or_nothing) {
     end(&s, 1);
 }
 
-/* ---- Sharing ---------------------------------------------------------------------------------- */
+/* ---- Sharing --------------------------------------------------------------------------------- */
 
 /* The second buffer gets the memory of the first, which its stream still fills. */
 static int share_reused(void *user) {
