@@ -4,6 +4,8 @@
  */
 #include "driver_calls.h"
 
+#include <sched.h>
+
 static CUstream stream;
 static CUdeviceptr memory;
 
@@ -92,9 +94,21 @@ static int build_and_run(void *user) {
     return result ? result : run(scene);
 }
 
+/* A device fault ends what is queued, and waits for no host function: one may still be running. */
+static void wait_for_host_function(void) {
+    bool queued = true;
+    while (queued) {
+        char *text = soft->state_dump();
+        queued = strstr(text, "queued operations: 0\n") == NULL;
+        soft->free_text(text);
+        sched_yield();
+    }
+}
+
 static void end(void *user) {
     struct scene *scene = user;
     cu.cuStreamSynchronize(stream);
+    wait_for_host_function();
     if (scene->exec)
         cu.cuGraphExecDestroy(scene->exec);
     if (scene->graph)
