@@ -60,9 +60,9 @@ GPUMEM_API int gpumem_listener_descriptor(const gpumem_listener *listener);
 
 /*
  * Waits for the next process that may connect, and greets it. Connections of other processes are
- * closed and logged (GPUMEM_LOG_WARNING) with their user; so are those that do not greet within 2
- * s (GPUMEM_LOG_INFO). Up to 64 greet at the same time, so that a silent peer does not keep the
- * rest waiting. The users were set by gpumem_listen; of `options` only timeout_ms is used, and covers
+ * closed and logged (GPUMEM_LOG_WARNING) with their user; so are those that do not greet within 2 s
+ * (GPUMEM_LOG_INFO). Up to 64 greet at the same time, so that a silent peer does not keep the rest
+ * waiting. The users were set by gpumem_listen; of `options` only timeout_ms is used, and covers
  * the whole call: afterwards no connection is taken. One that was taken and has not greeted yet is
  * left to the next call, with all of its 2 s; without a next call it stays open until the listener
  * is closed. `peer` may be NULL; else set its `size`. PEER: nobody connected in time. SYSTEM:
