@@ -4,6 +4,7 @@
 #include "memory/core/current_context.h"
 #include "memory/core/siblings.h"
 #include "memory/object/deferred_frees.h"
+#include "memory/object/queued_frees.h"
 #include "memory/object/resource.h"
 
 /* How often others may take what came back before an allocation gives up: it may ask for more than
@@ -210,7 +211,8 @@ static int settle(struct gm_reclaim *reclaim) {
 /* ---- Step by step ---------------------------------------------------------------------------- */
 
 static void work_off(gpumem_device *device, void *ended) {
-    *(size_t *)ended += gm_work_off(device);
+    gm_queued_mark(device, 1);
+    *(size_t *)ended += gm_work_off_all(device);
 }
 
 struct wait {

@@ -9,6 +9,7 @@
 #include "memory/host/pinning.h"
 #include "memory/object/buffer.h"
 #include "memory/object/device.h"
+#include "memory/object/queued_frees.h"
 #include "memory/object/resource.h"
 
 #include <errno.h>
@@ -179,6 +180,9 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     };
     if (p->settings.host)
         gm_meter_add(&p->resource->meter, GM_PINNED, bytes);
+    struct gm_tally_cell *cell = gm_tally_cell_of(&p->resource->tally);
+    if (cell)
+        gm_free_was_reused(cell, gm_canonical(request->stream), bytes);
     return GPUMEM_OK;
 }
 
@@ -225,6 +229,18 @@ static enum outcome outcome_of(struct gm_pool *p, const gpumem_allocation *alloc
     return !again && put_off(p, allocation, stream) == 0 ? PUT_OFF : KEPT_BY_DRIVER;
 }
 
+/* On the pool's own stream nothing is queued. A stream that was taken to free idle memory comes after
+ * the default stream, and has no work of its own. */
+static void note_free(struct gm_pool *p, const gpumem_allocation *allocation, CUstream stream) {
+    pthread_mutex_lock(&p->lock);
+    int own = stream && stream == p->stream;
+    pthread_mutex_unlock(&p->lock);
+    if (own)
+        return;
+    gm_free_was_queued(p->resource, gm_is_helper(stream) ? NULL : stream,
+                       allocation->committed_bytes);
+}
+
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     struct gm_pool *p = user;
     if (p->settings.mapped) {
@@ -236,6 +252,8 @@ static void deallocate(void *user, const gpumem_allocation *allocation, CUstream
     CUresult result = stream_allows(p, stream);
     if (result == CUDA_SUCCESS)
         result = p->device->cu->cuMemFreeAsync(base_of(allocation), stream);
+    if (result == CUDA_SUCCESS)
+        note_free(p, allocation, stream);
     gm_pool_freed(p, allocation, stream, result);
 }
 
@@ -263,22 +281,54 @@ static void properties(void *user, gpumem_resource_properties *out) {
     memcpy(out->note, p->settings.note, sizeof out->note);
 }
 
-/* It is unknown what part of a borrowed pool's cache is ours. */
+uint64_t gm_pool_reserved_high(struct gm_pool *p) {
+    struct gm_relaxed relaxed; /* called without a context entered */
+    gm_relax(&relaxed, p->device->cu);
+    uint64_t now = attribute(p, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH);
+    gm_unrelax(&relaxed, p->device->cu);
+    uint64_t seen = atomic_load(&p->reserved_high);
+    while (now > seen && !atomic_compare_exchange_weak(&p->reserved_high, &seen, now))
+        ;
+    return now > seen ? now : seen;
+}
+
+static void reduce(uint64_t *value, uint64_t by) {
+    *value -= by < *value ? by : *value;
+}
+
+/* Of what the pool does not use, `held` is what queued work may still use. Streams use again what
+ * they freed, so it may be less than what was freed. */
+static uint64_t held_of(const struct gm_pool *p, uint64_t unused, gpumem_stats *out) {
+    uint64_t queued = atomic_load(&p->resource->queued_bytes);
+    if (queued <= unused)
+        return queued;
+    reduce(&out->deferred_bytes, queued - unused);
+    if (!unused)
+        reduce(&out->deferred_frees, atomic_load(&p->resource->queued_frees));
+    return unused;
+}
+
+/* What an own pool has is what the driver says, in one number: the meter was read at another moment.
+ * It is unknown what part of a borrowed pool's cache is ours. */
 static void stats(void *user, gpumem_stats *out) {
-    const struct gm_pool *p = user;
-    if (!p->settings.own || p->settings.mapped)
+    struct gm_pool *p = user;
+    if (p->settings.mapped)
         return;
-    struct gm_relaxed relaxed; /* these are called without a context entered */
+    if (!p->settings.own) {
+        out->committed_bytes += atomic_load(&p->resource->queued_bytes);
+        return;
+    }
+    struct gm_relaxed relaxed;
     gm_relax(&relaxed, p->device->cu);
     uint64_t reserved = attribute(p, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
     uint64_t used = attribute(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     gm_unrelax(&relaxed, p->device->cu);
-    if (reserved > used) {
-        out->cached_bytes += reserved - used;
-        out->committed_bytes += reserved - used;
-        if (out->committed_high < out->committed_bytes)
-            out->committed_high = out->committed_bytes;
-    }
+    uint64_t unused = reserved > used ? reserved - used : 0;
+    out->committed_bytes += reserved;
+    out->cached_bytes += unused - held_of(p, unused, out);
+    uint64_t high = gm_pool_reserved_high(p);
+    if (out->committed_high < high)
+        out->committed_high = high;
 }
 
 static void trim(void *user, size_t keep_bytes) {
@@ -373,6 +423,7 @@ static gpumem_status make(gpumem_device *device, const struct gm_pool_settings *
     }
     p->resource->imported = settings->mapped;
     p->resource->own_stream = !settings->mapped;
+    p->resource->tells_committed = settings->own && !settings->mapped;
     gm_pool_quicken(p);
     gm_pool_describe(p);
     *resource = p->resource;

@@ -43,6 +43,7 @@ struct gm_pool {
     pthread_mutex_t lock;             /* everything below, except the registry's part */
     CUstream stream;                  /* its own stream, for callers that name none; NULL until
                                        * needed */
+    _Atomic uint64_t reserved_high;   /* of an own pool; the driver's can be reset */
     int exported;
     struct gm_kept_file descriptor;
     CUmemFabricHandle fabric;
@@ -98,6 +99,9 @@ gpumem_status gm_pool_map(gpumem_device *device, const gpumem_pool_share_handle 
  * claimed. */
 gpumem_status gm_pool_import(struct gm_pool *pool, const gpumem_pool_share_buffer *shared,
                              CUdeviceptr *base);
+
+/* The most that an own pool has ever held. No context is needed. */
+uint64_t gm_pool_reserved_high(struct gm_pool *pool);
 
 /* The pool's own stream, created at the first use. The device's context is current. */
 gpumem_status gm_pool_stream(struct gm_pool *pool, CUstream *stream);
