@@ -44,7 +44,7 @@ static int is_wanted(const gpumem_buffer *buffer, const void *data) {
     const struct gm_reclaim *reclaim = data;
     const gpumem_resource *resource = buffer->resource;
     if (reclaim->within)
-        return goes_through(resource, reclaim->within);
+        return goes_through(resource, reclaim->within) && (!buffer->queued || reclaim->by_driver);
     if (resource->foreign) /* given back by its deleter, to wherever */
         return buffer->allocation.cookie != NULL;
     if (resource->imported) /* memory of other processes */
@@ -211,8 +211,12 @@ static int settle(struct gm_reclaim *reclaim) {
 /* ---- Step by step ---------------------------------------------------------------------------- */
 
 static void work_off(gpumem_device *device, void *ended) {
-    gm_queued_mark(device, 1);
     *(size_t *)ended += gm_work_off_all(device);
+}
+
+static void mark_queued(gpumem_device *device, void *unused) {
+    (void)unused;
+    gm_queued_mark(device, 1);
 }
 
 struct wait {
@@ -229,6 +233,9 @@ static void wait_for_one(gpumem_device *device, void *data) {
 /* Memory that comes back may be in a cache, and usable only once that is emptied. */
 static int take_more(struct gm_reclaim *reclaim) {
     size_t ended = 0;
+    if (!reclaim->within || reclaim->by_driver)
+        mark_queued(reclaim->device, NULL);
+    visit_others(reclaim, mark_queued, NULL);
     work_off(reclaim->device, &ended);
     visit_others(reclaim, work_off, &ended);
     int trimmed = !reclaim->begun || ended ? trim(reclaim) : 0;
@@ -267,6 +274,8 @@ int gm_reclaim_more(struct gm_reclaim *reclaim, gpumem_status status) {
     switch (status) {
     case GPUMEM_ERROR_OUT_OF_CAPACITY:
         reclaim->within = limit_of(reclaim->resource);
+        reclaim->by_driver =
+            gpumem_last_error()->status == status && gpumem_last_error()->driver_code;
         break;
     case GPUMEM_ERROR_OUT_OF_MEMORY:
     case GPUMEM_ERROR_OUT_OF_HOST_MEMORY:

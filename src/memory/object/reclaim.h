@@ -11,7 +11,9 @@ struct gm_reclaim {
     const gpumem_resource *within;   /* only memory that counts against this one; NULL: of the
                                       * device */
     uint64_t bytes;
-    int host; /* host memory ran out */
+    int by_driver; /* the driver refused: what a pool's driver has taken and holds back counts; a
+                    * limit of the library's counts only what it holds back itself */
+    int host;      /* host memory ran out */
     int begun;
     int settled;         /* caching resources have waited */
     unsigned overtaken;  /* how often others took what came back */

@@ -383,6 +383,20 @@ gpumem_status gpumem_resource_get_stats(gpumem_resource *resource, gpumem_stats 
     return GM_RESULT_WRITE(gpumem_stats, stats, &filled);
 }
 
+/* What a pool tells replaces what the meter of the device has of it, so both must be of one moment.
+ * With threads that allocate all the time, the last attempt stands. */
+static void read_device(gpumem_device *device, gpumem_stats *stats) {
+    gpumem_stats again;
+    for (int tries = 0; tries < 4; tries++) {
+        gm_meter_read(&device->meter, stats);
+        gm_resources_add_stats(device, stats);
+        gm_meter_read(&device->meter, &again);
+        if (again.allocations_total == stats->allocations_total &&
+            again.allocations == stats->allocations)
+            return;
+    }
+}
+
 /* With what pools keep, which is known only when somebody asks. */
 static void keep_high(struct gm_meter *meter, gpumem_stats *stats) {
     if (stats->committed_high < stats->committed_bytes)
@@ -396,8 +410,7 @@ gpumem_status gpumem_device_get_stats(gpumem_device *device, gpumem_stats *stats
     gpumem_stats filled;
     gm_queued_look(device);
     gm_resources_report(device);
-    gm_meter_read(&device->meter, &filled);
-    gm_resources_add_stats(device, &filled);
+    read_device(device, &filled);
     keep_high(&device->meter, &filled);
     return GM_RESULT_WRITE(gpumem_stats, stats, &filled);
 }

@@ -76,12 +76,19 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream
     struct gm_pool *p = resource->user;
     if (!is_usable(p->device, stream))
         return NULL;
-    gpumem_buffer *buffer = make_buffer(resource, stream);
-    if (!buffer)
+    if (!gm_pool_has_room(p, bytes)) {
+        *refusal = gm_pool_is_full(p, bytes);
         return NULL;
+    }
+    gpumem_buffer *buffer = make_buffer(resource, stream);
+    if (!buffer) {
+        gm_pool_give_room(p, bytes);
+        return NULL;
+    }
     CUdeviceptr made = 0;
     CUresult result = take(p, bytes, stream, &made);
     if (result != CUDA_SUCCESS) {
+        gm_pool_give_room(p, bytes);
         gm_spare_give(buffer);
         if (made || !wants_context(result)) /* frees memory that was provided nevertheless */
             *refusal = refused(p, result, made, bytes, stream);
@@ -142,10 +149,11 @@ static int give_back(gpumem_buffer *buffer, struct gm_tally_cell *cell) {
         return 0;
     }
     gm_tally_count(&resource->tally, cell, &buffer->allocation, -1);
-    if (__builtin_expect(result == CUDA_SUCCESS, 1))
+    if (__builtin_expect(result == CUDA_SUCCESS, 1)) {
         gm_free_was_queued_here(resource, cell, gm_canonical(stream),
                                 buffer->allocation.committed_bytes);
-    else
+        gm_pool_give_room(p, buffer->allocation.committed_bytes);
+    } else
         settle_refused(p, &buffer->allocation, stream, result);
     gm_spare_give(buffer);
     return 1;
