@@ -6,6 +6,7 @@
 #include "memory/object/deferred_frees.h"
 #include "memory/object/queued_frees.h"
 #include "memory/object/resource.h"
+#include "memory/object/shortage.h"
 
 /* How often others may take what came back before an allocation gives up: it may ask for more than
  * will ever be free at once. */
@@ -290,5 +291,7 @@ int gm_reclaim_more(struct gm_reclaim *reclaim, gpumem_status status) {
     int more = take_more(reclaim) || was_overtaken(reclaim);
     reclaim->given_back = given_back(reclaim->device);
     gm_error_restore(&saved);
+    if (!more)
+        gm_tell_shortage(reclaim->device, reclaim->resource, reclaim->bytes, status);
     return more;
 }
