@@ -151,7 +151,8 @@ GPUMEM_API gpumem_library *gpumem_device_library(const gpumem_device *device);
 /*
  * Gives back what can be given back now: deferred frees whose streams have passed, and cached
  * memory that is not in use. If `wait` is not 0, also waits, by events, for the frees that are
- * still held back. Allocation does this by itself when memory runs out.
+ * still held back, those that a pool's driver has taken included (gpumem/stats.h says which are
+ * known). Allocation does this by itself when memory runs out.
  */
 GPUMEM_API gpumem_status gpumem_device_trim(gpumem_device *device, int wait);
 

@@ -101,6 +101,55 @@ TEST(foreign_memory_may_be_mapped_in_many_pieces) {
     OK(gpumem_resource_destroy(resource));
 }
 
+/* No copy goes from one into the other; that is said when the buffer is made. */
+static void refused_across(CUdeviceptr pointer, size_t each) {
+    gpumem_buffer *buffer = NULL;
+    char second[32];
+    snprintf(second, sizeof second, "0x%llx on", pointer + each);
+    FAILS_SAYING(INVALID_ARGUMENT, second,
+                 gpumem_buffer_from_pointer(device, pointer, 2 * each, NULL, &buffer));
+    SAYS("two allocations or registrations");
+    FAILS(INVALID_ARGUMENT,
+          gpumem_buffer_from_pointer(device, pointer + each - 1, 2, NULL, &buffer));
+    assert_null(buffer);
+    for (size_t i = 0; i < 2; i++) {
+        buffer = over(pointer + i * each, each, NULL);
+        OK(gpumem_buffer_fill_sync(buffer, 0, each, 1, NULL));
+        OK(gpumem_buffer_free(buffer, NULL));
+    }
+}
+
+TEST(a_range_over_two_registrations_is_refused) {
+    const size_t each = 64 * KIB;
+    unsigned char *pages =
+        mmap(NULL, 2 * each, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    gpumem_buffer *half[2];
+    for (size_t i = 0; i < 2; i++)
+        half[i] =
+            MADE(gpumem_buffer *, gpumem_buffer_register, device, pages + i * each, each, NULL);
+    refused_across((CUdeviceptr)(uintptr_t)pages, each);
+    DESTROY_EACH(half, 2);
+    munmap(pages, 2 * each);
+}
+
+/* softgpu puts some of them side by side. */
+TEST(a_range_over_two_allocations_is_refused) {
+    enum { MOST = 64 };
+    CUdeviceptr taken[MOST];
+    size_t pairs = 0;
+    for (size_t i = 0; i < MOST; i++)
+        taken[i] = take(2 * MIB);
+    for (size_t i = 0; i < MOST; i++)
+        for (size_t k = 0; k < MOST && !pairs; k++)
+            if (taken[k] == taken[i] + 2 * MIB) {
+                refused_across(taken[i], 2 * MIB);
+                pairs++;
+            }
+    assert_int_equal(pairs, 1);
+    for (size_t i = 0; i < MOST; i++)
+        OK_CU(cu->cuMemFree_v2(taken[i]));
+}
+
 TEST(memory_unknown_to_the_driver_is_refused) {
     char plain[KIB];
     CUdeviceptr pointer = take(2 * MIB);

@@ -202,7 +202,7 @@ TEST(a_stream_is_not_queried_after_the_free) {
     gpumem_buffer *pooled = allocate_for(pool, NULL);
     OK(gpumem_buffer_use(pooled, gate.stream));
     DESTROY(buffer, pooled);
-    assert_int_equal(device_stats().deferred_frees, 1);
+    assert_int_equal(device_stats().deferred_frees, 2);
     OK(gpumem_stream_destroy(device, gate.stream));
     uint64_t queries = soft->call_count("cuStreamQuery");
     uint64_t captures = soft->call_count("cuStreamGetCaptureInfo");
