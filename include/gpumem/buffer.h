@@ -55,7 +55,8 @@ gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
  * and hold have ended. A NULL `stream` adds no stream to those already named; it does not mean the
  * default stream, which is GPUMEM_STREAM_LEGACY. Stream-ordered memory is freed on `stream`, or if
  * that is NULL on the stream of the allocation, ordered after the others. Never blocks for that:
- * later calls carry out frees that have to wait. Cannot fail except with FORKED: memory that the
+ * later calls carry out frees that have to wait; only a virtual resource with a cache waits here if
+ * there is no host memory to record that. Cannot fail except with FORKED: memory that the
  * driver refuses to take back is counted as quarantined. Driver: cuStreamGetCaptureInfo,
  * cuStreamGetId, cuStreamQuery, cuEventRecord, cuStreamWaitEvent, then as the resource.
  */
