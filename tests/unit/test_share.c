@@ -217,6 +217,16 @@ TEST(a_description_can_be_sent_by_other_means) {
                                     .id = gpumem_device_handle(device)};
     cu->cuMemGetAccess(&flags, &location, gpumem_buffer_pointer(read_only));
     assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
+    /* What an importer may do, it can find out beforehand. */
+    gpumem_buffer *const both[] = {imported, read_only};
+    for (int i = 0; i < 2; i++) {
+        gpumem_access access = GPUMEM_ACCESS_NONE;
+        OK(gpumem_buffer_get_access(both[i], 0, 0, &access));
+        assert_int_equal(access, i ? GPUMEM_ACCESS_READ : GPUMEM_ACCESS_READ_WRITE);
+        assert_int_equal(attributes_of(both[i]).read_only, i);
+    }
+    FAILS(NOT_PERMITTED, gpumem_buffer_fill(read_only, 0, MIB, 1, NULL));
+    FAILS(NOT_PERMITTED, gpumem_buffer_copy(read_only, 0, imported, 0, MIB, NULL));
     /* Memory lives until both have let go. */
     DESTROY(exported, buffer);
     assert_int_equal(check_content(imported), 0);

@@ -3,6 +3,7 @@
 #include "library_test.h"
 #include "memory/virtual/virtual_resource.h"
 #include "opener.h"
+#include "refused_memory.h"
 
 #include <gpumem/share.h>
 #include <pthread.h>
@@ -146,6 +147,47 @@ TEST(busy_memory_over_the_cache_maximum_is_released_later) {
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().committed_bytes, 0);
     DESTROY(resource, &gate);
+}
+
+struct freeing {
+    gpumem_buffer *buffer;
+    long refused; /* which request for host memory */
+    bool was_refused;
+};
+
+static void *free_without_host_memory(void *data) {
+    struct freeing *freeing = data;
+    refuse_memory(freeing->refused);
+    (void)gpumem_buffer_free(freeing->buffer, NULL);
+    freeing->was_refused = end_refusal();
+    return NULL;
+}
+
+/* What cannot be recorded, to be released later, is waited for: nothing is lost. */
+TEST(busy_memory_is_released_although_host_memory_runs_out) {
+    gpumem_resource *resource = make_caching(2 * MIB);
+    struct freeing freeing = {.was_refused = true};
+    bool waited = false;
+    while (freeing.was_refused) {
+        struct gate gate = gate_with_stream();
+        uint64_t waits = soft->call_count("cuEventSynchronize");
+        freeing = (struct freeing){allocate(resource, 12 * MIB, gate.stream), ++freeing.refused, 0};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, free_without_host_memory, &freeing), 0);
+        while (pthread_tryjoin_np(thread, NULL) != 0) {
+            if (soft->call_count("cuEventSynchronize") != waits) {
+                waited = true;
+                gate_release(&gate);
+            }
+            sched_yield();
+        }
+        gate_drain(&gate);
+        OK(gpumem_device_trim(device, 1));
+        assert_int_equal(device_stats().committed_bytes + device_stats().quarantined, 0);
+        DESTROY(&gate);
+    }
+    assert_true(waited);
+    OK(gpumem_resource_destroy(resource));
 }
 
 TEST(memory_of_a_capture_is_not_reused) {

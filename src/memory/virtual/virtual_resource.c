@@ -220,13 +220,22 @@ static void lose(struct gm_virtual_resource *v, struct gm_range *range) {
     free(range);
 }
 
-/* Holds back memory that queued work uses or may use: until a stream can be queried, or for
- * good. */
+/*
+ * Holds back memory that queued work uses or may use, until a stream can be queried. Without host
+ * memory to record that, the work is waited for; only what cannot be waited for is held for good.
+ */
 static void put_off(struct gm_virtual_resource *v, struct gm_range *range,
                     const gpumem_allocation *allocation, CUstream stream) {
-    gm_wait_drop(v->device, &range->last);
-    range->last.state = GM_WAIT_PASSED;
-    if (gm_buffer_put_off(v->resource, allocation, stream) != 0)
+    struct gm_wait last = range->last; /* once it is recorded, others may release the range */
+    range->last = (struct gm_wait){.state = GM_WAIT_PASSED};
+    if (gm_buffer_put_off(v->resource, allocation, stream) == 0) {
+        gm_wait_drop(v->device, &last);
+        return;
+    }
+    range->last = last;
+    if (gm_wait_passed(v->device, &range->last, 1))
+        discard(v, range);
+    else
         lose(v, range);
 }
 
