@@ -83,6 +83,24 @@ static const struct row {
      "st.global.u32 [t+4], 6; ld.global.u32 %c, [%x+4]; add.u32 %a, %a, 5;\n"
      "st.global.v4.u32 [%o], {%a, %b, %c, %b}; ret; }\n",
      {5, 0, 6}},
+    /* before sm_20: subnormal floats of 32 bits are zero, as operands and as results */
+    {".version 1.4\n.target sm_13\n.entry k(.param .u64 out) { .reg .u64 o; .reg .f32 a, b, c, "
+     "r<9>;\n"
+     ".reg .f64 d; .reg .u32 t; .reg .pred p; ld.param.u64 o, [out]; mov.b32 a, 100;\n"
+     "mov.f32 b, 0f00800000; mov.f32 c, 0f3f000000; add.rz.f32 r0, a, a; mul.f32 r1, b, c;\n"
+     "sub.f32 r2, b, a; mad.f32 r3, b, c, a; neg.f32 r4, a; max.f32 r5, a, a;\n"
+     "setp.gt.f32 p, a, 0f00000000; selp.u32 t, 1, 0, p; cvt.f64.f32 d, a; cvt.rn.f32.f64 r7, d;\n"
+     "st.global.f32 [o], r0; st.global.f32 [o+4], r1; st.global.f32 [o+8], r2; st.global.f32 "
+     "[o+12], r3;\n"
+     "st.global.f32 [o+16], r4; st.global.f32 [o+20], r5; st.global.u32 [o+24], t;\n"
+     "st.global.f32 [o+28], r7; exit; }\n",
+     {0, 0, 0x800000, 0, 0x80000000, 0, 0, 0}},
+    {".version 1.4\n.target sm_13\n.entry k(.param .u64 out) { .reg .u64 o; .reg .f32 a, b, r;\n"
+     ".reg .pred p; .reg .u32 t; ld.param.u64 o, [out]; mov.b32 a, 100; mov.f32 b, 0f3f800000;\n"
+     "setp.lt.f32 p, a, b; selp.f32 r, a, b, p; st.global.f32 [o], r; set.gt.u32.f32 t, a, "
+     "0f00000000;\n"
+     "st.global.u32 [o+4], t; exit; }\n",
+     {100, 0}},
 };
 
 static const char *written_out(const struct row *row) {

@@ -283,6 +283,7 @@ static const struct {
     {".reg .f32 f; add.rn.rz.rn.f32 f, f, f;", ".reg .f32 f; add.rn.ftz.f32 f, f, f;"},
     {".reg .b32 r; prmt.b32.f3e r, r, r, r;", ".reg .b32 r; prmt.b32.f4e r, r, r, r;"},
     {".reg .b32 r; and.ftz.b32 r, r, r;", ".reg .b32 r; and.finite.b32 r, r, r;"},
+    {".reg .f32 f; sin.ftz.f32 f, f;", ".reg .f32 f; sin.approx.ftz.f32 f, f;"},
     {".reg .f64 d; sqrt.approx.f64 d, d;", ".reg .f32 f; sqrt.approx.f32 f, f;"},
     {".reg .f64 d; div.approx.f64 d, d, d;", ".reg .f64 d; rcp.approx.ftz.f64 d, d;"},
     {".reg .b32 r; add.rn.u32 r, r, r;", ".reg .b32 r; add.rn.f16x2 r, r, r;"},
