@@ -101,6 +101,28 @@ static const struct row {
      "0f00000000;\n"
      "st.global.u32 [o+4], t; exit; }\n",
      {100, 0}},
+    /* vote and shfl without .sync: among the lanes that are together */
+    {".version 6.4\n.target sm_60\n.address_size 64\n.entry k(.param .u64 out) { .reg .u64 o, at;\n"
+     ".reg .u32 t, r<9>; .reg .pred p, q, s; ld.param.u64 o, [out]; mov.u32 t, %tid.x;\n"
+     "setp.lt.u32 p, t, 5; vote.all.pred q, p; selp.u32 r0, 1, 0, q; vote.any.pred q, !p;\n"
+     "selp.u32 r1, 1, 0, q; vote.uni.pred q, p; selp.u32 r2, 1, 0, q; vote.ballot.b32 r3, p;\n"
+     "shfl.bfly.b32 r4, t, 1, 31; shfl.down.b32 r5|q, t, 4, 31; setp.lt.u32 s, t, 8;\n"
+     "@s vote.ballot.b32 r6, p; @!s vote.ballot.b32 r6, !p; @!s bra END;\n"
+     "vote.ballot.b32 r7, q; setp.ne.u32 p, t, 0; @p bra END; st.global.v4.u32 [o], {r0, r1, r2, "
+     "r3};\n"
+     "st.global.v4.u32 [o+16], {r4, r5, r6, r7}; END: exit; }\n",
+     {0, 1, 0, 0x1f, 1, 4, 0x1f, 0xff}},
+    /* what the module declares for each thread, seen from all its functions */
+    {".version 2.1\n.target sm_20\n.local .align 4 .b8 l[16];\n.reg .u32 %g<4>;\n.reg .pred %p;\n"
+     ".reg .f64 %w;\n.func f { ld.local.u32 %g2, [l+4]; add.u32 %g1, %g1, %g2; setp.eq.u32 %p, "
+     "%g1, 14;\n"
+     "@%p st.local.u32 [l+8], %g2; add.f64 %w, %w, %w; ret; }\n"
+     ".entry k(.param .u64 out) { .reg .u64 o; .reg .u32 r, t; ld.param.u64 o, [out];\n"
+     "mov.u32 t, %tid.x; setp.ne.u32 %p, t, 0; @%p exit; mov.u32 %g1, 9; st.local.u32 [l+4], 5;\n"
+     "mov.f64 %w, 0d3ff0000000000000; call f; st.global.u32 [o], %g1; ld.local.u32 r, [l+8];\n"
+     "st.global.u32 [o+4], r; selp.u32 r, 3, 4, %p; st.global.u32 [o+8], r; @!%p mov.u32 %g1, 1;\n"
+     "st.global.u32 [o+12], %g1; st.global.f64 [o+16], %w; exit; }\n",
+     {14, 5, 3, 14, 0, 0x40000000}},
 };
 
 static const char *written_out(const struct row *row) {

@@ -361,6 +361,10 @@ TEST(instructions_need_their_version_and_target) {
         {"7.0", "75", "redux.sync.add.u32 r, r, r;", false},
         {"6.2", "50", "activemask.b32 r;", true},
         {"6.1", "50", "activemask.b32 r;", false},
+        {"9.0", "60", "vote.all.pred p, p;", true},
+        {"6.3", "70", "shfl.up.b32 r, r, 1, 0;", true},
+        {"6.4", "70", "shfl.up.b32 r, r, 1, 0;", false},
+        {"8.0", "90", "vote.ballot.b32 r, p;", false},
     };
     char image[300];
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
