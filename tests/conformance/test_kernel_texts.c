@@ -57,13 +57,11 @@ static const struct row {
      "#.reg .v2 .b32 %v; mov.u32 %v.x, 30; mov.u32 %v.y, 12; call (%v), f, (%v);\n"
      "st.global.v2.b32 [%o], %v; ret; }\n",
      {42, 18}},
-    {"$.func (.reg .b128 r) f(.reg .b128 a, .reg .v4 .b32 b) { .reg .b64 x, y; mov.b128 {x, y}, "
-     "a;\n"
-     "cvt.u64.u32 x, b.w; mov.b128 r, {y, x}; ret; }\n"
-     "#.reg .b128 %w; .reg .v4 .b32 %v; mov.v4.b32 %v, {%a, %a, %a, %a}; mov.u32 %v.w, 8;\n"
-     "mov.b64 %x, 5; mov.b64 %y, 6; mov.b128 %w, {%x, %y}; call (%w), f, (%w, %v);\n"
-     "mov.b128 {%x, %y}, %w; st.global.v2.b64 [%o], {%x, %y}; ret; }\n",
-     {6, 0, 8}},
+    {"$.func (.reg .v4 .b32 r) f(.reg .v4 .b32 a) { mov.b32 r.x, a.w; mov.b32 r.y, a.z;\n"
+     "mov.b32 r.z, a.y; mov.b32 r.w, a.x; ret; }\n#.reg .v4 .b32 %v; mov.b32 %v.x, 1;\n"
+     "mov.b32 %v.y, 2; mov.b32 %v.z, 3; mov.b32 %v.w, 4; call (%v), f, (%v);\n"
+     "st.global.v4.b32 [%o], %v; ret; }\n",
+     {4, 3, 2, 1}},
     {"$.func (.reg .f32 r) f(.reg .f32 a, .param .b16 b) { .reg .b16 h; ld.param.b16 h, [b];\n"
      "cvt.rn.f32.u16 r, h; add.f32 r, r, a; ret; }\n"
      "#call (%f), f, (0f3f800000, 2); st.global.f32 [%o], %f; ret; }\n",
@@ -94,7 +92,7 @@ static const struct row {
      "[o+12], r3;\n"
      "st.global.f32 [o+16], r4; st.global.f32 [o+20], r5; st.global.u32 [o+24], t;\n"
      "st.global.f32 [o+28], r7; exit; }\n",
-     {0, 0, 0x800000, 0, 0x80000000, 0, 0, 0}},
+     {0, 0, 0x800000, 0, 0x80000000, 0, 0, 100}},
     {".version 1.4\n.target sm_13\n.entry k(.param .u64 out) { .reg .u64 o; .reg .f32 a, b, r;\n"
      ".reg .pred p; .reg .u32 t; ld.param.u64 o, [out]; mov.b32 a, 100; mov.f32 b, 0f3f800000;\n"
      "setp.lt.f32 p, a, b; selp.f32 r, a, b, p; st.global.f32 [o], r; set.gt.u32.f32 t, a, "

@@ -485,14 +485,20 @@ static const char *try_rules(struct sg_build *b, struct sg_build_words *words, u
     return why ? why : reasons[stage];
 }
 
-/* Targets before sm_20 have no subnormal floats of 32 bits, and an H200 computes as they did:
- * whatever may have .ftz has it. */
-static bool flushes(const struct sg_build *b, const struct sg_build_words *words) {
-    bool single = false;
-    for (unsigned i = 0; i < words->type_count; i++)
+/*
+ * Targets before sm_20 have no subnormal floats of 32 bits, and an H200 computes as they did:
+ * whatever may have .ftz has it, but for conversions from and to 64 bits in versions up to 1.4.
+ */
+static bool flushes(const struct sg_build *b, const struct sg_build_words *words, unsigned op) {
+    const struct sg_image *image = b->parts[b->part].image;
+    bool single = false, wide = false;
+    for (unsigned i = 0; i < words->type_count; i++) {
         single = single || words->types[i] == SG_TYPE_F32;
-    return single && b->parts[b->part].image->target < 20 && !has_word(words, "ftz") &&
-           words->count < SG_PTX_MODIFIERS;
+        wide = wide || sg_type_bits(words->types[i]) == 64;
+    }
+    return single && image->target < 20 && !has_word(words, "ftz") &&
+           words->count < SG_PTX_MODIFIERS &&
+           !(op == SG_OP_cvt && wide && image->ptx_version <= 14);
 }
 
 const char *sg_build_match(struct sg_build *b, const struct sg_ptx_statement *statement,
@@ -502,7 +508,7 @@ const char *sg_build_match(struct sg_build *b, const struct sg_ptx_statement *st
     sg_build_split(statement, &words);
     if (words.too_many)
         return "more modifiers than any form has";
-    if (flushes(b, &words)) {
+    if (flushes(b, &words, instruction->op)) {
         strcpy(words.each[words.count++].text, "ftz");
         if (!try_rules(b, &words, count, instruction, operands))
             return NULL;
