@@ -121,6 +121,16 @@ static const struct row {
      "st.global.u32 [o+4], r; selp.u32 r, 3, 4, %p; st.global.u32 [o+8], r; @!%p mov.u32 %g1, 1;\n"
      "st.global.u32 [o+12], %g1; st.global.f64 [o+16], %w; exit; }\n",
      {14, 5, 3, 14, 0, 0x40000000}},
+    /* shared memory without a name: its first KiB is there */
+    {"$#mov.u32 %a, 0; mov.u32 %b, 5; ld.shared.u32 %c, [%a+1020]; st.shared.u32 [%a], %b;\n"
+     "ld.shared.u32 %d, [%a]; st.global.v2.u32 [%o], {%d, %c}; ret; }\n",
+     {5, 0}},
+    /* parameters that are read beyond their end */
+    {"$.entry k(.param .u64 out, .param .align 4 .b8 s) { .reg .u64 o, x; .reg .u32 a, b, c;\n"
+     "ld.param.u64 o, [out]; ld.param.u32 a, [s]; ld.param.u32 b, [s+4]; mov.u64 x, s;\n"
+     "ld.param.u32 c, [x+4]; st.global.v2.u32 [o], {a, b}; st.global.u32 [o+8], c;\n"
+     "ld.param.u32 a, [s+5000]; st.global.u32 [o+12], a; ret; }\n",
+     {0x67, 0, 0, 0}},
 };
 
 static const char *written_out(const struct row *row) {
@@ -141,7 +151,8 @@ static void gives(const struct row *row, CUdeviceptr out) {
     unsigned got[MOST_WORDS];
     CUfunction function;
     CUmodule module;
-    void *params[] = {&out};
+    unsigned more = 0x1234567;
+    void *params[] = {&out, &more};
     OK_CU(cu.cuMemsetD8_v2(out, 0, sizeof got));
     if (cu.cuModuleLoadData(&module, written_out(row)) != CUDA_SUCCESS)
         fail_msg("%s\nis not loaded", row->text);
