@@ -131,6 +131,17 @@ static const struct row {
      "ld.param.u32 c, [x+4]; st.global.v2.u32 [o], {a, b}; st.global.u32 [o+8], c;\n"
      "ld.param.u32 a, [s+5000]; st.global.u32 [o+12], a; ret; }\n",
      {0x67, 0, 0, 0}},
+    /* references that nothing is bound to */
+    {".version 4.3\n.target sm_20\n.address_size 64\n.global .texref tx;\n.global .surfref sf;\n"
+     ".entry k(.param .u64 out) { .reg .u64 o; .reg .f32 f<5>; .reg .u32 a, r<5>;\n"
+     "ld.param.u64 o, [out]; mov.f32 f0, 0f3f000000; mov.u32 a, 1; mov.u32 r1, 7; mov.u32 r2, 7;\n"
+     "tex.2d.v4.f32.f32 {f1,f2,f3,f4}, [tx, {f0,f0}]; st.global.f32 [o], f1;\n"
+     "st.global.f32 [o+4], f4; tex.3d.v4.f32.s32 {f1,f2,f3,f4}, [tx, {a,a,a,a}];\n"
+     "st.global.f32 [o+8], f2; suld.b.2d.b32.trap {r1}, [sf, {a,a}]; st.global.u32 [o+12], r1;\n"
+     "sust.b.2d.b32.trap [sf, {a,a}], {a}; sured.b.add.2d.u32.clamp [sf, {a,a}], a;\n"
+     "txq.width.b32 r2, [tx]; st.global.u32 [o+16], r2; suq.height.b32 r2, [sf];\n"
+     "st.global.u32 [o+20], r2; st.global.u32 [o+24], a; ret; }\n",
+     {0, 0, 0, 0, 0, 0, 1}},
 };
 
 static const char *written_out(const struct row *row) {
