@@ -21,6 +21,10 @@ static const char text[] =
     ENTRY("atomic") "atom.global.add.u32 %r0, [%d0+256], 1; ret; }\n"
     ENTRY("null") "mov.u64 %d1, 16; ld.u32 %r0, [%d1]; st.global.u32 [%d0], %r0; ret; }\n"
     ENTRY("odd_load") "ld.global.u32 %r0, [%d0+2]; st.global.u32 [%d0], %r0; ret; }\n"
+    ENTRY("odd_nowhere") "mov.u64 %d1, 0x2100000017; ld.u32 %r0, [%d1]; st.global.u32 [%d0], %r0;\n"
+    "ret; }\n"
+    ENTRY("odd_beyond") "mov.u64 %d1, 0x1000000000000001; ld.global.u32 %r0, [%d1];\n"
+    "st.global.u32 [%d0], %r0; ret; }\n"
     ENTRY("odd_atomic") "atom.global.add.u32 %r0, [%d0+2], 1; ret; }\n"
     ENTRY("odd_shared") ".shared .b32 s[8]; mov.u32 %r1, s; mov.u32 %r2, %tid.x;\n"
     "add.u32 %r1, %r1, %r2; ld.shared.u32 %r0, [%r1+2]; st.global.u32 [%d0], %r0; ret; }\n"
@@ -81,6 +85,10 @@ static const struct kind {
      "thread 0,0,0", NULL},
     {"odd_load", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_load: misaligned address: read of 4",
      "98 bytes before the end of an allocation of 100 bytes", NULL},
+    {"odd_nowhere", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_nowhere: misaligned address",
+     "ld.u32 %r0, [%d1]", NULL},
+    {"odd_beyond", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel odd_beyond: illegal address",
+     "ld.global.u32 %r0, [%d1]", NULL},
     {"odd_atomic", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_atomic: misaligned address",
      "[%d0+2]", NULL},
     {"odd_shared", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_shared: misaligned address",

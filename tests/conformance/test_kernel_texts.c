@@ -57,13 +57,11 @@ static const struct row {
      "#.reg .v2 .b32 %v; mov.u32 %v.x, 30; mov.u32 %v.y, 12; call (%v), f, (%v);\n"
      "st.global.v2.b32 [%o], %v; ret; }\n",
      {42, 18}},
-    {"$.func (.reg .b128 r) f(.reg .b128 a, .reg .v4 .b32 b) { .reg .b64 x, y; mov.b128 {x, y}, "
-     "a;\n"
-     "cvt.u64.u32 x, b.w; mov.b128 r, {y, x}; ret; }\n"
-     "#.reg .b128 %w; .reg .v4 .b32 %v; mov.v4.b32 %v, {%a, %a, %a, %a}; mov.u32 %v.w, 8;\n"
-     "mov.b64 %x, 5; mov.b64 %y, 6; mov.b128 %w, {%x, %y}; call (%w), f, (%w, %v);\n"
-     "mov.b128 {%x, %y}, %w; st.global.v2.b64 [%o], {%x, %y}; ret; }\n",
-     {6, 0, 8}},
+    {"$.func (.reg .v4 .b32 r) f(.reg .v4 .b32 a) { mov.b32 r.x, a.w; mov.b32 r.y, a.z;\n"
+     "mov.b32 r.z, a.y; mov.b32 r.w, a.x; ret; }\n#.reg .v4 .b32 %v; mov.b32 %v.x, 1;\n"
+     "mov.b32 %v.y, 2; mov.b32 %v.z, 3; mov.b32 %v.w, 4; call (%v), f, (%v);\n"
+     "st.global.v4.b32 [%o], %v; ret; }\n",
+     {4, 3, 2, 1}},
     {"$.func (.reg .f32 r) f(.reg .f32 a, .param .b16 b) { .reg .b16 h; ld.param.b16 h, [b];\n"
      "cvt.rn.f32.u16 r, h; add.f32 r, r, a; ret; }\n"
      "#call (%f), f, (0f3f800000, 2); st.global.f32 [%o], %f; ret; }\n",
@@ -83,6 +81,67 @@ static const struct row {
      "st.global.u32 [t+4], 6; ld.global.u32 %c, [%x+4]; add.u32 %a, %a, 5;\n"
      "st.global.v4.u32 [%o], {%a, %b, %c, %b}; ret; }\n",
      {5, 0, 6}},
+    /* before sm_20: subnormal floats of 32 bits are zero, as operands and as results */
+    {".version 1.4\n.target sm_13\n.entry k(.param .u64 out) { .reg .u64 o; .reg .f32 a, b, c, "
+     "r<9>;\n"
+     ".reg .f64 d; .reg .u32 t; .reg .pred p; ld.param.u64 o, [out]; mov.b32 a, 100;\n"
+     "mov.f32 b, 0f00800000; mov.f32 c, 0f3f000000; add.rz.f32 r0, a, a; mul.f32 r1, b, c;\n"
+     "sub.f32 r2, b, a; mad.f32 r3, b, c, a; neg.f32 r4, a; max.f32 r5, a, a;\n"
+     "setp.gt.f32 p, a, 0f00000000; selp.u32 t, 1, 0, p; cvt.f64.f32 d, a; cvt.rn.f32.f64 r7, d;\n"
+     "st.global.f32 [o], r0; st.global.f32 [o+4], r1; st.global.f32 [o+8], r2; st.global.f32 "
+     "[o+12], r3;\n"
+     "st.global.f32 [o+16], r4; st.global.f32 [o+20], r5; st.global.u32 [o+24], t;\n"
+     "st.global.f32 [o+28], r7; exit; }\n",
+     {0, 0, 0x800000, 0, 0x80000000, 0, 0, 100}},
+    {".version 1.4\n.target sm_13\n.entry k(.param .u64 out) { .reg .u64 o; .reg .f32 a, b, r;\n"
+     ".reg .pred p; .reg .u32 t; ld.param.u64 o, [out]; mov.b32 a, 100; mov.f32 b, 0f3f800000;\n"
+     "setp.lt.f32 p, a, b; selp.f32 r, a, b, p; st.global.f32 [o], r; set.gt.u32.f32 t, a, "
+     "0f00000000;\n"
+     "st.global.u32 [o+4], t; exit; }\n",
+     {100, 0}},
+    /* vote and shfl without .sync: among the lanes that are together */
+    {".version 6.4\n.target sm_60\n.address_size 64\n.entry k(.param .u64 out) { .reg .u64 o, at;\n"
+     ".reg .u32 t, r<9>; .reg .pred p, q, s; ld.param.u64 o, [out]; mov.u32 t, %tid.x;\n"
+     "setp.lt.u32 p, t, 5; vote.all.pred q, p; selp.u32 r0, 1, 0, q; vote.any.pred q, !p;\n"
+     "selp.u32 r1, 1, 0, q; vote.uni.pred q, p; selp.u32 r2, 1, 0, q; vote.ballot.b32 r3, p;\n"
+     "shfl.bfly.b32 r4, t, 1, 31; shfl.down.b32 r5|q, t, 4, 31; setp.lt.u32 s, t, 8;\n"
+     "@s vote.ballot.b32 r6, p; @!s vote.ballot.b32 r6, !p; @!s bra END;\n"
+     "vote.ballot.b32 r7, q; setp.ne.u32 p, t, 0; @p bra END; st.global.v4.u32 [o], {r0, r1, r2, "
+     "r3};\n"
+     "st.global.v4.u32 [o+16], {r4, r5, r6, r7}; END: exit; }\n",
+     {0, 1, 0, 0x1f, 1, 4, 0x1f, 0xff}},
+    /* what the module declares for each thread, seen from all its functions */
+    {".version 2.1\n.target sm_20\n.local .align 4 .b8 l[16];\n.reg .u32 %g<4>;\n.reg .pred %p;\n"
+     ".reg .f64 %w;\n.func f { ld.local.u32 %g2, [l+4]; add.u32 %g1, %g1, %g2; setp.eq.u32 %p, "
+     "%g1, 14;\n"
+     "@%p st.local.u32 [l+8], %g2; add.f64 %w, %w, %w; ret; }\n"
+     ".entry k(.param .u64 out) { .reg .u64 o; .reg .u32 r, t; ld.param.u64 o, [out];\n"
+     "mov.u32 t, %tid.x; setp.ne.u32 %p, t, 0; @%p exit; mov.u32 %g1, 9; st.local.u32 [l+4], 5;\n"
+     "mov.f64 %w, 0d3ff0000000000000; call f; st.global.u32 [o], %g1; ld.local.u32 r, [l+8];\n"
+     "st.global.u32 [o+4], r; selp.u32 r, 3, 4, %p; st.global.u32 [o+8], r; @!%p mov.u32 %g1, 1;\n"
+     "st.global.u32 [o+12], %g1; st.global.f64 [o+16], %w; exit; }\n",
+     {14, 5, 3, 14, 0, 0x40000000}},
+    /* shared memory without a name: its first KiB is there */
+    {"$#mov.u32 %a, 0; mov.u32 %b, 5; ld.shared.u32 %c, [%a+1020]; st.shared.u32 [%a], %b;\n"
+     "ld.shared.u32 %d, [%a]; st.global.v2.u32 [%o], {%d, %c}; ret; }\n",
+     {5, 0}},
+    /* parameters that are read beyond their end */
+    {"$.entry k(.param .u64 out, .param .align 4 .b8 s) { .reg .u64 o, x; .reg .u32 a, b, c;\n"
+     "ld.param.u64 o, [out]; ld.param.u32 a, [s]; ld.param.u32 b, [s+4]; mov.u64 x, s;\n"
+     "ld.param.u32 c, [x+4]; st.global.v2.u32 [o], {a, b}; st.global.u32 [o+8], c;\n"
+     "ld.param.u32 a, [s+5000]; st.global.u32 [o+12], a; ret; }\n",
+     {0x67, 0, 0, 0}},
+    /* references that nothing is bound to */
+    {".version 4.3\n.target sm_20\n.address_size 64\n.global .texref tx;\n.global .surfref sf;\n"
+     ".entry k(.param .u64 out) { .reg .u64 o; .reg .f32 f<5>; .reg .u32 a, r<5>;\n"
+     "ld.param.u64 o, [out]; mov.f32 f0, 0f3f000000; mov.u32 a, 1; mov.u32 r1, 7; mov.u32 r2, 7;\n"
+     "tex.2d.v4.f32.f32 {f1,f2,f3,f4}, [tx, {f0,f0}]; st.global.f32 [o], f1;\n"
+     "st.global.f32 [o+4], f4; tex.3d.v4.f32.s32 {f1,f2,f3,f4}, [tx, {a,a,a,a}];\n"
+     "st.global.f32 [o+8], f2; suld.b.2d.b32.trap {r1}, [sf, {a,a}]; st.global.u32 [o+12], r1;\n"
+     "sust.b.2d.b32.trap [sf, {a,a}], {a}; sured.b.add.2d.u32.clamp [sf, {a,a}], a;\n"
+     "txq.width.b32 r2, [tx]; st.global.u32 [o+16], r2; suq.height.b32 r2, [sf];\n"
+     "st.global.u32 [o+20], r2; st.global.u32 [o+24], a; ret; }\n",
+     {0, 0, 0, 0, 0, 0, 1}},
 };
 
 static const char *written_out(const struct row *row) {
@@ -103,7 +162,8 @@ static void gives(const struct row *row, CUdeviceptr out) {
     unsigned got[MOST_WORDS];
     CUfunction function;
     CUmodule module;
-    void *params[] = {&out};
+    unsigned more = 0x1234567;
+    void *params[] = {&out, &more};
     OK_CU(cu.cuMemsetD8_v2(out, 0, sizeof got));
     if (cu.cuModuleLoadData(&module, written_out(row)) != CUDA_SUCCESS)
         fail_msg("%s\nis not loaded", row->text);

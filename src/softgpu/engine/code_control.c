@@ -227,8 +227,6 @@ static bool collective(struct sg_maker *maker, const struct sg_operand *result,
 static bool warp_function(struct sg_maker *maker) {
     const struct sg_instruction *in = maker->in;
     unsigned sources = in->op == SG_OP_shfl ? 3 : in->op == SG_OP_elect ? 0 : 1;
-    if (in->op != SG_OP_elect && !(in->modifiers & SG_MOD(SYNC)))
-        return sg_maker_refuse(maker, "a warp function without .sync");
     if (in->operand_count != sources + 2)
         return sg_maker_refuse(maker, "a warp function with other operands than it has");
     if (in->op == SG_OP_redux && in->type >= SG_TYPE_F16)

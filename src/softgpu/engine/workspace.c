@@ -8,8 +8,9 @@
 #include "softgpu/engine/inside.h"
 
 /* Hardware from compute capability 8.0 reserves the first KiB of each block's shared memory; here
- * only kernels that read its offset have it, and those that were given shared memory and name none:
- * Halide's count its addresses from 0. For others an access to it is a mistake. */
+ * only kernels that read its offset have it, and those that use shared memory and name none, with
+ * dynamic memory or without: Halide's count its addresses from 0. For others an access to it is a
+ * mistake. */
 #define RESERVED  SG_SHARED_BEGIN
 #define TILES_END 288u
 
@@ -33,8 +34,19 @@ static bool names_shared(const struct sg_program *program) {
     return false;
 }
 
+static bool is_shared(unsigned space) {
+    return space == SG_IN_SHARED || space == SG_IN_SHARED_CLUSTER;
+}
+
+static bool uses_shared(const struct sg_program *program) {
+    for (size_t i = 0; i < program->instruction_count; i++)
+        if (is_shared(program->instructions[i].space) || is_shared(program->instructions[i].space2))
+            return true;
+    return false;
+}
+
 uint64_t sg_reserved_shared(const struct sg_code *code, uint64_t dynamic) {
-    bool by_number = dynamic && !names_shared(code->program);
+    bool by_number = !names_shared(code->program) && (dynamic || uses_shared(code->program));
     return by_number || asks_for_reserved(code) ? RESERVED : 0;
 }
 

@@ -1,8 +1,9 @@
 /*
- * Instructions that a text implies. An operand that is a sum, such as r+1, is computed by one of
- * its own. Arguments and results that a register does not hold whole, vectors and those of 128
- * bits, go through variables in the frame that have no names: the caller and the callee store and
- * load them.
+ * Instructions that a text implies. An operand that is a sum, such as r+1, is computed by one of its
+ * own. Arguments and results that a register does not hold whole, vectors and those of 128 bits, go
+ * through variables in the frame that have no names: the caller and the callee store and load them.
+ * Registers of the module, which all functions share, are variables of the thread. vote and shfl
+ * without .sync, of targets that run warps in step, are among the lanes that are together.
  */
 #include "softgpu/program/build.h"
 
@@ -203,4 +204,137 @@ bool sg_build_move_wide(struct sg_build *b, const struct sg_instruction *in, boo
             return false;
     }
     return true;
+}
+
+/* ---- registers of the module ----------------------------------------------------------------- */
+
+/* A predicate is a word in memory. */
+static unsigned stored_type(unsigned type) {
+    return type == SG_TYPE_PRED ? (unsigned)SG_TYPE_U32 : type;
+}
+
+static struct sg_operand of_register(uint32_t reg, unsigned type) {
+    return (struct sg_operand){
+        .kind = SG_OPERAND_REGISTER, .reg = reg, .type = (unsigned char)type};
+}
+
+static struct sg_operand constant_of(int64_t value) {
+    return (struct sg_operand){
+        .kind = SG_OPERAND_IMMEDIATE, .reg = SG_NO_REGISTER, .value = value, .type = SG_TYPE_U32};
+}
+
+static uint32_t line_of(const struct sg_build *b) {
+    size_t count = b->program->instruction_count;
+    return count ? b->program->instructions[count - 1].line : 0;
+}
+
+static bool access(struct sg_build *b, uint32_t variable, uint32_t reg, unsigned type, bool load) {
+    const struct sg_instruction in = {.op = load ? SG_OP_ld : SG_OP_st,
+                                      .type = (unsigned char)type,
+                                      .space = SG_IN_LOCAL,
+                                      .vector = 1,
+                                      .operand_count = 2,
+                                      .result = load,
+                                      .line = line_of(b),
+                                      .location = b->location};
+    const struct sg_operand address = {
+        .kind = SG_OPERAND_ADDRESS, .reg = SG_NO_REGISTER, .first = variable};
+    const struct sg_operand value = of_register(reg, type);
+    return append(b, &in, (struct sg_operand[]){load ? value : address, load ? address : value});
+}
+
+bool sg_build_load_module(struct sg_build *b, const struct sg_ptx_name *name, uint32_t *reg) {
+    uint32_t variable, word;
+    if (!sg_build_module_register(b, name->symbol - 1, name->index, &variable))
+        return false;
+    unsigned type = b->program->variables[variable].type;
+    struct sg_build_loaded *grown = sg_image_grow(b->loaded, &b->loaded_count, sizeof *grown);
+    if (!grown)
+        return sg_build_no_memory(b);
+    b->loaded = grown;
+    if (!new_register(b, type, reg))
+        return false;
+    grown[b->loaded_count - 1] = (struct sg_build_loaded){*reg, variable};
+    if (type != SG_TYPE_PRED)
+        return access(b, variable, *reg, type, true);
+    const struct sg_instruction setp = {.op = SG_OP_setp,
+                                        .type = SG_TYPE_U32,
+                                        .compare = SG_COMPARE_NE,
+                                        .vector = 1,
+                                        .operand_count = 3,
+                                        .result = true,
+                                        .line = line_of(b),
+                                        .location = b->location};
+    return new_register(b, SG_TYPE_U32, &word) && access(b, variable, word, SG_TYPE_U32, true) &&
+           append(b, &setp,
+                  (struct sg_operand[]){of_register(*reg, type), of_register(word, SG_TYPE_U32),
+                                        constant_of(0)});
+}
+
+struct writes {
+    uint32_t reg;
+    bool found;
+};
+
+static void note_write(void *user, uint32_t reg, bool written) {
+    struct writes *all = user;
+    all->found = all->found || (written && reg == all->reg);
+}
+
+static bool store(struct sg_build *b, const struct sg_build_loaded *one) {
+    unsigned type = b->program->variables[one->variable].type;
+    uint32_t word = one->reg;
+    const struct sg_instruction selp = {.op = SG_OP_selp,
+                                        .type = SG_TYPE_U32,
+                                        .vector = 1,
+                                        .operand_count = 4,
+                                        .result = true,
+                                        .line = line_of(b),
+                                        .location = b->location};
+    if (type == SG_TYPE_PRED &&
+        (!new_register(b, SG_TYPE_U32, &word) ||
+         !append(b, &selp,
+                 (struct sg_operand[]){of_register(word, SG_TYPE_U32), constant_of(1),
+                                       constant_of(0), of_register(one->reg, type)})))
+        return false;
+    return access(b, one->variable, word, stored_type(type), false);
+}
+
+/* A lane whose guard is false stores what it has loaded: the register is the thread's own. */
+bool sg_build_store_module(struct sg_build *b) {
+    const struct sg_instruction done =
+        b->loaded_count ? b->program->instructions[b->program->instruction_count - 1]
+                        : (struct sg_instruction){0};
+    for (size_t i = 0; i < b->loaded_count; i++) {
+        struct writes writes = {.reg = b->loaded[i].reg};
+        sg_instruction_registers(b->program, &done, note_write, &writes);
+        if (writes.found && !store(b, &b->loaded[i]))
+            return false;
+    }
+    b->loaded_count = 0;
+    return true;
+}
+
+/* ---- lanes that are together ----------------------------------------------------------------- */
+
+bool sg_build_together(struct sg_build *b, struct sg_instruction *in, struct sg_operand *operands) {
+    uint32_t mask;
+    if ((in->op != SG_OP_vote && in->op != SG_OP_shfl) || in->modifiers & SG_MOD(SYNC))
+        return true;
+    const struct sg_instruction active = {.op = SG_OP_activemask,
+                                          .type = SG_TYPE_B32,
+                                          .vector = 1,
+                                          .operand_count = 1,
+                                          .result = true,
+                                          .line = in->line,
+                                          .location = in->location,
+                                          .guard = in->guard,
+                                          .guard_negated = in->guard_negated};
+    if (!new_register(b, SG_TYPE_B32, &mask))
+        return false;
+    const struct sg_operand members = of_register(mask, SG_TYPE_B32);
+    operands[in->operand_count++] = members;
+    operands[in->operand_count - 1].type = SG_TYPE_U32;
+    in->modifiers |= SG_MOD(SYNC);
+    return append(b, &active, &members);
 }

@@ -321,6 +321,7 @@ static CUresult make(struct sg_build *b, const char *entry) {
     result = decode_all(b);
     if (result != CUDA_SUCCESS)
         return result;
+    sg_build_lay_out_thread(b);
     if (!sg_build_check_calls(b) || !sg_build_lay_out_shared(b))
         return CUDA_ERROR_OUT_OF_MEMORY;
     b->program->name = b->program->functions[0].name;
@@ -353,6 +354,8 @@ static void end_build(struct sg_build *b) {
     free(b->labels);
     free(b->references);
     free(b->wide);
+    free(b->loaded);
+    free(b->module_registers);
     sg_names_clear(&b->label_names);
 }
 

@@ -196,6 +196,8 @@ enum sg_variable_place {
     SG_PLACE_FRAME,          /* at `offset` in the frame of `function` */
     SG_PLACE_PARAMETERS,     /* at `offset` in the launch's parameters */
     SG_PLACE_TEXTURE,        /* .texref, .samplerref, .surfref: by name */
+    SG_PLACE_THREAD,         /* .local and .reg of the module: at `offset` in the entry's frame,
+                                from every function */
 };
 
 struct sg_program_variable {
@@ -253,8 +255,8 @@ struct sg_program_function {
     uint32_t first_result, results;
     /*
      * Bytes of the thread's stack that a call takes: results and parameters (except the entry's),
-     * .local variables, and .param variables of the calls it makes. `frame_alignment` is a power of
-     * two, at least 16.
+     * .local variables, and .param variables of the calls it makes; the entry's also has what the
+     * module declares for each thread. `frame_alignment` is a power of two, at least 16.
      */
     uint64_t frame, frame_alignment;
     bool indirect_calls; /* calls through a register */

@@ -131,6 +131,16 @@ static bool guard(struct sg_build *b, const struct sg_ptx_statement *statement,
     const struct sg_ptx_name *name = &statement->guard;
     const struct sg_build_declaration *declared =
         name->declaration ? &b->declarations[name->declaration - 1] : NULL;
+    const struct sg_ptx_symbol *symbol =
+        name->symbol ? &b->outline->symbols[name->symbol - 1] : NULL;
+    if (symbol && symbol->what == SG_SYMBOL_VARIABLE && symbol->space == SG_SPACE_REG &&
+        symbol->type.predicate) {
+        to->guard_negated = statement->guard_negated;
+        if (!sg_build_load_module(b, name, &number))
+            return false;
+        to->guard = number + 1;
+        return true;
+    }
     if (!declared || declared->space != SG_SPACE_REG || declared->type != SG_TYPE_PRED) {
         *why = "a guard that is no predicate of the function";
         return true;
@@ -183,7 +193,7 @@ static bool call_instruction(struct sg_build *b, const struct sg_ptx_statement *
     if (why)
         return refuse(b, statement, one, why) && add(b, one, operands);
     return sg_build_before_call(b, one, operands, results) && add(b, one, operands) &&
-           sg_build_after_call(b, one, operands, results);
+           sg_build_store_module(b) && sg_build_after_call(b, one, operands, results);
 }
 
 bool sg_build_instruction(struct sg_build *b, const struct sg_ptx_statement *statement) {
@@ -194,6 +204,7 @@ bool sg_build_instruction(struct sg_build *b, const struct sg_ptx_statement *sta
                                  .location = b->location,
                                  .first_operand = (uint32_t)b->program->operand_count};
     const char *why = NULL;
+    b->loaded_count = 0;
     if (!guard(b, statement, &one, &why) || !operands_of(b, statement, from, &why))
         return false;
     if (one.op == SG_OP_call)
@@ -206,7 +217,7 @@ bool sg_build_instruction(struct sg_build *b, const struct sg_ptx_statement *sta
             return false;
         why = sg_build_match(b, statement, &one, operands);
     }
-    if (why && !refuse(b, statement, &one, why))
+    if (why ? !refuse(b, statement, &one, why) : !sg_build_together(b, &one, operands))
         return false;
-    return add(b, &one, operands);
+    return add(b, &one, operands) && sg_build_store_module(b);
 }

@@ -139,6 +139,9 @@ static bool variable_here(struct sg_build *b, size_t symbol, uint32_t *index) {
         made->place = SG_PLACE_TEXTURE;
         made->sampler = from->type.opaque == SG_OPAQUE_SAMPLER;
         made->settings = made->sampler ? from->type.sampler : 0;
+    } else if (from->space == SG_SPACE_LOCAL) {
+        made->place = SG_PLACE_THREAD;
+        made->space = SG_IN_LOCAL;
     } else if (from->space == SG_SPACE_SHARED) {
         made->place = is_dynamic(b, from) ? SG_PLACE_DYNAMIC_SHARED : SG_PLACE_SHARED;
         made->space = SG_IN_SHARED;
@@ -272,6 +275,31 @@ static bool add_parameter(struct sg_build *b, const struct sg_ptx_declaration *f
             program->parameters[index].reg = number;
     }
     program->parameters[index].count = vector;
+    return true;
+}
+
+bool sg_build_module_register(struct sg_build *b, size_t symbol, uint64_t index,
+                              uint32_t *variable) {
+    const struct sg_ptx_symbol *from = &b->outline->symbols[symbol];
+    for (size_t i = 0; i < b->module_register_count; i++) {
+        const struct sg_build_module_register *one = &b->module_registers[i];
+        *variable = one->variable;
+        if (one->part == b->part && one->symbol == symbol && one->index == index)
+            return true;
+    }
+    struct sg_program_variable *made = add_variable(b, from->name, from->length, variable);
+    struct sg_build_module_register *grown =
+        made ? sg_image_grow(b->module_registers, &b->module_register_count, sizeof *grown) : NULL;
+    if (!grown)
+        return sg_build_no_memory(b);
+    b->module_registers = grown;
+    grown[b->module_register_count - 1] = (struct sg_build_module_register){
+        .part = b->part, .variable = *variable, .symbol = symbol, .index = index};
+    made->type = type_of(&from->type);
+    made->size = made->alignment = from->type.predicate ? 4 : from->type.size;
+    made->place = SG_PLACE_THREAD;
+    made->space = SG_IN_LOCAL;
+    made->function = UINT32_MAX;
     return true;
 }
 
@@ -422,6 +450,20 @@ void sg_build_lay_out_frame(struct sg_build *b) {
     }
     function->frame_alignment = alignment;
     function->frame = rounded(area + b->area_most, alignment);
+}
+
+void sg_build_lay_out_thread(struct sg_build *b) {
+    struct sg_program *program = b->program;
+    struct sg_program_function *entry = &program->functions[0];
+    uint64_t alignment = entry->frame_alignment, end = 0;
+    end = lay_out(program, SG_PLACE_THREAD, 0, &alignment);
+    uint64_t first = rounded(entry->frame, alignment);
+    for (size_t i = 0; i < program->variable_count; i++)
+        if (program->variables[i].place == SG_PLACE_THREAD)
+            program->variables[i].offset += first;
+    if (end)
+        entry->frame = rounded(first + end, alignment);
+    entry->frame_alignment = alignment;
 }
 
 /* As ptxas 13.0 has them: the entry's, the module's, then other functions', each in the order of

@@ -89,6 +89,7 @@ struct sg_ptx_symbol {
     size_t index;    /* of an entry or variable in the image; SIZE_MAX when it is not there */
     size_t line;
     uint64_t size, alignment; /* of a variable in .shared */
+    unsigned vector;          /* of a variable: 1, 2, 4 or 8 */
     bool ranged;              /* nothing has this name: `range` others have it and a number */
     uint64_t range;
     size_t first_element; /* the symbol of the first of these; of registers there are none */

@@ -182,6 +182,7 @@ static bool in_range(struct sg_ptx *ptx, const struct sg_word *name, struct sg_p
         if (symbol && symbol->ranged && number < symbol->range) {
             bool reg = symbol->space == SG_SPACE_REG;
             use->space = symbol->space;
+            use->index = reg ? number : 0;
             use->symbol = reg ? (size_t)(symbol - ptx->symbols) + 1
                               : symbol->first_element + (size_t)number + 1;
             return true;

@@ -162,6 +162,11 @@ uint64_t sg_ptx_shared_unit(const struct sg_ptx_symbol *symbols, size_t count) {
     return unit;
 }
 
+static void add_local(uint64_t *local, const struct sg_ptx_symbol *variable) {
+    unsigned log = (unsigned)__builtin_ctzll(variable->alignment | 1u << 7);
+    add_aligned(&local[log < 7 ? log : 7], variable->alignment, variable->size);
+}
+
 static void reach(struct walk *walk, struct sg_ptx_symbol *symbol, size_t index) {
     if (symbol->last_user == walk->mark)
         return;
@@ -170,6 +175,8 @@ static void reach(struct walk *walk, struct sg_ptx_symbol *symbol, size_t index)
         walk->queue[walk->queued++] = index;
     else if (symbol->what == SG_SYMBOL_VARIABLE && symbol->space == SG_SPACE_SHARED)
         walk->found[walk->found_count++] = index;
+    else if (symbol->what == SG_SYMBOL_VARIABLE && symbol->space == SG_SPACE_LOCAL)
+        add_local(walk->local, symbol);
 }
 
 static int by_number(const void *a, const void *b) {
@@ -229,6 +236,7 @@ static bool memory_of(struct sg_ptx *ptx, struct walk *walk, size_t index) {
     /* These marks must differ from those of bodies. */
     walk->mark = ptx->symbol_count + 2 + index;
     walk->shared = entry->shared;
+    memcpy(walk->local, entry->local, sizeof walk->local);
     walk->found_count = 0;
     walk->queue[walk->queued++] = index;
     if (!follow(ptx, walk))
@@ -236,7 +244,7 @@ static bool memory_of(struct sg_ptx *ptx, struct walk *walk, size_t index) {
     add_found(ptx, walk);
     if (!ptx->options->relocatable)
         add_aligned(&walk->shared, walk->unit, 0);
-    uint64_t local = frame(entry->local);
+    uint64_t local = frame(walk->local);
     /* An H200 accepts more than the 48 KiB that ptxas allows: all that a block can have. */
     const uint64_t most = ptx->options->most_shared ? ptx->options->most_shared : UINT32_MAX;
     if (walk->shared > most || local > UINT32_MAX)

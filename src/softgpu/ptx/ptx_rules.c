@@ -262,6 +262,18 @@ static bool call(struct sg_ptx *ptx, const struct sg_ptx_given *given) {
 
 /* ---- the instruction ------------------------------------------------------------------------- */
 
+/* Lanes that run by themselves say which of them take part. */
+static bool together(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                     const struct sg_ptx_given *given) {
+    bool warp = strcmp(opcode->name, "vote") == 0 || strcmp(opcode->name, "shfl") == 0;
+    if (!warp || ptx->image->target < 70 || ptx->image->ptx_version < 64)
+        return true;
+    const char *at = given->modifiers;
+    size_t length = given->modifiers_length;
+    return (at && memmem(at, length, ".sync", 5)) ||
+           sg_ptx_wrong(ptx, "%s without .sync is for targets before sm_70", opcode->name);
+}
+
 static bool known_here(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode) {
     if (ptx->image->target < opcode->sm)
         return sg_ptx_wrong(ptx, "%s needs target sm_%d", opcode->name, opcode->sm);
@@ -280,7 +292,7 @@ bool sg_ptx_check_instruction(struct sg_ptx *ptx, const struct sg_ptx_opcode *op
     if (given->count < opcode->least || given->count > opcode->most)
         return sg_ptx_wrong(ptx, "%s does not take %u operands", opcode->name, given->count);
     narrow(ptx, opcode, given);
-    return known_here(ptx, opcode) && sg_ptx_since_modifiers(ptx, opcode, given) &&
-           registers(ptx, opcode, given) && address(ptx, opcode, given) &&
-           (strcmp(opcode->name, "call") != 0 || call(ptx, given));
+    return known_here(ptx, opcode) && together(ptx, opcode, given) &&
+           sg_ptx_since_modifiers(ptx, opcode, given) && registers(ptx, opcode, given) &&
+           address(ptx, opcode, given) && (strcmp(opcode->name, "call") != 0 || call(ptx, given));
 }

@@ -293,6 +293,7 @@ static void describe(struct sg_ptx_symbol *symbol, const struct sg_ptx_variable 
     symbol->size = variable->size;
     symbol->alignment = variable->alignment;
     symbol->type = variable->type;
+    symbol->vector = variable->vector;
     symbol->ranged = variable->ranged;
     symbol->range = variable->range;
 }

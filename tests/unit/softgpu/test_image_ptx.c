@@ -279,6 +279,7 @@ static const struct {
     {".reg .f32 f; add.rn.rz.rn.f32 f, f, f;", ".reg .f32 f; add.rn.ftz.f32 f, f, f;"},
     {".reg .b32 r; prmt.b32.f3e r, r, r, r;", ".reg .b32 r; prmt.b32.f4e r, r, r, r;"},
     {".reg .b32 r; and.ftz.b32 r, r, r;", ".reg .b32 r; and.finite.b32 r, r, r;"},
+    {".reg .f32 f; sin.ftz.f32 f, f;", ".reg .f32 f; sin.approx.ftz.f32 f, f;"},
     {".reg .f64 d; sqrt.approx.f64 d, d;", ".reg .f32 f; sqrt.approx.f32 f, f;"},
     {".reg .f64 d; div.approx.f64 d, d, d;", ".reg .f64 d; rcp.approx.ftz.f64 d, d;"},
     {".reg .b32 r; add.rn.u32 r, r, r;", ".reg .b32 r; add.rn.f16x2 r, r, r;"},
@@ -356,6 +357,10 @@ TEST(instructions_need_their_version_and_target) {
         {"7.0", "75", "redux.sync.add.u32 r, r, r;", false},
         {"6.2", "50", "activemask.b32 r;", true},
         {"6.1", "50", "activemask.b32 r;", false},
+        {"9.0", "60", "vote.all.pred p, p;", true},
+        {"6.3", "70", "shfl.up.b32 r, r, 1, 0;", true},
+        {"6.4", "70", "shfl.up.b32 r, r, 1, 0;", false},
+        {"8.0", "90", "vote.ballot.b32 r, p;", false},
     };
     char image[300];
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
