@@ -289,7 +289,7 @@ TEST(memory_of_a_green_context_belongs_to_the_primary_context) {
     assert_ptr_equal(owner, ctx);
     OK_CU(cu.cuMemsetD8_v2(p, 0x5a, sizeof bytes));
     OK_CU(cu.cuCtxSynchronize());
-    CUevent event = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DISABLE_TIMING);
+    CUevent event = new_event();
     OK_CU(cu.cuCtxSetCurrent(ctx));
     OK_CU(cu.cuGreenCtxDestroy(green));
     /* It outlives the green context. */
@@ -302,7 +302,6 @@ TEST(memory_of_a_green_context_belongs_to_the_primary_context) {
         OK_CU(cu.cuEventRecord(event, CU_STREAM_LEGACY));
         OK_CU(cu.cuEventSynchronize(event));
     }
-    OK_CU(cu.cuEventDestroy_v2(event));
 }
 
 /* ---- Streams and events ---------------------------------------------------------------------- */

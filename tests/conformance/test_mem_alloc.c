@@ -75,12 +75,11 @@ TEST(freeing_memory_waits_for_work) {
     NEEDS_LEGACY_STREAM();
     CUstream stream = new_stream();
     CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64 * PAGE);
-    CUdeviceptr other = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64 * PAGE);
+    CUdeviceptr other = new_memory(64 * PAGE);
     for (int i = 0; i < 4; i++)
         OK_CU(cu.cuMemcpyDtoDAsync_v2(other, p, 64 * PAGE, stream));
     OK_CU(cu.cuMemFree_v2(p));
     OK_CU(cu.cuStreamQuery(stream));
-    OK_CU(cu.cuMemFree_v2(other));
 }
 
 TEST(destroying_a_context_frees_its_memory) {

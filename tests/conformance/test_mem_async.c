@@ -87,7 +87,7 @@ TEST(a_free_runs_in_stream_order) {
     CUstream stream = make_stream();
     struct gate gate = new_gate();
     /* Pinned: a copy to pageable memory would wait for the gate here and now. */
-    void *memory = MADE_CU(void *, cuMemHostAlloc, size, 0);
+    void *memory = new_pinned(size, 0);
     volatile unsigned char *back = memory;
     CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocAsync, size, stream);
     gate_hold(&gate, stream);
@@ -98,7 +98,6 @@ TEST(a_free_runs_in_stream_order) {
     assert_int_equal(back[0], 0x5a);
     assert_int_equal(back[4095], 0x5a);
     end_stream(stream);
-    OK_CU(cu.cuMemFreeHost(memory));
 }
 
 /* cuMemAlloc's memory can be freed in stream order too: its bytes stay until the stream is there.

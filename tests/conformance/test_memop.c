@@ -93,8 +93,8 @@ TEST(a_value_write_releases_a_waiting_stream) {
 TEST(memsets_and_copies_release_a_waiting_stream) {
     struct scene scene = make();
     const size_t size = (size_t)16 << 20;
-    CUdeviceptr device = MADE_CU(CUdeviceptr, cuMemAlloc_v2, size);
-    void *pinned = MADE_CU(void *, cuMemHostAlloc, size, CU_MEMHOSTALLOC_DEVICEMAP);
+    CUdeviceptr device = new_memory(size);
+    void *pinned = new_pinned(size, CU_MEMHOSTALLOC_DEVICEMAP);
     CUdeviceptr host = device_address(pinned);
     memset(pinned, 0, size);
     OK_CU(cu.cuMemsetD8_v2(device, 0, size));
@@ -108,8 +108,6 @@ TEST(memsets_and_copies_release_a_waiting_stream) {
     OK_CU(cu.cuMemcpyDtoHAsync_v2(pinned, device, size, scene.other));
     OK_CU(cu.cuStreamSynchronize(scene.stream));
     OK_CU(cu.cuStreamSynchronize(scene.other));
-    OK_CU(cu.cuMemFreeHost(pinned));
-    OK_CU(cu.cuMemFree_v2(device));
 }
 
 /* ---- Batches ---- */

@@ -95,7 +95,7 @@ TEST(polling_a_stream_makes_progress) {
 }
 
 TEST(a_destroyed_stream_finishes_its_work) {
-    CUdeviceptr bytes = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
+    CUdeviceptr bytes = new_memory(4096);
     OK_CU(cu.cuMemsetD8_v2(bytes, 1, 4096));
     OK_CU(cu.cuCtxSynchronize());
     CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
@@ -105,7 +105,6 @@ TEST(a_destroyed_stream_finishes_its_work) {
     gate_release(&gate);
     OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(byte_at(bytes), 2);
-    OK_CU(cu.cuMemFree_v2(bytes));
 }
 
 TEST(a_destroyed_stream_is_an_invalid_handle) {

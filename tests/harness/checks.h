@@ -9,8 +9,8 @@
  *     OK_CU(call)           a CUresult, which is CUDA_SUCCESS
  *     FAILS_CU(error, call) a CUresult: CUDA_ERROR_<error>
  *
- * The words are the same everywhere. tests/conformance has its own OK_CU and FAILS_CU, which look for
- * the results' names on any driver (harness.h), and ANSWERS_CU(result, call) for a result in a
+ * The words are the same everywhere. tests/conformance has its own OK_CU and FAILS_CU, which look
+ * for the results' names on any driver (harness.h), and ANSWERS_CU(result, call) for a result in a
  * variable.
  */
 #ifndef TESTS_CHECKS_H
