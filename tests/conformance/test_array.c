@@ -190,8 +190,7 @@ TEST(arrays_are_freed_with_their_context) {
 }
 
 /* 64 TiB. What was begun is taken back: the dump would show it. */
-TEST(oversized_arrays_are_refused) {
-    NEEDS_SOFTGPU("the error of hardware is not recorded");
+TEST_WHERE(oversized_arrays_are_refused, NEEDS_SOFTGPU("the error of hardware is not recorded")) {
     CUarray array = NULL;
     CUmipmappedArray mipmap = NULL;
     CUDA_ARRAY3D_DESCRIPTOR d = form(16384, 16384, 16384, 4, 0);
@@ -202,8 +201,7 @@ TEST(oversized_arrays_are_refused) {
     assert_null(mipmap);
 }
 
-TEST(destroyed_arrays_are_refused) {
-    NEEDS_SOFTGPU("hardware crashes");
+TEST_WHERE(destroyed_arrays_are_refused, NEEDS_SOFTGPU("hardware crashes")) {
     unsigned char bytes[4] = {0};
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 0, 0, 1, 0);
     CUarray array = MADE_CU(CUarray, cuArray3DCreate_v2, &d);

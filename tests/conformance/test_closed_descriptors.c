@@ -167,8 +167,7 @@ DRIVER_CHILD(writes) {
     expect_untouched();
 }
 
-TEST(lines_for_closed_descriptors_never_reach_other_files) {
-    NEEDS_SOFTGPU("its trace");
+TEST_WHERE(lines_for_closed_descriptors_never_reach_other_files, NEEDS_SOFTGPU("its trace")) {
     char trace[TEMPORARY_ROOM], log[TEMPORARY_ROOM];
     close(temporary_file(trace, "gpumem-trace"));
     close(temporary_file(log, "gpumem-log"));

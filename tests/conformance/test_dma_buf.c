@@ -77,8 +77,7 @@ TEST(the_device_attribute_reports_dma_buffer_support) {
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED), 1);
 }
 
-TEST(a_dma_buffer_has_the_bytes_of_its_range) {
-    NEEDS_SOFTGPU("maps a DMA buffer");
+TEST_WHERE(a_dma_buffer_has_the_bytes_of_its_range, NEEDS_SOFTGPU("maps a DMA buffer")) {
     CUdeviceptr d = new_memory(4 * CHUNK), small = new_memory(PAGE);
     shares_bytes(d, 4 * CHUNK);
     shares_bytes(d + 65536, CHUNK);
@@ -102,8 +101,7 @@ TEST(a_dma_buffer_has_the_bytes_of_its_range) {
 }
 
 /* Pieces lie as they are mapped, not as they were made. */
-TEST(adjacent_mappings_export_as_one_dma_buffer) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(adjacent_mappings_export_as_one_dma_buffer, NEEDS_DESCRIPTORS()) {
     NEEDS_SOFTGPU("maps a DMA buffer");
     CUdeviceptr range = MADE_CU(CUdeviceptr, cuMemAddressReserve, 4 * CHUNK, 0, 0, 0);
     CUmemGenericAllocationHandle first = create(dev, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
@@ -121,8 +119,7 @@ TEST(adjacent_mappings_export_as_one_dma_buffer) {
     OK_CU(cu.cuMemAddressFree(range, 4 * CHUNK));
 }
 
-TEST(pool_memory_can_be_exported_as_a_dma_buffer) {
-    NEEDS_POOL_DESCRIPTORS();
+TEST_WHERE(pool_memory_can_be_exported_as_a_dma_buffer, NEEDS_POOL_DESCRIPTORS()) {
     NEEDS_SOFTGPU("maps a DMA buffer");
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location = device_location(dev),
@@ -155,8 +152,7 @@ TEST(pages_of_a_dma_buffer_are_not_reused) {
 }
 
 /* As documented: all of a range is mapped, of one device, with the same properties. */
-TEST(a_range_of_unlike_mappings_is_refused) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(a_range_of_unlike_mappings_is_refused, NEEDS_DESCRIPTORS()) {
     NEEDS_SOFTGPU("documented, but not how hardware answers");
     CUdeviceptr range = MADE_CU(CUdeviceptr, cuMemAddressReserve, 3 * CHUNK, 0, 0, 0);
     place(range, create(dev, 0));

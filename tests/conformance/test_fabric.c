@@ -164,8 +164,7 @@ CHILD_THAT_ENDS(exporter) {
     assert_int_equal(run_child("late", text, NULL), 0);
 }
 
-TEST(memory_is_shared_between_processes_by_fabric_handle) {
-    NEEDS_SOFTGPU("its profiles");
+TEST_WHERE(memory_is_shared_between_processes_by_fabric_handle, NEEDS_SOFTGPU("its profiles")) {
     static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n[links]\nfabric = 1\n";
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "softgpu-profile");

@@ -138,8 +138,7 @@ static void check_dump(const char *line) {
 }
 
 /* What only a launch that runs would show. */
-TEST(functions_keep_their_launch_settings) {
-    NEEDS_SOFTGPU("reads its state");
+TEST_WHERE(functions_keep_their_launch_settings, NEEDS_SOFTGPU("reads its state")) {
     CUfunction f = function("types");
     unsigned char bytes[] = {0xaa, 0xbb};
     CUlibrary library;

@@ -154,8 +154,7 @@ TEST(an_exec_destroyed_in_flight_finishes) {
     assert_int_equal(byte_at(memory + 64), 0x22);
 }
 
-TEST(executable_graphs_are_listed_in_state_and_leaks) {
-    NEEDS_SOFTGPU("reads its reports");
+TEST_WHERE(executable_graphs_are_listed_in_state_and_leaks, NEEDS_SOFTGPU("reads its reports")) {
     CUgraph graph = new_graph();
     add_set(graph, NULL, memory, 0x22, 64);
     instantiate(graph);
@@ -168,8 +167,7 @@ TEST(executable_graphs_are_listed_in_state_and_leaks) {
 }
 
 /* Empty nodes are no steps, as long as the dependencies that they join are few. */
-TEST(empty_nodes_add_no_steps) {
-    NEEDS_SOFTGPU("reads its reports");
+TEST_WHERE(empty_nodes_add_no_steps, NEEDS_SOFTGPU("reads its reports")) {
     CUgraph graph = new_graph();
     CUgraphNode node = NULL;
     for (int i = 0; i < 100; i++)

@@ -220,8 +220,7 @@ TEST(child_graphs_run_in_place_of_their_node) {
     assert_int_equal(byte_at(memory + 128), 0x22);
 }
 
-TEST(a_graph_in_the_legacy_stream_is_ordered_with_blocking_streams) {
-    NEEDS_LEGACY_STREAM();
+TEST_WHERE(a_graph_in_the_legacy_stream_is_ordered_with_blocking_streams, NEEDS_LEGACY_STREAM()) {
     CUgraph graph = new_graph();
     CUstream blocking = new_blocking_stream();
     add_copy(graph, NULL, memory + 64, memory, 64);
@@ -235,8 +234,7 @@ TEST(a_graph_in_the_legacy_stream_is_ordered_with_blocking_streams) {
     assert_int_equal(byte_at(memory + 64), 0x44);
 }
 
-TEST(every_schedule_gives_the_same_result) {
-    NEEDS_SOFTGPU("chooses the schedule");
+TEST_WHERE(every_schedule_gives_the_same_result, NEEDS_SOFTGPU("chooses the schedule")) {
     CUgraph graph = new_graph();
     CUgraphNode left = add_set(graph, NULL, memory, 1, 64);
     CUgraphNode right = add_set(graph, NULL, memory + 64, 2, 64);

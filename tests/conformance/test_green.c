@@ -119,8 +119,7 @@ TEST(resource_descriptions_accept_results_of_splits) {
 }
 
 /* Where hardware follows a pointer that leads nowhere. */
-TEST(forged_resources_are_refused) {
-    NEEDS_SOFTGPU("hardware crashes");
+TEST_WHERE(forged_resources_are_refused, NEEDS_SOFTGPU("hardware crashes")) {
     CUdevResource part, all = whole(), changed = all;
     CUdevResourceDesc desc = least(&part);
     CUgreenCtx green = NULL;
@@ -405,8 +404,7 @@ TEST(the_primary_context_waits_for_its_green_contexts) {
     OK_CU(cu.cuGreenCtxDestroy(green));
 }
 
-TEST(green_contexts_are_listed_in_state_and_leaks) {
-    NEEDS_SOFTGPU("reports");
+TEST_WHERE(green_contexts_are_listed_in_state_and_leaks, NEEDS_SOFTGPU("reports")) {
     CUgreenCtx green = make_green();
     char *state_text = soft->state_dump(), *leaks = soft->leak_report();
     assert_non_null(strstr(state_text, " green uses "));

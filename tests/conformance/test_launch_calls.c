@@ -305,8 +305,7 @@ static unsigned end_part(int device) {
 }
 
 /* One call launches a part on each. */
-TEST(a_multi_device_launch_runs_on_every_device) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(a_multi_device_launch_runs_on_every_device, NEEDS_DEVICES(2)) {
     if (!device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH))
         SKIP("the devices have no cooperative launches on several devices");
     kernels_open(text);

@@ -222,8 +222,7 @@ TEST(managed_variables_outlive_contexts) {
 }
 
 /* Work that was queued before reads the variable as it was. */
-TEST(unloading_a_library_waits_for_queued_work) {
-    NEEDS_SOFTGPU("chooses a schedule");
+TEST_WHERE(unloading_a_library_waits_for_queued_work, NEEDS_SOFTGPU("chooses a schedule")) {
     CUlibrary library = load(image_kernels_cubin);
     uint32_t *seen;
     CUmodule module = MADE_CU(CUmodule, cuModuleLoadData, image_kernels_cubin);

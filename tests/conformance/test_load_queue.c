@@ -106,8 +106,7 @@ static void see_bytes(CUdeviceptr memory) {
     }
 }
 
-TEST(a_million_operations_run_in_one_stream) {
-    NEEDS_SOFTGPU("hardware's queues are shorter");
+TEST_WHERE(a_million_operations_run_in_one_stream, NEEDS_SOFTGPU("hardware's queues are shorter")) {
     CUdeviceptr memory = new_memory(4096);
     CUstream stream = new_stream();
     queue_and_drain(&stream, 1, memory);

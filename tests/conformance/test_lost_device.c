@@ -96,18 +96,15 @@ static void in_a_child(const char *part, const char *variable, const char *value
     assert_int_equal(status, 0);
 }
 
-TEST(a_lost_device_stays_lost) {
-    NEEDS_SOFTGPU("loses a device");
+TEST_WHERE(a_lost_device_stays_lost, NEEDS_SOFTGPU("loses a device")) {
     in_a_child("lost_by_call", NULL, NULL);
 }
 
-TEST(an_ecc_error_injected_by_call_is_sticky) {
-    NEEDS_SOFTGPU("injects a fault");
+TEST_WHERE(an_ecc_error_injected_by_call_is_sticky, NEEDS_SOFTGPU("injects a fault")) {
     in_a_child("failed_at_a_call", NULL, NULL);
 }
 
-TEST(an_ecc_error_injected_by_the_environment_is_sticky) {
-    NEEDS_SOFTGPU("injects a fault");
+TEST_WHERE(an_ecc_error_injected_by_the_environment_is_sticky, NEEDS_SOFTGPU("injects a fault")) {
     in_a_child("failed_by_environment", "SOFTGPU_FAULT",
                twins ? "cuStreamSynchronize_ptsz:1:CUDA_ERROR_ECC_UNCORRECTABLE:sticky"
                      : "cuStreamSynchronize:1:CUDA_ERROR_ECC_UNCORRECTABLE:sticky");

@@ -17,8 +17,7 @@ static CUmemPoolProps props_of(CUmemLocationType type, int id) {
     return props;
 }
 
-TEST(the_cpu_reads_and_writes_memory_of_a_managed_pool) {
-    NEEDS_POOLS();
+TEST_WHERE(the_cpu_reads_and_writes_memory_of_a_managed_pool, NEEDS_POOLS()) {
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     CUmemoryPool told = NULL;
     unsigned char plain[8];
@@ -50,8 +49,7 @@ TEST(the_cpu_reads_and_writes_memory_of_a_managed_pool) {
     OK_CU(cu.cuStreamSynchronize(s));
 }
 
-TEST(each_allocation_type_has_its_own_current_pool) {
-    NEEDS_POOLS();
+TEST_WHERE(each_allocation_type_has_its_own_current_pool, NEEDS_POOLS()) {
     const CUmemAllocationType kind = CU_MEM_ALLOCATION_TYPE_MANAGED;
     CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, dev);
@@ -71,8 +69,7 @@ TEST(each_allocation_type_has_its_own_current_pool) {
     OK_CU(cu.cuMemSetMemPool(&here, kind, usual));
 }
 
-TEST(invalid_managed_pools_are_refused) {
-    NEEDS_POOLS();
+TEST_WHERE(invalid_managed_pools_are_refused, NEEDS_POOLS()) {
     CUmemoryPool pool;
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, 99);
     FAILS_CU(INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
@@ -94,8 +91,7 @@ TEST(invalid_managed_pools_are_refused) {
     }
 }
 
-TEST(access_to_a_managed_pool_is_reported_as_advice) {
-    NEEDS_POOLS();
+TEST_WHERE(access_to_a_managed_pool_is_reported_as_advice, NEEDS_POOLS()) {
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_HOST, 0);
     CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     int list[2] = {77, 77};

@@ -71,8 +71,7 @@ TEST(only_the_start_of_an_allocation_is_freed_and_only_once) {
     OK_CU(cu.cuMemFreeHost(host));
 }
 
-TEST(freeing_memory_waits_for_work) {
-    NEEDS_LEGACY_STREAM();
+TEST_WHERE(freeing_memory_waits_for_work, NEEDS_LEGACY_STREAM()) {
     CUstream stream = new_stream();
     CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64 * PAGE);
     CUdeviceptr other = new_memory(64 * PAGE);
@@ -151,8 +150,7 @@ TEST(all_memory_can_be_allocated_freed_and_allocated_again) {
 
 /* Every second one is freed, and the device is then asked for more than any hole: what is free in
  * all counts, not how it lies. */
-TEST(fragmented_memory_can_be_allocated_in_one_piece) {
-    NEEDS_SOFTGPU("fills the device");
+TEST_WHERE(fragmented_memory_can_be_allocated_in_one_piece, NEEDS_SOFTGPU("fills the device")) {
     enum { PIECES = 64 };
     CUdeviceptr p[PIECES];
     size_t all = free_bytes() / PAGE / PIECES * PAGE;

@@ -304,8 +304,7 @@ TEST(batches_and_peer_copies_cannot_be_captured) {
     FAILS_CU(STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(s.stream, &graph));
 }
 
-TEST(arrays_are_copied_between_two_devices) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(arrays_are_copied_between_two_devices, NEEDS_DEVICES(2)) {
     struct scene s = make();
     CUDA_MEMCPY3D_PEER peer;
     OK_CU(cu.cuMemcpyHtoA_v2(s.line, 0, s.in, LENGTH));

@@ -9,8 +9,7 @@ static void needs_peers(void) {
         SKIP("device 0 cannot access device 1");
 }
 
-TEST(peer_attributes_agree_with_peer_access) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(peer_attributes_agree_with_peer_access, NEEDS_DEVICES(2)) {
     int value = -1, supported = -2;
     OK_CU(cu.cuDeviceCanAccessPeer(&value, 0, 1));
     OK_CU(cu.cuDeviceGetP2PAttribute(&supported, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1));
@@ -37,8 +36,7 @@ TEST(peer_access_is_enabled_once_and_in_one_direction) {
 }
 
 /* Seen without a second enable or disable, whose refusal would be enough otherwise. */
-TEST(peer_access_is_shown_in_the_state_dump) {
-    NEEDS_SOFTGPU("its state dump");
+TEST_WHERE(peer_access_is_shown_in_the_state_dump, NEEDS_SOFTGPU("its state dump")) {
     needs_peers();
     new_context(1);
     char *off = soft->state_dump();
@@ -129,8 +127,7 @@ DRIVER_CHILD(strangers) {
     OK_CU(cu.cuDevicePrimaryCtxRelease_v2(1));
 }
 
-TEST(peer_attributes_come_from_the_profile) {
-    NEEDS_SOFTGPU("its profiles");
+TEST_WHERE(peer_attributes_come_from_the_profile, NEEDS_SOFTGPU("its profiles")) {
     static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n"
                                   "[links]\nnative_atomics = 1\n"
                                   "[links 0 1]\npeer_access = 0\nperformance_rank = 3\n";

@@ -48,8 +48,7 @@ TEST(a_device_gains_access_to_a_host_pool) {
     OK_CU(cu.cuMemFreeAsync(q, stream));
 }
 
-TEST(a_peer_has_access_until_it_is_revoked) {
-    NEEDS_PEERS();
+TEST_WHERE(a_peer_has_access_until_it_is_revoked, NEEDS_PEERS()) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUdeviceptr p = pool_take(pool, 4096, NULL);
     OK_CU(cu.cuCtxSynchronize());
@@ -185,8 +184,7 @@ static void between_contexts(struct ends *ends) {
 }
 
 /* As on two H200s, before a grant and after it was taken back. */
-TEST(pool_memory_of_another_device_is_refused_without_access) {
-    NEEDS_PEERS();
+TEST_WHERE(pool_memory_of_another_device_is_refused_without_access, NEEDS_PEERS()) {
     CUmemoryPool pool;
     struct ends ends = ends_make(&pool);
     for (int round = 0; round < 2; round++) {
@@ -210,8 +208,7 @@ TEST(pool_memory_of_another_device_is_refused_without_access) {
 }
 
 /* Access is what pools ask for, not where the memory is. */
-TEST(memory_of_cumemalloc_on_another_device_is_copied_without_access) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(memory_of_cumemalloc_on_another_device_is_copied_without_access, NEEDS_DEVICES(2)) {
     CUmemoryPool pool;
     struct ends ends = ends_make(&pool);
     CUdeviceptr plain, pooled = ends.there;

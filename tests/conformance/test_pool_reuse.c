@@ -177,8 +177,7 @@ TEST(a_chain_of_events_is_preferred_to_idle_memory) {
 
 /* Work in the legacy stream comes after what a blocking stream freed, and before what another
  * blocking stream does. */
-TEST(default_stream_order_is_preferred_to_idle_memory) {
-    NEEDS_LEGACY_STREAM();
+TEST_WHERE(default_stream_order_is_preferred_to_idle_memory, NEEDS_LEGACY_STREAM()) {
     begin(1, 1, 0, 0);
     CUstream own = s;
     CUdeviceptr memory = new_memory(64);
@@ -422,8 +421,7 @@ TEST(without_internal_dependencies_the_allocation_fails) {
 }
 
 /* The default stream orders blocking streams without any event. */
-TEST(a_blocking_stream_reuses_memory_of_the_default_stream) {
-    NEEDS_LEGACY_STREAM();
+TEST_WHERE(a_blocking_stream_reuses_memory_of_the_default_stream, NEEDS_LEGACY_STREAM()) {
     begin(1, 0, 0, 0);
     CUstream blocking = new_blocking_stream();
     CUdeviceptr p = pool_take(pool, SIZE, NULL);
@@ -439,8 +437,7 @@ TEST(a_blocking_stream_reuses_memory_of_the_default_stream) {
 }
 
 /* A free in a blocking stream comes after what the default stream holds. */
-TEST(a_free_in_a_blocking_stream_waits_for_the_default_stream) {
-    NEEDS_LEGACY_STREAM();
+TEST_WHERE(a_free_in_a_blocking_stream_waits_for_the_default_stream, NEEDS_LEGACY_STREAM()) {
     begin(0, 1, 0, 0);
     CUstream blocking = new_blocking_stream();
     CUdeviceptr p = pool_take(pool, SIZE, blocking);

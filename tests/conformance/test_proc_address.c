@@ -59,8 +59,7 @@ TEST(a_function_that_is_found_can_be_called) {
     assert_int_equal(version, same);
 }
 
-TEST(every_function_is_found_at_its_version) {
-    NEEDS_SOFTGPU("a driver may lack some");
+TEST_WHERE(every_function_is_found_at_its_version, NEEDS_SOFTGPU("a driver may lack some")) {
     for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++) {
         const gpumem_driver_fn_info *row = gpumem_driver_fn_info_get((gpumem_driver_fn)i);
         cuuint64_t flags = row->kind == GPUMEM_FN_PLAIN ? LEGACY : PER_THREAD;

@@ -34,8 +34,7 @@ static void *as_handle(int fd) {
     return (void *)(intptr_t)fd;
 }
 
-TEST(an_import_in_the_same_process_is_the_same_memory) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(an_import_in_the_same_process_is_the_same_memory, NEEDS_DESCRIPTORS()) {
     CUmemGenericAllocationHandle handle = create(2 * PAGE, FD), imported, again;
     CUmemAllocationProp prop;
     int fd = -1, second = -1;
@@ -85,8 +84,7 @@ static int inheritable(int fd) {
     return copy;
 }
 
-TEST(another_process_reads_and_writes_imported_memory) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(another_process_reads_and_writes_imported_memory, NEEDS_DESCRIPTORS()) {
     CUmemGenericAllocationHandle handle = create(2 * PAGE, FD);
     CUdeviceptr p = map(handle, 2 * PAGE);
     char text[16];
@@ -120,8 +118,7 @@ CHILD(exporter) {
     return 0;
 }
 
-TEST(shared_memory_outlives_its_exporter) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(shared_memory_outlives_its_exporter, NEEDS_DESCRIPTORS()) {
     NEEDS_SOFTGPU("takes the descriptor out of /proc");
     CUmemGenericAllocationHandle imported;
     int ends[2], pid = 0, number = 0;
@@ -149,8 +146,7 @@ TEST(shared_memory_outlives_its_exporter) {
     close(ends[1]);
 }
 
-TEST(descriptors_that_are_not_exports_are_refused) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(descriptors_that_are_not_exports_are_refused, NEEDS_DESCRIPTORS()) {
     CUmemGenericAllocationHandle handle = 7, plain = create(PAGE, CU_MEM_HANDLE_TYPE_NONE);
     int fd = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int foreign = memfd_create("foreign", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -174,8 +170,7 @@ TEST(descriptors_that_are_not_exports_are_refused) {
 }
 
 /* The importer validates, and what is sealed cannot be cut off under it. */
-TEST(an_exported_file_cannot_be_truncated) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(an_exported_file_cannot_be_truncated, NEEDS_DESCRIPTORS()) {
     NEEDS_SOFTGPU("the descriptor is a memory file only there");
     CUmemGenericAllocationHandle handle = create(PAGE, FD);
     int fd = MADE_CU(int, cuMemExportToShareableHandle, handle, FD, 0);

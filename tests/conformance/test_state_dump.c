@@ -617,8 +617,7 @@ static void try_one(const struct thing *thing, char *report, size_t size) {
     soft->free_text(before);
 }
 
-TEST(every_object_is_in_the_state_dump_while_it_exists) {
-    NEEDS_SOFTGPU("reads its state");
+TEST_WHERE(every_object_is_in_the_state_dump_while_it_exists, NEEDS_SOFTGPU("reads its state")) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     static char report[16384];

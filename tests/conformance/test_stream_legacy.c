@@ -46,8 +46,7 @@ TEST(the_legacy_stream_waits_for_blocking_streams) {
     assert_int_equal(first_byte(&scene), 2);
 }
 
-TEST(a_null_stream_is_the_legacy_stream) {
-    NEEDS_LEGACY_STREAM();
+TEST_WHERE(a_null_stream_is_the_legacy_stream, NEEDS_LEGACY_STREAM()) {
     struct scene scene = make();
     gate_hold(&scene.gate, NULL);
     OK_CU(cu.cuMemsetD8Async(scene.bytes, 2, 4096, scene.blocking));

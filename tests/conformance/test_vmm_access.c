@@ -232,8 +232,7 @@ TEST(host_memory_has_an_address_range_only_with_device_access) {
     unmap(&m);
 }
 
-TEST(another_device_needs_access_to_a_mapping) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(another_device_needs_access_to_a_mapping, NEEDS_DEVICES(2)) {
     int can = MADE_CU(int, cuDeviceCanAccessPeer, 1, 0);
     if (!can)
         SKIP("device 1 cannot access device 0");

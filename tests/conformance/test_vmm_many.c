@@ -70,8 +70,7 @@ DRIVER_CHILD(run_out_of_addresses) {
     OK_CU(cu.cuMemAddressFree(b, 1024 * PAGE));
 }
 
-TEST(reserving_beyond_the_address_space_fails) {
-    NEEDS_SOFTGPU("SOFTGPU_ADDRESS_SPACE");
+TEST_WHERE(reserving_beyond_the_address_space_fails, NEEDS_SOFTGPU("SOFTGPU_ADDRESS_SPACE")) {
     setenv("SOFTGPU_ADDRESS_SPACE", "2G", 1);
     int status = run_child("run_out_of_addresses", NULL);
     unsetenv("SOFTGPU_ADDRESS_SPACE");
@@ -108,8 +107,7 @@ CHILD(run_out_of_descriptors) {
     return 0;
 }
 
-TEST(running_out_of_descriptors_is_an_error) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(running_out_of_descriptors_is_an_error, NEEDS_DESCRIPTORS()) {
     NEEDS_SOFTGPU("hardware's handles take no descriptor");
     assert_int_equal(run_child("run_out_of_descriptors", NULL), 0);
 }

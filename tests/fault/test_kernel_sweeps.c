@@ -53,8 +53,7 @@ TEST(launching_a_printing_and_allocating_kernel_is_all_or_nothing) {
 }
 
 /* In a new context each time: its heap, and its function's code, are made by the launch. */
-TEST(the_first_launch_of_a_context_is_all_or_nothing) {
-    NEEDS_ALLOCATIONS_THAT_FAIL();
+TEST_WHERE(the_first_launch_of_a_context_is_all_or_nothing, NEEDS_ALLOCATIONS_THAT_FAIL()) {
     for (long n = 1;; n++) {
         char *before = state_now();
         CUcontext own;
@@ -135,8 +134,7 @@ static int launch_graph(void *user) {
     return (int)cu.cuGraphLaunch(scene->exec, NULL);
 }
 
-TEST(launching_a_conditional_graph_is_all_or_nothing) {
-    NEEDS_ALLOCATIONS_THAT_FAIL();
+TEST_WHERE(launching_a_conditional_graph_is_all_or_nothing, NEEDS_ALLOCATIONS_THAT_FAIL()) {
     struct scene scene = {0};
     build(&scene);
     starve("instantiation", instantiate, uninstantiate, &scene);
