@@ -112,8 +112,7 @@ TEST_WHERE(freeing_managed_memory_ends_its_advice, NEEDS_MANAGED()) {
     assert_int_equal(get(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, b, 600), 0);
     OK_CU(cu.cuMemAllocManaged(&a, 600, CU_MEM_ATTACH_GLOBAL));
     assert_int_equal(get(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, a, 600), 0);
-    OK_CU(cu.cuMemFree_v2(a));
-    OK_CU(cu.cuMemFree_v2(b));
+    DESTROY_CU(a, b);
 }
 
 TEST_WHERE(invalid_advice_is_refused, NEEDS_MANAGED()) {

@@ -84,8 +84,7 @@ TEST(a_context_knows_its_device_and_id) {
     OK_CU(cu.cuCtxGetId(NULL, &id[2]));
     assert_int_not_equal(id[0], id[1]);
     assert_int_equal(id[1], id[2]);
-    OK_CU(cu.cuCtxDestroy_v2(second));
-    OK_CU(cu.cuCtxDestroy_v2(first));
+    DESTROY_CU(second, first);
     OK_CU(cu.cuCtxSetCurrent(NULL));
 }
 

@@ -22,8 +22,7 @@ TEST_WHERE(the_state_dump_shows_live_objects, NEEDS_SOFTGPU("dumps its state")) 
     char *with_memory = soft->state_dump();
     CUstream stream = MADE_CU(CUstream, cuStreamCreate, 0);
     char *with_both = soft->state_dump();
-    OK_CU(cu.cuStreamDestroy_v2(stream));
-    OK_CU(cu.cuMemFree_v2(memory));
+    DESTROY_CU(stream, memory);
     char *after = soft->state_dump();
     assert_string_not_equal(before, with_memory);
     assert_string_not_equal(with_memory, with_both);

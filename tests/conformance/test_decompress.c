@@ -146,8 +146,7 @@ CHILD(pools) {
         OK_CU(cu.cuCtxSynchronize());
         if (capable != (usage != 0) || is_text(out) != (usage != 0))
             return 1;
-        OK_CU(cu.cuMemFree_v2(p));
-        OK_CU(cu.cuMemPoolDestroy(pool));
+        DESTROY_CU(p, pool);
     }
     return 0;
 }

@@ -83,6 +83,5 @@ TEST_WHERE(invalid_discards_are_refused, NEEDS_DISCARD()) {
     FAILS_CU(INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, NULL, 1, 0, s));
     OK_CU(cu.cuStreamSynchronize(s));
     assert_true(has_pattern(bytes_of(m[1]), SIZE, 1));
-    OK_CU(cu.cuMemFree_v2(m[0]));
-    OK_CU(cu.cuMemFree_v2(m[1]));
+    DESTROY_CU(m[0], m[1]);
 }

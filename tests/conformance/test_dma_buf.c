@@ -90,8 +90,7 @@ TEST_WHERE(a_dma_buffer_has_the_bytes_of_its_range, NEEDS_SOFTGPU("maps a DMA bu
     assert_non_null(one);
     assert_non_null(other);
     OK_CU(cu.cuMemsetD8_v2(d, 5, PAGE));
-    OK_CU(cu.cuMemsetD8_v2(d + PAGE, 6, PAGE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(d + PAGE, 6, PAGE);
     assert_true(one[0] == 5 && one[PAGE - 1] == 5);
     assert_true(other[0] == 6 && other[PAGE - 1] == 6);
     munmap(one, PAGE);
@@ -191,8 +190,7 @@ TEST(imported_memory_cannot_be_exported_as_a_dma_buffer) {
     assert_int_equal(ftruncate(another, (off_t)CHUNK), 0);
     refused(CUDA_ERROR_INVALID_VALUE, buffer, CHUNK);
     close(another);
-    OK_CU(cu.cuMemFree_v2(buffer));
-    OK_CU(cu.cuDestroyExternalMemory(memory));
+    DESTROY_CU(buffer, memory);
 }
 
 TEST(multicast_memory_cannot_be_exported_as_a_dma_buffer) {
@@ -211,9 +209,7 @@ TEST(multicast_memory_cannot_be_exported_as_a_dma_buffer) {
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     OK_CU(cu.cuMemSetAccess(range, CHUNK, &access, 1));
     refused(CUDA_ERROR_INVALID_VALUE, range, CHUNK);
-    OK_CU(cu.cuMemUnmap(range, CHUNK));
-    OK_CU(cu.cuMemRelease(object));
-    OK_CU(cu.cuMemAddressFree(range, CHUNK));
+    unmap_and_free(range, CHUNK, object);
 }
 
 /* What the kernel refuses leaves nothing behind: neither descriptors nor, as the harness sees,

@@ -64,8 +64,7 @@ TEST(an_event_may_be_destroyed_while_pending) {
     CUstream waiting = new_stream();
     CUevent gone = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DEFAULT);
     gate_hold(&scene.gate, scene.stream);
-    OK_CU(cu.cuEventRecord(gone, scene.stream));
-    OK_CU(cu.cuStreamWaitEvent(waiting, gone, 0));
+    order_streams(scene.stream, gone, waiting);
     OK_CU(cu.cuEventDestroy_v2(gone));
     FAILS_CU(NOT_READY, cu.cuStreamQuery(waiting));
     gate_drain(&scene.gate, waiting);

@@ -79,8 +79,7 @@ TEST_WHERE(a_sealed_memory_file_can_be_imported, NEEDS_FDS) {
     FAILS_CU(INVALID_VALUE, cu.cuMemsetD8_v2(part, 1, 1001));
     OK_CU(cu.cuMemFree_v2(part));
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(part));
-    OK_CU(cu.cuMemFree_v2(p));
-    OK_CU(cu.cuDestroyExternalMemory(memory));
+    DESTROY_CU(p, memory);
     munmap(bytes, 100000);
 }
 
@@ -97,8 +96,7 @@ TEST_WHERE(the_header_of_lavapipe_memory_is_skipped, NEEDS_FDS) {
         CUdeviceptr p = map(memory, 0, size);
         check_same(bytes + starts[i], p, size);
         FAILS_CU(INVALID_VALUE, map_result(memory, 1, size, &p));
-        OK_CU(cu.cuMemFree_v2(p));
-        OK_CU(cu.cuDestroyExternalMemory(memory));
+        DESTROY_CU(p, memory);
         munmap(bytes, whole);
     }
 }
@@ -115,8 +113,7 @@ TEST_WHERE(an_inconsistent_header_is_read_as_plain_bytes, NEEDS_FDS) {
         CUdeviceptr p = map(memory, 0, 8192);
         OK_CU(cu.cuMemcpyDtoH_v2(seen, p, 16));
         assert_memory_equal(seen, headers[i], 16);
-        OK_CU(cu.cuMemFree_v2(p));
-        OK_CU(cu.cuDestroyExternalMemory(memory));
+        DESTROY_CU(p, memory);
         munmap(bytes, 8192);
     }
 }
@@ -147,9 +144,7 @@ TEST_WHERE(an_export_of_the_driver_can_be_imported_as_external_memory, NEEDS_DES
     CUdeviceptr mapped = map_handle(handle), p = map(memory, 0, PAGE);
     OK_CU(cu.cuMemsetD32_v2(mapped, 0x12345678, PAGE / 4));
     assert_int_equal(word_at(p + PAGE - 4), 0x12345678);
-    OK_CU(cu.cuMemUnmap(mapped, PAGE));
-    OK_CU(cu.cuMemAddressFree(mapped, PAGE));
-    OK_CU(cu.cuMemRelease(handle));
+    unmap_and_free(mapped, PAGE, handle);
     /* Memory and buffer live on, without the handle and without the external memory. */
     OK_CU(cu.cuDestroyExternalMemory(memory));
     OK_CU(cu.cuMemsetD32_v2(p, 0x0badf00d, 1));
@@ -216,8 +211,7 @@ TEST_WHERE(an_excessive_size_is_refused_when_mapped, NEEDS_FDS) {
     FAILS_CU(INVALID_VALUE, map_result(memory, 0, 10000, &p));
     p = map(memory, 0, 8192);
     check_same(bytes, p, 8192);
-    OK_CU(cu.cuMemFree_v2(p));
-    OK_CU(cu.cuDestroyExternalMemory(memory));
+    DESTROY_CU(p, memory);
     munmap(bytes, 8192);
 }
 
@@ -298,7 +292,6 @@ TEST_WHERE(an_array_may_outlive_its_external_memory, NEEDS_FDS) {
     assert_int_equal(copy[0], 9);
     OK_CU(cu.cuCtxSynchronize());
     assert_memory_equal(bytes, row, sizeof row);
-    OK_CU(cu.cuMemFree_v2(other));
-    OK_CU(cu.cuMipmappedArrayDestroy(mipmap));
+    DESTROY_CU(other, mipmap);
     munmap(bytes, PAGE);
 }

@@ -312,8 +312,7 @@ TEST_WHERE(graph_nodes_wait_for_and_signal_semaphores, NEEDS_FDS) {
     OK_CU(cu.cuGraphExternalSemaphoresWaitNodeSetParams(first, &wait.params));
     OK_CU(cu.cuGraphExternalSemaphoresWaitNodeGetParams(first, &told_wait));
     assert_int_equal(told_wait.paramsArray[0].params.fence.value, 8);
-    OK_CU(cu.cuGraphExecDestroy(exec));
-    OK_CU(cu.cuGraphDestroy(graph));
+    DESTROY_CU(exec, graph);
     end(timeline);
 }
 
@@ -334,8 +333,7 @@ TEST_WHERE(signals_and_waits_are_captured_as_nodes, NEEDS_FDS) {
     OK_CU(cu.cuGraphNodeGetType(nodes[1], &type));
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT);
     CUgraphExec exec = instantiate(graph);
-    OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuStreamSynchronize(stream));
+    launch_and_wait(exec, stream);
     assert_int_equal(value_of(timeline), 3);
     OK_CU(cu.cuGraphDestroy(graph));
     end(timeline);

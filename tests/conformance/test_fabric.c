@@ -148,8 +148,7 @@ CHILD_THAT_ENDS(exporter) {
                                 &refused, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     CUmemoryPool pool = MADE_CU(CUmemoryPool, cuMemPoolCreate, &props);
     CUdeviceptr block = MADE_CU(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, pool, NULL);
-    OK_CU(cu.cuMemsetD32_v2(block, 0x55556666, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(block, 0x55556666, 1);
     OK_CU(cu.cuMemPoolExportToShareableHandle(&message.pool, pool, FABRIC, 0));
     OK_CU(cu.cuMemPoolExportPointer(&message.pointer, block));
     int fd = temporary_file(path, "softgpu-fabric");

@@ -53,8 +53,7 @@ TEST_WHERE(a_fault_before_refuses_the_nth_call, NEEDS_SOFTGPU("injects faults"))
     assert_int_equal(second, 7);
     third = allocate();
     assert_int_equal(soft->fault_disarm(), 1);
-    OK_CU(cu.cuMemFree_v2(first));
-    OK_CU(cu.cuMemFree_v2(third));
+    DESTROY_CU(first, third);
 }
 
 TEST_WHERE(a_fault_after_reports_an_error_after_the_effect, NEEDS_SOFTGPU("injects faults")) {

@@ -163,8 +163,7 @@ TEST_WHERE(functions_keep_their_launch_settings, NEEDS_SOFTGPU("reads its state"
 TEST(functions_keep_their_texture_parameters) {
     NEEDS_SOFTGPU("reads its state, and asks for what no hardware was asked for");
     CUtexref picture, strange, made;
-    const CUDA_ARRAY_DESCRIPTOR line = {
-        .Width = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    const CUDA_ARRAY_DESCRIPTOR line = {.Width = 64, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     size_t offset;
     CUfunction f = look(&picture);
     CUmodule second = new_module(TEXTURES);

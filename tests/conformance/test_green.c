@@ -286,8 +286,7 @@ TEST(memory_of_a_green_context_belongs_to_the_primary_context) {
     CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, sizeof bytes);
     CUcontext owner = MADE_CU(CUcontext, cuPointerGetAttribute, CU_POINTER_ATTRIBUTE_CONTEXT, p);
     assert_ptr_equal(owner, ctx);
-    OK_CU(cu.cuMemsetD8_v2(p, 0x5a, sizeof bytes));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(p, 0x5a, sizeof bytes);
     CUevent event = new_event();
     OK_CU(cu.cuCtxSetCurrent(ctx));
     OK_CU(cu.cuGreenCtxDestroy(green));

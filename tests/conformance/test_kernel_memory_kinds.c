@@ -146,8 +146,7 @@ TEST_WHERE(kernels_reach_peer_memory, NEEDS_PEERS()) {
     CUcontext other = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 1);
     OK_CU(cu.cuCtxPushCurrent_v2(other));
     CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, BYTES);
-    OK_CU(cu.cuMemsetD32_v2(p, 1, WORDS));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(p, 1, WORDS);
     OK_CU(cu.cuCtxPopCurrent_v2(NULL));
     OK_CU(cu.cuCtxEnablePeerAccess(other, 0));
     add(p, 1);
@@ -247,8 +246,7 @@ CHILD(peer_ends) {
     CUcontext other = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 1);
     OK_CU(cu.cuCtxPushCurrent_v2(other));
     CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, BYTES);
-    OK_CU(cu.cuMemsetD32_v2(p, 0, WORDS));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(p, 0, WORDS);
     OK_CU(cu.cuCtxPopCurrent_v2(NULL));
     OK_CU(cu.cuCtxEnablePeerAccess(other, 0));
     OK_CU(cu.cuMemHostAlloc((void **)&flag, 4, 0));

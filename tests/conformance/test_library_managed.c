@@ -183,8 +183,7 @@ TEST(graph_memory_is_counted_and_trimmed) {
     OK(gpumem_stream_synchronize(device, stream));
     assert_true(number(GPUMEM_GRAPH_MEMORY_RESERVED_HIGH) >= before + 20 * MIB);
     assert_true(number(GPUMEM_GRAPH_MEMORY_USED_HIGH) >= 20 * MIB);
-    OK_CU(cu.cuGraphExecDestroy(exec));
-    OK_CU(cu.cuGraphDestroy(graph));
+    DESTROY_CU(exec, graph);
     OK(gpumem_graph_memory_trim(device));
     assert_int_equal(number(GPUMEM_GRAPH_MEMORY_RESERVED_CURRENT), before);
     OK(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_RESERVED_HIGH, 0));

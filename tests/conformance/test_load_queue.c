@@ -32,8 +32,7 @@ TEST(a_thousand_streams_run_concurrently) {
     unsigned char bytes[STREAMS];
     assert_true(streams && events);
     CUdeviceptr memory = new_memory(STREAMS);
-    OK_CU(cu.cuMemsetD8_v2(memory, 0, STREAMS));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(memory, 0, STREAMS);
     for (unsigned i = 0; i < STREAMS; i++) {
         OK_CU(cu.cuStreamCreate(&streams[i], i % 2 ? CU_STREAM_NON_BLOCKING : 0));
         events[i] = new_event();

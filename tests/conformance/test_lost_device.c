@@ -21,8 +21,7 @@ static void begin(struct scene *scene) {
     OK_CU(cu.cuMemAlloc_v2(&scene->memory, 4096));
     gate_hold(&scene->gate, scene->stream);
     OK_CU(cu.cuMemsetD8Async(scene->memory, 1, 4096, scene->stream));
-    OK_CU(cu.cuEventRecord(scene->event, scene->stream));
-    OK_CU(cu.cuStreamWaitEvent(scene->other, scene->event, 0));
+    order_streams(scene->stream, scene->event, scene->other);
     OK_CU(cu.cuMemsetD8Async(scene->memory, 2, 4096, scene->other));
 }
 
@@ -81,8 +80,7 @@ DRIVER_CHILD(out_of_memory_and_back) {
     FAILS_CU(OUT_OF_MEMORY, cu.cuMemAlloc_v2(&last, (size_t)64 << 20));
     OK_CU(cu.cuMemFree_v2(held[0]));
     OK_CU(cu.cuMemAlloc_v2(&held[0], (size_t)64 << 20));
-    OK_CU(cu.cuMemsetD8_v2(held[0], 1, 4096));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(held[0], 1, 4096);
     for (unsigned i = 0; i < count; i++)
         OK_CU(cu.cuMemFree_v2(held[i]));
 }

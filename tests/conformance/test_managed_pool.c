@@ -34,8 +34,7 @@ TEST_WHERE(the_cpu_reads_and_writes_memory_of_a_managed_pool, NEEDS_POOLS()) {
     fill_pattern(bytes, SIZE, 3);
     OK_CU(cu.cuMemcpyDtoH_v2(plain, p + SIZE - 8, 8));
     assert_memory_equal(plain, bytes + SIZE - 8, 8);
-    OK_CU(cu.cuMemsetD8_v2(p, 5, SIZE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(p, 5, SIZE);
     assert_int_equal(bytes[SIZE - 1], 5);
     OK_CU(cu.cuMemRangeGetAttribute(&where, 4, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, SIZE));
     assert_int_equal(where, dev);

@@ -52,10 +52,7 @@ TEST(small_allocations_share_a_page) {
     OK_CU(cu.cuMemFree_v2(b));
     OK_CU(cu.cuMemAlloc_v2(&b, 100));
     assert_int_equal(b, a + 512);
-    OK_CU(cu.cuMemFree_v2(a));
-    OK_CU(cu.cuMemFree_v2(b));
-    OK_CU(cu.cuMemFree_v2(c));
-    OK_CU(cu.cuMemFree_v2(d));
+    DESTROY_CU(a, b, c, d);
     assert_int_equal(free_bytes(), before);
 }
 
@@ -171,11 +168,8 @@ TEST(many_small_allocations_keep_their_bytes) {
         p[i] = new_memory(i % 2000 + 4);
         OK_CU(cu.cuMemsetD32_v2(p[i], i, 1));
     }
-    for (unsigned i = 0; i < MANY; i += 997) {
-        unsigned word = 0;
-        OK_CU(cu.cuMemcpyDtoH_v2(&word, p[i], sizeof word));
-        assert_int_equal(word, i);
-    }
+    for (unsigned i = 0; i < MANY; i += 997)
+        assert_int_equal(word_at(p[i]), i);
     free(p);
 }
 
@@ -202,9 +196,7 @@ static void fits_most_closely(void) {
         CUdeviceptr p[6], again[3];
         for (int i = 0; i < 6; i++)
             OK_CU(cu.cuMemAlloc_v2(&p[i], sizes[s]));
-        OK_CU(cu.cuMemFree_v2(p[1]));
-        OK_CU(cu.cuMemFree_v2(p[4]));
-        OK_CU(cu.cuMemFree_v2(p[2]));
+        DESTROY_CU(p[1], p[4], p[2]);
         for (int i = 0; i < 3; i++)
             OK_CU(cu.cuMemAlloc_v2(&again[i], sizes[s]));
         assert_true(again[0] == p[4]);
@@ -218,8 +210,7 @@ static void comes_back_for_its_size(void) {
     CUdeviceptr p[4], again;
     for (int i = 0; i < 4; i++)
         OK_CU(cu.cuMemAlloc_v2(&p[i], (size_t)6 << 20));
-    OK_CU(cu.cuMemFree_v2(p[1]));
-    OK_CU(cu.cuMemFree_v2(p[2]));
+    DESTROY_CU(p[1], p[2]);
     OK_CU(cu.cuMemAlloc_v2(&again, (size_t)6 << 20));
     assert_true(again != p[1] && again != p[2]);
 }

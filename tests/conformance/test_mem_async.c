@@ -141,8 +141,7 @@ TEST(memory_outlives_its_stream_and_context) {
     CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocAsync, MIB, stream);
     OK_CU(cu.cuMemsetD8Async(p, 0x77, MIB, stream));
     OK_CU(cu.cuStreamSynchronize(stream));
-    OK_CU(cu.cuStreamDestroy_v2(stream));
-    OK_CU(cu.cuCtxDestroy_v2(other));
+    DESTROY_CU(stream, other);
     OK_CU(cu.cuCtxSetCurrent(ctx));
     assert_int_equal(byte_at(p + MIB - 1), 0x77);
     OK_CU(cu.cuMemFreeAsync(p, NULL));

@@ -13,8 +13,7 @@ TEST(host_and_device_use_the_same_address) {
     unsigned char *p = new_pinned(SIZE, CU_MEMHOSTALLOC_DEVICEMAP);
     CUdeviceptr d = device_address(p + 100);
     assert_int_equal(d, unified(p + 100));
-    OK_CU(cu.cuMemsetD8_v2(d, 0x5a, 16));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(d, 0x5a, 16);
     assert_int_equal(p[100], 0x5a);
     assert_int_equal(p[115], 0x5a);
     p[SIZE - 1] = 9;

@@ -16,8 +16,7 @@ static struct scene make(void) {
     memset(scene.word, 0, 64);
     OK_CU(cu.cuMemHostGetDevicePointer_v2(&scene.address, scene.word, 0));
     scene.device = new_memory(64);
-    OK_CU(cu.cuMemsetD8_v2(scene.device, 0, 64));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(scene.device, 0, 64);
     return scene;
 }
 
@@ -97,8 +96,7 @@ TEST(memsets_and_copies_release_a_waiting_stream) {
     void *pinned = new_pinned(size, CU_MEMHOSTALLOC_DEVICEMAP);
     CUdeviceptr host = device_address(pinned);
     memset(pinned, 0, size);
-    OK_CU(cu.cuMemsetD8_v2(device, 0, size));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(device, 0, size);
     OK_CU(cu.cuStreamWaitValue32_v2(scene.stream, device, 0x09090909, CU_STREAM_WAIT_VALUE_EQ));
     FAILS_CU(NOT_READY, cu.cuStreamQuery(scene.stream));
     OK_CU(cu.cuMemsetD8Async(device, 9, size, scene.other));

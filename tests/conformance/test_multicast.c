@@ -194,8 +194,7 @@ TEST_WHERE(access_is_granted_only_to_member_devices, NEEDS_TWO_DEVICES_OF_IT()) 
     FAILS_CU(INVALID_VALUE, cu.cuMemsetD8_v2(all, 1, 1));
     FAILS_CU(INVALID_VALUE, give(all, SIZE, 1));
     OK_CU(give(all, SIZE, 0));
-    OK_CU(cu.cuMemsetD8_v2(all, 1, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(all, 1, 1);
     unmap(all, SIZE);
     OK_CU(cu.cuMemRelease(object));
     OK_CU(cu.cuMemRelease(memory));

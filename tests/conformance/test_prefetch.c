@@ -109,8 +109,7 @@ TEST_WHERE(managed_memory_is_prefetched_to_a_second_device, NEEDS_MANAGED()) {
     assert_int_equal(list[1], CU_DEVICE_INVALID);
     OK_CU(cu.cuCtxSynchronize());
     new_context(second);
-    OK_CU(cu.cuMemsetD8_v2(m, 9, SIZE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(m, 9, SIZE);
     assert_int_equal(bytes[SIZE - 1], 9);
     OK_CU(cu.cuMemFree_v2(m));
 }

@@ -36,8 +36,7 @@ static struct program *begin(void) {
     struct program *program = calloc(1, sizeof *program);
     assert_non_null(program);
     OK_CU(cu.cuMemAlloc_v2(&program->memory, BUFFERS * BYTES));
-    OK_CU(cu.cuMemsetD8_v2(program->memory, 0, BUFFERS * BYTES));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(program->memory, 0, BUFFERS * BYTES);
     for (unsigned i = 0; i + 1 < STREAMS; i++)
         OK_CU(cu.cuStreamCreateWithPriority(&program->streams[i],
                                             i % 2 ? CU_STREAM_NON_BLOCKING : 0, -(int)(i % 3)));
@@ -188,8 +187,7 @@ static unsigned char copy_after_set(bool wait) {
     CUstream setting = new_stream(), copying = new_stream();
     CUevent event = new_event();
     CUdeviceptr from = new_memory(4096), to = new_memory(4096);
-    OK_CU(cu.cuMemsetD8_v2(from, 0, 4096));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(from, 0, 4096);
     OK_CU(cu.cuMemsetD8Async(from, 1, 4096, setting));
     OK_CU(cu.cuEventRecord(event, setting));
     if (wait)

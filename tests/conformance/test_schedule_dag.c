@@ -253,8 +253,7 @@ static bool handed_over(bool wait) {
     CUevent event = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DISABLE_TIMING);
     CUdeviceptr from = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
     CUdeviceptr to = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
-    OK_CU(cu.cuMemsetD8_v2(from, 0, 4096));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(from, 0, 4096);
     OK_CU(cu.cuMemsetD8Async(from, 1, 4096, producer));
     OK_CU(cu.cuEventRecord(event, producer));
     if (wait)
@@ -262,10 +261,7 @@ static bool handed_over(bool wait) {
     OK_CU(cu.cuMemcpyDtoDAsync_v2(to, from, 4096, consumer));
     OK_CU(cu.cuCtxSynchronize());
     OK_CU(cu.cuMemcpyDtoH_v2(&out, to, 1));
-    OK_CU(cu.cuMemFree_v2(from));
-    OK_CU(cu.cuMemFree_v2(to));
-    OK_CU(cu.cuEventDestroy_v2(event));
-    OK_CU(cu.cuStreamDestroy_v2(producer));
+    DESTROY_CU(from, to, event, producer);
     OK_CU(cu.cuStreamDestroy_v2(consumer));
     return out == 1;
 }

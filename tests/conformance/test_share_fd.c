@@ -70,8 +70,7 @@ CHILD(importer) {
     close(atoi(argv[1]));
     CUdeviceptr p = map(handle, 2 * PAGE);
     unsigned seen = word_at(p + PAGE);
-    OK_CU(cu.cuMemsetD32_v2(p + PAGE + 4, 0x77665544, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(p + PAGE + 4, 0x77665544, 1);
     unmap(p, 2 * PAGE);
     OK_CU(cu.cuMemRelease(handle));
     return seen == 0x01020304 ? 0 : 1;
@@ -88,8 +87,7 @@ TEST_WHERE(another_process_reads_and_writes_imported_memory, NEEDS_DESCRIPTORS()
     CUmemGenericAllocationHandle handle = create(2 * PAGE, FD);
     CUdeviceptr p = map(handle, 2 * PAGE);
     char text[16];
-    OK_CU(cu.cuMemsetD32_v2(p + PAGE, 0x01020304, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(p + PAGE, 0x01020304, 1);
     int fd = MADE_CU(int, cuMemExportToShareableHandle, handle, FD, 0);
     fd = inheritable(fd);
     snprintf(text, sizeof text, "%d", fd);
@@ -108,8 +106,7 @@ CHILD(exporter) {
     init_driver();
     CUmemGenericAllocationHandle handle = create(PAGE, FD);
     CUdeviceptr p = map(handle, PAGE);
-    OK_CU(cu.cuMemsetD32_v2(p, 0x11aa22bb, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(p, 0x11aa22bb, 1);
     int fd = MADE_CU(int, cuMemExportToShareableHandle, handle, FD, 0);
     /* The parent finds it in /proc while this process waits to be killed. */
     if (dprintf(atoi(argv[1]), "%d %d\n", (int)getpid(), fd) < 0)

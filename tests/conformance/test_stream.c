@@ -29,8 +29,7 @@ TEST(a_priority_out_of_range_is_clamped) {
     assert_int_equal(priority, greatest);
     OK_CU(cu.cuStreamGetPriority(low, &priority));
     assert_int_equal(priority, least);
-    OK_CU(cu.cuStreamDestroy_v2(high));
-    OK_CU(cu.cuStreamDestroy_v2(low));
+    DESTROY_CU(high, low);
 }
 
 TEST(a_stream_reports_its_context_and_device) {
@@ -96,8 +95,7 @@ TEST(polling_a_stream_makes_progress) {
 
 TEST(a_destroyed_stream_finishes_its_work) {
     CUdeviceptr bytes = new_memory(4096);
-    OK_CU(cu.cuMemsetD8_v2(bytes, 1, 4096));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(bytes, 1, 4096);
     CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     struct gate gate = hold(stream);
     OK_CU(cu.cuMemsetD8Async(bytes, 2, 4096, stream));

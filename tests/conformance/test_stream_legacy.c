@@ -13,8 +13,7 @@ static struct scene make(void) {
     scene.free = new_stream();
     scene.gate = new_gate();
     scene.bytes = new_memory(4096);
-    OK_CU(cu.cuMemsetD8_v2(scene.bytes, 0, 4096));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(scene.bytes, 0, 4096);
     return scene;
 }
 

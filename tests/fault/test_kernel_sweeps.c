@@ -3,6 +3,7 @@
  * a launch fails in turn. The launch then says so, and leaves all as it was.
  */
 #include "driver_calls.h"
+#include "members.h"
 
 static CUmodule module;
 
@@ -105,13 +106,7 @@ static void build(struct scene *scene) {
     CUgraph body = add_condition(scene->graph, scene->graph, &outer);
     CUgraph within = add_condition(body, scene->graph, &inner);
     void *stop_outer[] = {&outer}, *stop_inner[] = {&inner};
-    CUDA_KERNEL_NODE_PARAMS params = {.func = kernel(module, "stop"),
-                                      .gridDimX = 1,
-                                      .gridDimY = 1,
-                                      .gridDimZ = 1,
-                                      .blockDimX = 1,
-                                      .blockDimY = 1,
-                                      .blockDimZ = 1,
+    CUDA_KERNEL_NODE_PARAMS params = {GRID(1), .func = kernel(module, "stop"), BLOCK(1),
                                       .kernelParams = stop_outer};
     OK_CU(cu.cuGraphAddKernelNode_v2(&node, body, NULL, 0, &params));
     params.kernelParams = stop_inner;
