@@ -292,3 +292,29 @@ uint32_t word_at(CUdeviceptr address) {
     OK_CU(cu.cuMemcpyDtoH_v2(&word, address, sizeof word));
     return word;
 }
+
+void set_bytes(CUdeviceptr to, unsigned char value, size_t count) {
+    OK_CU(cu.cuMemsetD8_v2(to, value, count));
+    OK_CU(cu.cuCtxSynchronize());
+}
+
+void set_words(CUdeviceptr to, unsigned value, size_t count) {
+    OK_CU(cu.cuMemsetD32_v2(to, value, count));
+    OK_CU(cu.cuCtxSynchronize());
+}
+
+void launch_and_wait(CUgraphExec exec, CUstream stream) {
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
+}
+
+void order_streams(CUstream first, CUevent event, CUstream second) {
+    OK_CU(cu.cuEventRecord(event, first));
+    OK_CU(cu.cuStreamWaitEvent(second, event, 0));
+}
+
+void unmap_and_free(CUdeviceptr at, size_t size, CUmemGenericAllocationHandle memory) {
+    OK_CU(cu.cuMemUnmap(at, size));
+    OK_CU(cu.cuMemRelease(memory));
+    OK_CU(cu.cuMemAddressFree(at, size));
+}

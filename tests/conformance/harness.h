@@ -23,6 +23,7 @@
 
 #include "driver_objects.h"
 #include "gate.h"
+#include "members.h"
 #include <gpumem/driver.h>
 #include <gpumem/softgpu.h>
 
@@ -163,13 +164,7 @@ static inline CUfunction function_of(CUmodule module, const char *name) {
 /* For blocks and threads in one dimension. */
 static inline CUDA_KERNEL_NODE_PARAMS kernel_node(CUfunction function, unsigned blocks,
                                                   unsigned threads, void **params) {
-    return (CUDA_KERNEL_NODE_PARAMS){.func = function,
-                                     .gridDimX = blocks,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = threads,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1,
+    return (CUDA_KERNEL_NODE_PARAMS){GRID(blocks), .func = function, BLOCK(threads),
                                      .kernelParams = params};
 }
 
@@ -191,5 +186,43 @@ bool has_pattern(const void *bytes, size_t size, unsigned seed);
 /* What the device's memory has there. */
 unsigned char byte_at(CUdeviceptr address);
 uint32_t word_at(CUdeviceptr address);
+
+/* ---- Calls that belong together -------------------------------------------------------------- */
+
+/* Sets memory, and waits for it. */
+void set_bytes(CUdeviceptr to, unsigned char value, size_t count);
+void set_words(CUdeviceptr to, unsigned value, size_t count);
+/* Launches it, and waits for it. */
+void launch_and_wait(CUgraphExec exec, CUstream stream);
+/* What comes in the second follows what is in the first. */
+void order_streams(CUstream first, CUevent event, CUstream second);
+/* Of memory of one piece that is mapped at these addresses. */
+void unmap_and_free(CUdeviceptr at, size_t size, CUmemGenericAllocationHandle memory);
+
+/* Ends up to four objects, in this order: memory by its address, and what has a handle. */
+#define DESTROY_CU(...) DESTROY_CU_COUNTED(__VA_ARGS__, 4, 3, 2, 1, 0)(__VA_ARGS__)
+/* Which of the following it is. */
+#define DESTROY_CU_COUNTED(a, b, c, d, count, ...) DESTROY_CU_##count
+#define DESTROY_CU_1(object)                                                                       \
+    check_result(_Generic((object), CUdeviceptr                                                    \
+                          : cu.cuMemFree_v2, CUstream                                              \
+                          : cu.cuStreamDestroy_v2, CUevent                                         \
+                          : cu.cuEventDestroy_v2, CUmodule                                         \
+                          : cu.cuModuleUnload, CUcontext                                           \
+                          : cu.cuCtxDestroy_v2, CUarray                                            \
+                          : cu.cuArrayDestroy, CUmipmappedArray                                    \
+                          : cu.cuMipmappedArrayDestroy, CUgraph                                    \
+                          : cu.cuGraphDestroy, CUgraphExec                                         \
+                          : cu.cuGraphExecDestroy, CUmemoryPool                                    \
+                          : cu.cuMemPoolDestroy, CUlibrary                                         \
+                          : cu.cuLibraryUnload, CUlinkState                                        \
+                          : cu.cuLinkDestroy, CUexternalMemory                                     \
+                          : cu.cuDestroyExternalMemory, CUexternalSemaphore                        \
+                          : cu.cuDestroyExternalSemaphore, CUgreenCtx                              \
+                          : cu.cuGreenCtxDestroy)(object),                                         \
+                 CUDA_SUCCESS, "the end of " #object, __FILE__, __LINE__)
+#define DESTROY_CU_2(a, ...) (DESTROY_CU_1(a), DESTROY_CU_1(__VA_ARGS__))
+#define DESTROY_CU_3(a, ...) (DESTROY_CU_1(a), DESTROY_CU_2(__VA_ARGS__))
+#define DESTROY_CU_4(a, ...) (DESTROY_CU_1(a), DESTROY_CU_3(__VA_ARGS__))
 
 #endif

@@ -483,8 +483,7 @@ static inline void launch_twice(struct scene *s, CUgraph graph) {
     CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
     for (int i = 0; i < 2; i++) {
         memset(s->seen, 0, 64 * KIB);
-        OK_CU(cu.cuGraphLaunch(exec, s->stream));
-        OK_CU(cu.cuStreamSynchronize(s->stream));
+        launch_and_wait(exec, s->stream);
         for (size_t j = 0; j < 64 * KIB; j++)
             assert_int_equal(s->seen[j], 0x5a);
     }

@@ -3,12 +3,8 @@
 
 static CUDA_ARRAY3D_DESCRIPTOR form(size_t width, size_t height, size_t depth, unsigned channels,
                                     unsigned flags) {
-    CUDA_ARRAY3D_DESCRIPTOR d = {.Width = width,
-                                 .Height = height,
-                                 .Depth = depth,
-                                 .Format = CU_AD_FORMAT_UNSIGNED_INT8,
-                                 .NumChannels = channels,
-                                 .Flags = flags};
+    CUDA_ARRAY3D_DESCRIPTOR d = {SIZE_3D(width, height, depth),
+                                 TEXELS(CU_AD_FORMAT_UNSIGNED_INT8, channels), .Flags = flags};
     return d;
 }
 
@@ -45,8 +41,7 @@ TEST(an_array_reports_its_descriptor) {
 }
 
 TEST(a_2d_array_reports_its_2d_descriptor) {
-    const CUDA_ARRAY_DESCRIPTOR wanted = {
-        .Width = 40, .Height = 30, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 2};
+    const CUDA_ARRAY_DESCRIPTOR wanted = {.Width = 40, .Height = 30, TEXELS(CU_AD_FORMAT_FLOAT, 2)};
     CUDA_ARRAY_DESCRIPTOR d;
     CUarray array = new_array(&wanted);
     memset(&d, 0xa5, sizeof d);
@@ -58,8 +53,7 @@ TEST(a_2d_array_reports_its_2d_descriptor) {
 }
 
 TEST(two_arrays_do_not_share_memory) {
-    const CUDA_ARRAY_DESCRIPTOR d = {
-        .Width = 16, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+    const CUDA_ARRAY_DESCRIPTOR d = {.Width = 16, TEXELS(CU_AD_FORMAT_UNSIGNED_INT8, 1)};
     unsigned char ones[16], twos[16], out[16];
     memset(ones, 1, sizeof ones);
     memset(twos, 2, sizeof twos);
@@ -100,15 +94,15 @@ TEST(invalid_array_descriptors_are_refused) {
 
 static CUDA_MEMCPY2D rows(CUarray array, unsigned char *bytes, size_t width, size_t height,
                           bool in) {
-    CUDA_MEMCPY2D copy;
-    memset(&copy, 0, sizeof copy);
-    copy.srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY;
-    copy.dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST;
-    copy.srcHost = copy.dstHost = bytes;
-    copy.srcArray = copy.dstArray = array;
-    copy.srcPitch = copy.dstPitch = width;
-    copy.WidthInBytes = width;
-    copy.Height = height;
+    CUDA_MEMCPY2D copy = {EXTENT(width, height),
+                          .srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY,
+                          .dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST,
+                          .srcHost = bytes,
+                          .dstHost = bytes,
+                          .srcArray = array,
+                          .dstArray = array,
+                          .srcPitch = width,
+                          .dstPitch = width};
     return copy;
 }
 
@@ -190,8 +184,7 @@ TEST(arrays_are_freed_with_their_context) {
 }
 
 /* 64 TiB. What was begun is taken back: the dump would show it. */
-TEST(oversized_arrays_are_refused) {
-    NEEDS_SOFTGPU("the error of hardware is not recorded");
+TEST_WHERE(oversized_arrays_are_refused, NEEDS_SOFTGPU("the error of hardware is not recorded")) {
     CUarray array = NULL;
     CUmipmappedArray mipmap = NULL;
     CUDA_ARRAY3D_DESCRIPTOR d = form(16384, 16384, 16384, 4, 0);
@@ -202,8 +195,7 @@ TEST(oversized_arrays_are_refused) {
     assert_null(mipmap);
 }
 
-TEST(destroyed_arrays_are_refused) {
-    NEEDS_SOFTGPU("hardware crashes");
+TEST_WHERE(destroyed_arrays_are_refused, NEEDS_SOFTGPU("hardware crashes")) {
     unsigned char bytes[4] = {0};
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 0, 0, 1, 0);
     CUarray array = MADE_CU(CUarray, cuArray3DCreate_v2, &d);

@@ -17,8 +17,7 @@ static bool dump_says(const char *what) {
     return found;
 }
 
-TEST(an_attachment_runs_in_stream_order) {
-    NEEDS_MANAGED();
+TEST_WHERE(an_attachment_runs_in_stream_order, NEEDS_MANAGED()) {
     CUdeviceptr m = managed();
     CUstream s = new_stream();
     struct gate gate = hold(s);
@@ -32,8 +31,7 @@ TEST(an_attachment_runs_in_stream_order) {
 }
 
 /* Where all may use it at once, no program sees who it is attached to; the state dump does. */
-TEST(the_attachment_is_recorded) {
-    NEEDS_MANAGED();
+TEST_WHERE(the_attachment_is_recorded, NEEDS_MANAGED()) {
     NEEDS_SOFTGPU("the attachment is looked at");
     CUdeviceptr m = managed();
     struct gate gate;
@@ -56,8 +54,7 @@ TEST(the_attachment_is_recorded) {
     OK_CU(cu.cuMemFree_v2(m));
 }
 
-TEST(invalid_attachments_are_refused) {
-    NEEDS_MANAGED();
+TEST_WHERE(invalid_attachments_are_refused, NEEDS_MANAGED()) {
     CUdeviceptr m = managed(), d = new_memory(SIZE);
     CUstream s = new_stream();
     FAILS_CU(INVALID_VALUE, cu.cuStreamAttachMemAsync(s, m, 100, CU_MEM_ATTACH_SINGLE));

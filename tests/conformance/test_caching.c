@@ -183,8 +183,7 @@ TEST(memory_of_a_graph_is_not_reused_between_launches) {
         if (i % 10)
             continue;
         memset(f.seen, 0, NODES * 64 * KIB);
-        OK_CU(cu.cuGraphLaunch(exec, f.stream));
-        OK_CU(cu.cuStreamSynchronize(f.stream));
+        launch_and_wait(exec, f.stream);
         for (unsigned char j = 0; j < NODES; j++)
             is_all(f.seen + j * 64 * KIB, 64 * KIB, (unsigned char)(j + 1));
         OK(gpumem_resource_trim(f.cache, 0));

@@ -156,8 +156,8 @@ static void until_it_waits(const struct attempt *attempt) {
 }
 
 static void make_objects(void) {
-    CUDA_ARRAY_DESCRIPTOR shape = {
-        .Width = 64, .Height = 64, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+    CUDA_ARRAY_DESCRIPTOR shape = {TEXELS(CU_AD_FORMAT_UNSIGNED_INT8, 1), .Width = 64,
+                                   .Height = 64};
     OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
     OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     OK_CU(cu.cuMemAlloc_v2(&bytes, 2 * MIB));
@@ -247,8 +247,7 @@ static void *work_until_cancelled(void *context) {
         OK_CU(cu.cuMemsetD8Async(memory, 7, sizeof out, own));
         OK_CU(cu.cuMemcpyDtoHAsync_v2(out, memory, sizeof out, own));
         OK_CU(cu.cuStreamSynchronize(own));
-        OK_CU(cu.cuMemFree_v2(memory));
-        OK_CU(cu.cuStreamDestroy_v2(own));
+        DESTROY_CU(memory, own);
         OK_CU(cu.cuCtxSetCurrent(NULL));
         pthread_testcancel();
     }

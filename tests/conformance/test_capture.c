@@ -17,8 +17,7 @@ static struct scene make(void) {
     scene.event = new_event();
     scene.joined = new_event();
     scene.memory = new_memory(SIZE);
-    OK_CU(cu.cuMemsetD8_v2(scene.memory, 0, SIZE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(scene.memory, 0, SIZE);
     return scene;
 }
 
@@ -160,16 +159,14 @@ TEST(events_fork_and_join_a_capture) {
     CUstreamCaptureStatus status;
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK_CU(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
-    OK_CU(cu.cuEventRecord(scene.event, scene.stream));
-    OK_CU(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    order_streams(scene.stream, scene.event, scene.other);
     assert_int_equal(status_of(scene.other), CU_STREAM_CAPTURE_STATUS_ACTIVE);
     OK_CU(cu.cuStreamGetCaptureInfo(scene.stream, &status, &id));
     OK_CU(cu.cuStreamGetCaptureInfo(scene.other, &status, &other_id));
     assert_true(id == other_id && id != 0);
     OK_CU(cu.cuMemcpyDtoDAsync_v2(scene.memory + 16, scene.memory, 16, scene.other));
     OK_CU(cu.cuMemcpyDtoDAsync_v2(scene.memory + 32, scene.memory, 16, scene.stream));
-    OK_CU(cu.cuEventRecord(scene.joined, scene.other));
-    OK_CU(cu.cuStreamWaitEvent(scene.stream, scene.joined, 0));
+    order_streams(scene.other, scene.joined, scene.stream);
     OK_CU(cu.cuMemcpyDtoDAsync_v2(scene.memory + 48, scene.memory + 16, 16, scene.stream));
     CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, scene.stream);
     assert_int_equal(status_of(scene.other), CU_STREAM_CAPTURE_STATUS_NONE);
@@ -189,8 +186,7 @@ TEST(a_fork_must_be_joined) {
     struct scene scene = make();
     CUgraph graph = (CUgraph)(uintptr_t)1;
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK_CU(cu.cuEventRecord(scene.event, scene.stream));
-    OK_CU(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    order_streams(scene.stream, scene.event, scene.other);
     OK_CU(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.other));
     FAILS_CU(STREAM_CAPTURE_UNJOINED, cu.cuStreamEndCapture(scene.stream, &graph));
     assert_null(graph);
@@ -198,14 +194,12 @@ TEST(a_fork_must_be_joined) {
     /* One without work of its own need not. */
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK_CU(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
-    OK_CU(cu.cuEventRecord(scene.event, scene.stream));
-    OK_CU(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    order_streams(scene.stream, scene.event, scene.other);
     OK_CU(cu.cuMemsetD8Async(scene.memory, 2, 16, scene.stream));
     discard(scene.stream);
     /* Nor one whose work was taken out of the dependencies. */
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK_CU(cu.cuEventRecord(scene.event, scene.stream));
-    OK_CU(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    order_streams(scene.stream, scene.event, scene.other);
     OK_CU(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.other));
     OK_CU(cu.cuStreamUpdateCaptureDependencies(scene.other, NULL, 0,
                                                CU_STREAM_SET_CAPTURE_DEPENDENCIES));
@@ -242,8 +236,7 @@ TEST(only_the_origin_stream_ends_a_capture) {
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     FAILS_CU(ILLEGAL_STATE,
              cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK_CU(cu.cuEventRecord(scene.event, scene.stream));
-    OK_CU(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    order_streams(scene.stream, scene.event, scene.other);
     FAILS_CU(STREAM_CAPTURE_UNMATCHED, cu.cuStreamEndCapture(scene.other, &graph));
     FAILS_CU(STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.stream, &graph));
     FAILS_CU(ILLEGAL_STATE, cu.cuStreamEndCapture(scene.stream, &graph));
@@ -253,8 +246,7 @@ TEST(a_capturing_stream_may_be_destroyed) {
     struct scene scene = make();
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK_CU(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
-    OK_CU(cu.cuEventRecord(scene.event, scene.stream));
-    OK_CU(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    order_streams(scene.stream, scene.event, scene.other);
     OK_CU(cu.cuStreamDestroy_v2(scene.stream));
     forget(scene.stream);
     assert_int_equal(status_of(scene.other), CU_STREAM_CAPTURE_STATUS_NONE);

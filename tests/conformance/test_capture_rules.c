@@ -132,8 +132,7 @@ TEST(only_the_beginning_thread_ends_a_non_relaxed_capture) {
     OK_CU(cu.cuStreamDestroy_v2(s));
 }
 
-TEST(the_legacy_stream_is_unusable_while_a_blocking_stream_captures) {
-    NEEDS_LEGACY_STREAM();
+TEST_WHERE(the_legacy_stream_is_unusable_while_a_blocking_stream_captures, NEEDS_LEGACY_STREAM()) {
     CUstreamCaptureStatus status;
     unsigned char byte = 1;
     CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64);
@@ -159,8 +158,7 @@ TEST(invalid_capture_modes_are_refused) {
     FAILS_CU(ILLEGAL_STATE, cu.cuStreamUpdateCaptureDependencies(s, NULL, 0, 0));
 }
 
-TEST(querying_the_legacy_stream_invalidates_a_blocking_capture) {
-    NEEDS_LEGACY_STREAM();
+TEST_WHERE(querying_the_legacy_stream_invalidates_a_blocking_capture, NEEDS_LEGACY_STREAM()) {
     unsigned flags;
     int priority;
     CUcontext context;

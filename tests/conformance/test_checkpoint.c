@@ -94,8 +94,7 @@ TEST(invalid_arguments_are_refused) {
 }
 
 /* softgpu leaves memory where it is, so a device comes back as itself or not at all. */
-TEST(a_device_is_restored_only_as_itself) {
-    NEEDS_UUID();
+TEST_WHERE(a_device_is_restored_only_as_itself, NEEDS_UUID()) {
     NEEDS();
     int pid = getpid();
     CUcheckpointGpuPair pair;

@@ -62,8 +62,7 @@ DRIVER_CHILD(frees) {
     CUdeviceptr first = MADE_CU(CUdeviceptr, cuMemAlloc_v2, OWN_SIZE);
     CUdeviceptr rest = MADE_CU(CUdeviceptr, cuMemAlloc_v2, CACHE);
     take_all_numbers();
-    OK_CU(cu.cuMemFree_v2(rest));
-    OK_CU(cu.cuMemFree_v2(first));
+    DESTROY_CU(rest, first);
     expect_untouched();
 }
 
@@ -75,8 +74,7 @@ CHILD(frees_locked) {
     /* Refused, or cut short: then what is freed is not locked, and as good. */
     if (mlockall(MCL_CURRENT | MCL_ONFAULT) != 0)
         return 77;
-    OK_CU(cu.cuMemFree_v2(rest));
-    OK_CU(cu.cuMemFree_v2(first));
+    DESTROY_CU(rest, first);
     expect_untouched();
     return 0;
 }
@@ -99,8 +97,7 @@ DRIVER_CHILD(grows) {
     use(small);
     use(large);
     expect_untouched();
-    OK_CU(cu.cuMemFree_v2(large));
-    OK_CU(cu.cuMemFree_v2(small));
+    DESTROY_CU(large, small);
     expect_untouched();
 }
 
@@ -167,8 +164,7 @@ DRIVER_CHILD(writes) {
     expect_untouched();
 }
 
-TEST(lines_for_closed_descriptors_never_reach_other_files) {
-    NEEDS_SOFTGPU("its trace");
+TEST_WHERE(lines_for_closed_descriptors_never_reach_other_files, NEEDS_SOFTGPU("its trace")) {
     char trace[TEMPORARY_ROOM], log[TEMPORARY_ROOM];
     close(temporary_file(trace, "gpumem-trace"));
     close(temporary_file(log, "gpumem-log"));

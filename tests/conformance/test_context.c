@@ -84,8 +84,7 @@ TEST(a_context_knows_its_device_and_id) {
     OK_CU(cu.cuCtxGetId(NULL, &id[2]));
     assert_int_not_equal(id[0], id[1]);
     assert_int_equal(id[1], id[2]);
-    OK_CU(cu.cuCtxDestroy_v2(second));
-    OK_CU(cu.cuCtxDestroy_v2(first));
+    DESTROY_CU(second, first);
     OK_CU(cu.cuCtxSetCurrent(NULL));
 }
 
@@ -128,9 +127,9 @@ static void check_what_a_gone_context_answers(CUstream stream, CUdeviceptr memor
 TEST(a_context_may_be_destroyed_by_another_thread) {
     pthread_t thread;
     void *result;
-    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64);
-    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_DEFAULT);
-    CUevent event = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DEFAULT);
+    CUdeviceptr memory = new_memory(64);
+    CUstream stream = new_blocking_stream();
+    CUevent event = new_timed_event();
     unsigned version;
     CUdevice device = -1;
     CUcontext context = MADE_CU(CUcontext, cuCtxCreate_v2, 0, 0);
@@ -144,9 +143,6 @@ TEST(a_context_may_be_destroyed_by_another_thread) {
     assert_int_equal(device, dev);
     check_what_a_gone_context_answers(stream, memory, event);
     OK_CU(cu.cuCtxPopCurrent_v2(NULL));
-    OK_CU(cu.cuEventDestroy_v2(event));
-    OK_CU(cu.cuStreamDestroy_v2(stream));
-    OK_CU(cu.cuMemFree_v2(memory));
 }
 
 /* ---- Synchronize ----------------------------------------------------------------------------- */

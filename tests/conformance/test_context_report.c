@@ -19,8 +19,7 @@ static unsigned leaked(const char *text) {
     return count;
 }
 
-TEST(the_state_dump_lists_devices_and_contexts) {
-    NEEDS_SOFTGPU("its state dump");
+TEST_WHERE(the_state_dump_lists_devices_and_contexts, NEEDS_SOFTGPU("its state dump")) {
     assert_true(dump_has("device 0 "));
     assert_true(dump_has("context 1 device 0 primary uses 1"));
     assert_false(dump_has("created"));
@@ -33,8 +32,7 @@ TEST(the_state_dump_lists_devices_and_contexts) {
 }
 
 /* Two equal states give equal text, whatever was made and ended between them. */
-TEST(the_state_dump_forgets_destroyed_contexts) {
-    NEEDS_SOFTGPU("its state dump");
+TEST_WHERE(the_state_dump_forgets_destroyed_contexts, NEEDS_SOFTGPU("its state dump")) {
     char *before = soft->state_dump();
     for (int i = 0; i < 3; i++) {
         CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
@@ -46,8 +44,7 @@ TEST(the_state_dump_forgets_destroyed_contexts) {
     soft->free_text(after);
 }
 
-TEST(the_leak_report_names_live_contexts) {
-    NEEDS_SOFTGPU("its leak report");
+TEST_WHERE(the_leak_report_names_live_contexts, NEEDS_SOFTGPU("its leak report")) {
     assert_int_equal(leaked("created on device"), 0);
     CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     assert_int_equal(leaked("created on device 0, not destroyed"), 1);

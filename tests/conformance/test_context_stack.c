@@ -27,8 +27,7 @@ TEST(contexts_are_popped_in_reverse_order) {
     assert_ptr_equal(pop(), b);
     assert_ptr_equal(pop(), a);
     assert_ptr_equal(current(), ctx);
-    OK_CU(cu.cuCtxDestroy_v2(b));
-    OK_CU(cu.cuCtxDestroy_v2(a));
+    DESTROY_CU(b, a);
     assert_ptr_equal(current(), ctx);
 }
 

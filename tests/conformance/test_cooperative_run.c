@@ -58,8 +58,7 @@ static void all_blocks_meet(CUdeviceptr out, unsigned blocks, unsigned rounds,
     unsigned *got = calloc(blocks + 1u, sizeof *got);
     assert_non_null(got);
     void *params[] = {&out, &rounds};
-    OK_CU(cu.cuMemsetD32_v2(out, 0, blocks + 1u));
-    OK_CU(cu.cuCtxSynchronize()); /* the stream of a graph does not wait for it */
+    set_words(out, 0, blocks + 1u); /* the stream of a graph does not wait for it */
     OK_CU(launch(kernel("rounds"), blocks, params));
     OK_CU(cu.cuMemcpyDtoH_v2(got, out, (blocks + 1u) * sizeof *got));
     for (unsigned i = 0; i < blocks; i++)

@@ -185,8 +185,7 @@ DRIVER_CHILD(nowhere) {
     FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
 }
 
-TEST(a_fault_writes_a_core_dump_text) {
-    NEEDS_SOFTGPU("provokes faults, and writes text");
+TEST_WHERE(a_fault_writes_a_core_dump_text, NEEDS_SOFTGPU("provokes faults, and writes text")) {
     char folder[TEMPORARY_ROOM];
     assert_non_null(temporary_folder(folder, "gpumem-test-fault"));
     assert_int_equal(run_child("fault", folder, "enabled", NULL), 0);

@@ -146,8 +146,7 @@ CHILD(pools) {
         OK_CU(cu.cuCtxSynchronize());
         if (capable != (usage != 0) || is_text(out) != (usage != 0))
             return 1;
-        OK_CU(cu.cuMemFree_v2(p));
-        OK_CU(cu.cuMemPoolDestroy(pool));
+        DESTROY_CU(p, pool);
     }
     return 0;
 }
@@ -182,15 +181,13 @@ static int with_engine(const char *child) {
 
 #define NEEDS_PROFILES() NEEDS_SOFTGPU("an H200 has no engine; a profile can have one")
 
-TEST(a_device_with_an_engine_decompresses) {
-    NEEDS_PROFILES();
+TEST_WHERE(a_device_with_an_engine_decompresses, NEEDS_PROFILES()) {
     assert_int_equal(with_engine("mask_is_what_is_done"), 0);
     assert_int_equal(with_engine("decompresses"), 0);
     assert_int_equal(with_engine("pools"), 0);
 }
 
-TEST(invalid_decompressions_are_refused) {
-    NEEDS_PROFILES();
+TEST_WHERE(invalid_decompressions_are_refused, NEEDS_PROFILES()) {
     assert_int_equal(with_engine("refuses"), 0);
     assert_int_equal(with_engine("faults"), 0);
 }

@@ -32,8 +32,7 @@ TEST(a_device_name_is_truncated_to_the_buffer) {
     FAILS_CU(INVALID_DEVICE, cu.cuDeviceGetName(cut, 8, 99));
 }
 
-TEST(every_device_has_its_own_uuid) {
-    NEEDS_UUID();
+TEST_WHERE(every_device_has_its_own_uuid, NEEDS_UUID()) {
     CUuuid first, again, second;
     memset(&first, 0, sizeof first);
     memset(&again, 0xff, sizeof again);

@@ -116,8 +116,7 @@ static void restore(struct kept kept) {
     put_back("SOFTGPU_PROFILE", kept.profile);
 }
 
-TEST(every_query_returns_the_configured_uuid) {
-    NEEDS_SOFTGPU("its UUIDs are chosen");
+TEST_WHERE(every_query_returns_the_configured_uuid, NEEDS_SOFTGPU("its UUIDs are chosen")) {
     struct kept kept = keep();
     set("1", FIRST, NULL);
     assert_int_equal(run_child("is", FIRST, NULL), 0);
@@ -137,8 +136,7 @@ TEST(every_query_returns_the_configured_uuid) {
 
 #define SETTINGS_STATUS 2 /* docs/softgpu.md: instead of 0 */
 
-TEST(invalid_uuids_are_refused) {
-    NEEDS_SOFTGPU("its UUIDs are chosen");
+TEST_WHERE(invalid_uuids_are_refused, NEEDS_SOFTGPU("its UUIDs are chosen")) {
     struct kept kept = keep();
     static const char *const bad[] = {"mesa22.3.6", FIRST "," FIRST,
                                       "00000000-0000-0000-0000-000000000000",
@@ -159,8 +157,7 @@ TEST(shared_memory_is_opened_on_the_device_of_its_uuid) {
     restore(kept);
 }
 
-TEST(the_uuid_variable_overrides_the_profile) {
-    NEEDS_SOFTGPU("profiles");
+TEST_WHERE(the_uuid_variable_overrides_the_profile, NEEDS_SOFTGPU("profiles")) {
     struct kept kept = keep();
     static const char text[] = "[device]\nlike = h200\nuuid = " SECOND ", " THIRD "\n";
     static const char wrong[] = "[device]\nlike = h200\nuuid = " SECOND ", x\n";

@@ -77,8 +77,7 @@ TEST(the_device_attribute_reports_dma_buffer_support) {
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED), 1);
 }
 
-TEST(a_dma_buffer_has_the_bytes_of_its_range) {
-    NEEDS_SOFTGPU("maps a DMA buffer");
+TEST_WHERE(a_dma_buffer_has_the_bytes_of_its_range, NEEDS_SOFTGPU("maps a DMA buffer")) {
     CUdeviceptr d = new_memory(4 * CHUNK), small = new_memory(PAGE);
     shares_bytes(d, 4 * CHUNK);
     shares_bytes(d + 65536, CHUNK);
@@ -91,8 +90,7 @@ TEST(a_dma_buffer_has_the_bytes_of_its_range) {
     assert_non_null(one);
     assert_non_null(other);
     OK_CU(cu.cuMemsetD8_v2(d, 5, PAGE));
-    OK_CU(cu.cuMemsetD8_v2(d + PAGE, 6, PAGE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(d + PAGE, 6, PAGE);
     assert_true(one[0] == 5 && one[PAGE - 1] == 5);
     assert_true(other[0] == 6 && other[PAGE - 1] == 6);
     munmap(one, PAGE);
@@ -102,8 +100,7 @@ TEST(a_dma_buffer_has_the_bytes_of_its_range) {
 }
 
 /* Pieces lie as they are mapped, not as they were made. */
-TEST(adjacent_mappings_export_as_one_dma_buffer) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(adjacent_mappings_export_as_one_dma_buffer, NEEDS_DESCRIPTORS()) {
     NEEDS_SOFTGPU("maps a DMA buffer");
     CUdeviceptr range = MADE_CU(CUdeviceptr, cuMemAddressReserve, 4 * CHUNK, 0, 0, 0);
     CUmemGenericAllocationHandle first = create(dev, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
@@ -121,8 +118,7 @@ TEST(adjacent_mappings_export_as_one_dma_buffer) {
     OK_CU(cu.cuMemAddressFree(range, 4 * CHUNK));
 }
 
-TEST(pool_memory_can_be_exported_as_a_dma_buffer) {
-    NEEDS_POOL_DESCRIPTORS();
+TEST_WHERE(pool_memory_can_be_exported_as_a_dma_buffer, NEEDS_POOL_DESCRIPTORS()) {
     NEEDS_SOFTGPU("maps a DMA buffer");
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location = device_location(dev),
@@ -155,8 +151,7 @@ TEST(pages_of_a_dma_buffer_are_not_reused) {
 }
 
 /* As documented: all of a range is mapped, of one device, with the same properties. */
-TEST(a_range_of_unlike_mappings_is_refused) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(a_range_of_unlike_mappings_is_refused, NEEDS_DESCRIPTORS()) {
     NEEDS_SOFTGPU("documented, but not how hardware answers");
     CUdeviceptr range = MADE_CU(CUdeviceptr, cuMemAddressReserve, 3 * CHUNK, 0, 0, 0);
     place(range, create(dev, 0));
@@ -195,8 +190,7 @@ TEST(imported_memory_cannot_be_exported_as_a_dma_buffer) {
     assert_int_equal(ftruncate(another, (off_t)CHUNK), 0);
     refused(CUDA_ERROR_INVALID_VALUE, buffer, CHUNK);
     close(another);
-    OK_CU(cu.cuMemFree_v2(buffer));
-    OK_CU(cu.cuDestroyExternalMemory(memory));
+    DESTROY_CU(buffer, memory);
 }
 
 TEST(multicast_memory_cannot_be_exported_as_a_dma_buffer) {
@@ -215,9 +209,7 @@ TEST(multicast_memory_cannot_be_exported_as_a_dma_buffer) {
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     OK_CU(cu.cuMemSetAccess(range, CHUNK, &access, 1));
     refused(CUDA_ERROR_INVALID_VALUE, range, CHUNK);
-    OK_CU(cu.cuMemUnmap(range, CHUNK));
-    OK_CU(cu.cuMemRelease(object));
-    OK_CU(cu.cuMemAddressFree(range, CHUNK));
+    unmap_and_free(range, CHUNK, object);
 }
 
 /* What the kernel refuses leaves nothing behind: neither descriptors nor, as the harness sees,
@@ -227,7 +219,7 @@ TEST(a_dma_buffer_refused_by_the_kernel_leaks_nothing) {
     if (!udmabuf_stands_in)
         SKIP("/dev/udmabuf is the kernel's");
     const size_t large = UDMABUF_SIZE_LIMIT + CHUNK;
-    CUdeviceptr d = MADE_CU(CUdeviceptr, cuMemAlloc_v2, large);
+    CUdeviceptr d = new_memory(large);
     unsigned before = count_descriptors();
     static const int errors[] = {ENOMEM, EINVAL, EBADFD, EMFILE};
     for (size_t i = 0; i < COUNT(errors); i++) {
@@ -239,7 +231,6 @@ TEST(a_dma_buffer_refused_by_the_kernel_leaks_nothing) {
     assert_int_equal(count_descriptors(), before);
     shares_bytes(d, CHUNK);
     assert_int_equal(count_descriptors(), before);
-    OK_CU(cu.cuMemFree_v2(d));
 }
 
 BEFORE_TESTS_DO(udmabuf_may_stand_in = true);

@@ -148,9 +148,7 @@ CHILD_THAT_ENDS(buffers) {
     REQUIRE(host[0] == 0x77 && host[PAGE - 1] == 0x77);
     munmap(view, CHUNK);
     close(fd);
-    OK_CU(cu.cuMemFree_v2(page));
-    OK_CU(cu.cuMemFree_v2(small));
-    OK_CU(cu.cuMemFree_v2(d));
+    DESTROY_CU(page, small, d);
 }
 
 /* The same range, a longer one that begins there, and one within, while all are mapped. */
@@ -202,8 +200,7 @@ CHILD(outlives) {
         OK_CU(cu.cuMemAlloc_v2(&d, CHUNK));
         OK_CU(cu.cuMemcpyDtoH_v2(host, d, CHUNK));
         REQUIRE(!has_pattern(host, CHUNK, 3));
-        OK_CU(cu.cuMemsetD8_v2(d, 0x44, CHUNK));
-        OK_CU(cu.cuCtxSynchronize());
+        set_bytes(d, 0x44, CHUNK);
         REQUIRE(has_pattern(view, CHUNK, 3));
         shares_bytes(d, CHUNK);
         munmap(view, CHUNK);
@@ -257,8 +254,7 @@ CHILD(beside_ipc) {
     FAILS_CU(NOT_SUPPORTED, try_export(named, CHUNK));
     OK_CU(try_export(d, CHUNK));
     FAILS_CU(NOT_SUPPORTED, cu.cuIpcGetMemHandle(&handle, d));
-    OK_CU(cu.cuMemFree_v2(named));
-    OK_CU(cu.cuMemFree_v2(d));
+    DESTROY_CU(named, d);
     return 0;
 }
 
@@ -299,8 +295,7 @@ CHILD_THAT_ENDS(under_work) {
     REQUIRE(pthread_create(&thread, NULL, copy_all_the_time, &stop) == 0);
     for (unsigned round = 1; round <= 10; round++) {
         OK_CU(cu.cuMemAlloc_v2(&d, large));
-        OK_CU(cu.cuMemsetD8_v2(d, 0xee, large));
-        OK_CU(cu.cuCtxSynchronize());
+        set_bytes(d, 0xee, large);
         OK_CU(cu.cuMemsetD2D8Async(d, PITCH, (unsigned char)round, 1, large / PITCH, stream));
         wait_until_set(d, 0xee);
         int fd = export_range(d, large);
@@ -323,8 +318,7 @@ CHILD_THAT_ENDS(sparse) {
     int fd = -1;
     begin();
     CUdeviceptr d = MADE_CU(CUdeviceptr, cuMemAlloc_v2, large);
-    OK_CU(cu.cuMemsetD8_v2(d + large / 2, 0x33, PAGE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(d + large / 2, 0x33, PAGE);
     OK_CU(cu.cuMemGetHandleForAddressRange(&fd, d, large, FD,
                                            CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE));
     unsigned char *view = map(fd, large);

@@ -265,8 +265,7 @@ TEST(refused_calls_are_written_to_streams) {
     }
 }
 
-TEST(a_variable_orders_devices_by_bus) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(a_variable_orders_devices_by_bus, NEEDS_DEVICES(2)) {
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
     int status = run_child("bus_order", NULL);
     unsetenv("CUDA_DEVICE_ORDER");

@@ -26,8 +26,7 @@ TEST(unknown_error_values_are_refused) {
     assert_null(name);
 }
 
-TEST(a_null_output_is_refused) {
-    NEEDS_SOFTGPU("NVIDIA's driver crashes");
+TEST_WHERE(a_null_output_is_refused, NEEDS_SOFTGPU("NVIDIA's driver crashes")) {
     FAILS_CU(INVALID_VALUE, cu.cuGetErrorName(CUDA_SUCCESS, NULL));
     FAILS_CU(INVALID_VALUE, cu.cuGetErrorString(CUDA_SUCCESS, NULL));
 }

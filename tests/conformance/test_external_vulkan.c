@@ -134,8 +134,7 @@ static void share(size_t size) {
     check_both_ways(mapped, p, size);
     vkFreeMemory(device, memory, NULL);
     OK_CU(cu.cuMemsetD8_v2(p, 1, size)); /* it lives as long as somebody has it */
-    OK_CU(cu.cuMemFree_v2(p));
-    OK_CU(cu.cuDestroyExternalMemory(external));
+    DESTROY_CU(p, external);
 }
 
 /* In a process of its own: a Vulkan driver leaves threads and memory behind. */

@@ -148,8 +148,7 @@ CHILD_THAT_ENDS(exporter) {
                                 &refused, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     CUmemoryPool pool = MADE_CU(CUmemoryPool, cuMemPoolCreate, &props);
     CUdeviceptr block = MADE_CU(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, pool, NULL);
-    OK_CU(cu.cuMemsetD32_v2(block, 0x55556666, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(block, 0x55556666, 1);
     OK_CU(cu.cuMemPoolExportToShareableHandle(&message.pool, pool, FABRIC, 0));
     OK_CU(cu.cuMemPoolExportPointer(&message.pointer, block));
     int fd = temporary_file(path, "softgpu-fabric");
@@ -164,8 +163,7 @@ CHILD_THAT_ENDS(exporter) {
     assert_int_equal(run_child("late", text, NULL), 0);
 }
 
-TEST(memory_is_shared_between_processes_by_fabric_handle) {
-    NEEDS_SOFTGPU("its profiles");
+TEST_WHERE(memory_is_shared_between_processes_by_fabric_handle, NEEDS_SOFTGPU("its profiles")) {
     static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n[links]\nfabric = 1\n";
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "softgpu-profile");

@@ -42,8 +42,7 @@ static uint64_t used(void) {
     return bytes;
 }
 
-TEST(a_fault_before_refuses_the_nth_call) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(a_fault_before_refuses_the_nth_call, NEEDS_SOFTGPU("injects faults")) {
     CUdeviceptr first, second = 7, third;
     assert_int_equal(
         soft->fault_arm("cuMemAlloc_v2", 2, CUDA_ERROR_OUT_OF_MEMORY, SOFTGPU_FAULT_BEFORE), 0);
@@ -54,12 +53,10 @@ TEST(a_fault_before_refuses_the_nth_call) {
     assert_int_equal(second, 7);
     third = allocate();
     assert_int_equal(soft->fault_disarm(), 1);
-    OK_CU(cu.cuMemFree_v2(first));
-    OK_CU(cu.cuMemFree_v2(third));
+    DESTROY_CU(first, third);
 }
 
-TEST(a_fault_after_reports_an_error_after_the_effect) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(a_fault_after_reports_an_error_after_the_effect, NEEDS_SOFTGPU("injects faults")) {
     CUdeviceptr memory = 7;
     assert_int_equal(soft->fault_arm("cuMemAlloc_v2", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER),
                      0);
@@ -70,16 +67,14 @@ TEST(a_fault_after_reports_an_error_after_the_effect) {
 }
 
 /* An error of the call's own is the better news. */
-TEST(a_fault_after_keeps_the_calls_own_error) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(a_fault_after_keeps_the_calls_own_error, NEEDS_SOFTGPU("injects faults")) {
     assert_int_equal(soft->fault_arm("cuMemFree_v2", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER),
                      0);
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(12345));
     soft->fault_disarm();
 }
 
-TEST(a_fault_from_refuses_all_later_calls) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(a_fault_from_refuses_all_later_calls, NEEDS_SOFTGPU("injects faults")) {
     CUdeviceptr memory = allocate(), other;
     CUcontext current;
     assert_int_equal(
@@ -120,16 +115,14 @@ static void work_ends_where_a_lasting_error_is_told(softgpu_fault_mode mode, CUr
     region_end(&m);
 }
 
-TEST(a_sticky_injected_error_drops_queued_work) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(a_sticky_injected_error_drops_queued_work, NEEDS_SOFTGPU("injects faults")) {
     work_ends_where_a_lasting_error_is_told(SOFTGPU_FAULT_BEFORE, CUDA_ERROR_LAUNCH_FAILED);
     work_ends_where_a_lasting_error_is_told(SOFTGPU_FAULT_AFTER, CUDA_ERROR_ILLEGAL_ADDRESS);
     work_ends_where_a_lasting_error_is_told(SOFTGPU_FAULT_FROM, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 /* What could run had begun before the device stopped; so programs find what they had queued. */
-TEST(work_that_can_run_runs_before_a_sticky_injected_error) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(work_that_can_run_runs_before_a_sticky_injected_error, NEEDS_SOFTGPU("injects faults")) {
     size_t limit;
     CUdeviceptr memory = allocate();
     CUstream stream = new_stream();
@@ -144,8 +137,7 @@ TEST(work_that_can_run_runs_before_a_sticky_injected_error) {
 }
 
 /* Any other error tells nothing of queued work. */
-TEST(queued_work_runs_after_a_non_sticky_injected_error) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(queued_work_runs_after_a_non_sticky_injected_error, NEEDS_SOFTGPU("injects faults")) {
     size_t limit;
     CUdeviceptr memory = allocate();
     CUstream stream = new_stream();
@@ -160,8 +152,7 @@ TEST(queued_work_runs_after_a_non_sticky_injected_error) {
     OK_CU(cu.cuMemFree_v2(memory));
 }
 
-TEST(a_fault_skip_makes_the_call_do_nothing) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(a_fault_skip_makes_the_call_do_nothing, NEEDS_SOFTGPU("injects faults")) {
     CUdeviceptr memory = 7;
     uint64_t before = used();
     assert_int_equal(soft->fault_arm("cuMemAlloc_v2", 0, CUDA_SUCCESS, SOFTGPU_FAULT_SKIP), 0);
@@ -172,8 +163,7 @@ TEST(a_fault_skip_makes_the_call_do_nothing) {
     assert_int_equal(used(), before);
 }
 
-TEST(a_star_counts_every_call) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(a_star_counts_every_call, NEEDS_SOFTGPU("injects faults")) {
     CUcontext current;
     CUdevice device;
     const char *name;
@@ -187,8 +177,7 @@ TEST(a_star_counts_every_call) {
     assert_int_equal(soft->fault_disarm(), 0);
 }
 
-TEST(invalid_faults_are_not_armed) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(invalid_faults_are_not_armed, NEEDS_SOFTGPU("injects faults")) {
     assert_int_equal(soft->fault_arm("cuNoSuchFunction", 1, 1, SOFTGPU_FAULT_BEFORE), -1);
     assert_int_equal(soft->fault_arm(NULL, 1, 1, SOFTGPU_FAULT_BEFORE), -1);
     assert_int_equal(soft->fault_arm("cuInit", 1, 1, (softgpu_fault_mode)9), -1);
@@ -199,8 +188,7 @@ DRIVER_CHILD(fault_from_environment) {
     FAILS_CU(OUT_OF_MEMORY, cu.cuMemAlloc_v2(&memory, 4096));
 }
 
-TEST(an_environment_variable_arms_a_fault) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(an_environment_variable_arms_a_fault, NEEDS_SOFTGPU("injects faults")) {
     const char *given = getenv("SOFTGPU_FAULT");
     char saved[256] = "";
     snprintf(saved, sizeof saved, "%s", given ? given : "");

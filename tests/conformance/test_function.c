@@ -138,8 +138,7 @@ static void check_dump(const char *line) {
 }
 
 /* What only a launch that runs would show. */
-TEST(functions_keep_their_launch_settings) {
-    NEEDS_SOFTGPU("reads its state");
+TEST_WHERE(functions_keep_their_launch_settings, NEEDS_SOFTGPU("reads its state")) {
     CUfunction f = function("types");
     unsigned char bytes[] = {0xaa, 0xbb};
     CUlibrary library;
@@ -164,8 +163,7 @@ TEST(functions_keep_their_launch_settings) {
 TEST(functions_keep_their_texture_parameters) {
     NEEDS_SOFTGPU("reads its state, and asks for what no hardware was asked for");
     CUtexref picture, strange, made;
-    const CUDA_ARRAY_DESCRIPTOR line = {
-        .Width = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    const CUDA_ARRAY_DESCRIPTOR line = {.Width = 64, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     size_t offset;
     CUfunction f = look(&picture);
     CUmodule second = new_module(TEXTURES);

@@ -5,8 +5,7 @@ static CUdeviceptr memory;
 
 BEFORE(test_begin) {
     memory = new_memory(4096);
-    OK_CU(cu.cuMemsetD8_v2(memory, 0x11, 4096));
-    OK_CU(cu.cuCtxSynchronize()); /* streams of the tests do not wait for the legacy one */
+    set_bytes(memory, 0x11, 4096); /* streams of the tests do not wait for the legacy one */
 }
 
 EACH_TEST(before, test_end);
@@ -143,7 +142,7 @@ TEST(an_executable_graph_outlives_its_graph) {
 
 TEST(an_exec_destroyed_in_flight_finishes) {
     CUgraph graph = new_graph();
-    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+    CUstream stream = new_stream();
     add_copy(graph, add_set(graph, NULL, memory, 0x22, 64), memory + 64, memory, 64);
     CUgraphExec exec = instantiate(graph);
     struct gate gate = hold(stream);
@@ -152,11 +151,9 @@ TEST(an_exec_destroyed_in_flight_finishes) {
     FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     gate_drain(&gate, stream);
     assert_int_equal(byte_at(memory + 64), 0x22);
-    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
-TEST(executable_graphs_are_listed_in_state_and_leaks) {
-    NEEDS_SOFTGPU("reads its reports");
+TEST_WHERE(executable_graphs_are_listed_in_state_and_leaks, NEEDS_SOFTGPU("reads its reports")) {
     CUgraph graph = new_graph();
     add_set(graph, NULL, memory, 0x22, 64);
     instantiate(graph);
@@ -169,8 +166,7 @@ TEST(executable_graphs_are_listed_in_state_and_leaks) {
 }
 
 /* Empty nodes are no steps, as long as the dependencies that they join are few. */
-TEST(empty_nodes_add_no_steps) {
-    NEEDS_SOFTGPU("reads its reports");
+TEST_WHERE(empty_nodes_add_no_steps, NEEDS_SOFTGPU("reads its reports")) {
     CUgraph graph = new_graph();
     CUgraphNode node = NULL;
     for (int i = 0; i < 100; i++)

@@ -97,14 +97,7 @@ TEST(kernel_arguments_may_be_packed_in_one_buffer) {
 }
 
 TEST(the_first_version_of_kernel_node_parameters_works) {
-    CUDA_KERNEL_NODE_PARAMS_v1 params = {.func = nothing,
-                                         .gridDimX = 1,
-                                         .gridDimY = 1,
-                                         .gridDimZ = 1,
-                                         .blockDimX = 8,
-                                         .blockDimY = 1,
-                                         .blockDimZ = 1},
-                               out;
+    CUDA_KERNEL_NODE_PARAMS_v1 params = {.func = nothing, GRID(1), BLOCK(8)}, out;
     CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddKernelNode, graph, NULL, 0, &params);
     memset(&out, 0x5a, sizeof out);
     OK_CU(cu.cuGraphKernelNodeGetParams(node, &out));
@@ -174,13 +167,8 @@ TEST(captured_programmatic_events_become_edge_data) {
     size_t count;
     CUstream s = new_stream(), t = new_stream();
     CUevent event = new_event(), join = new_event();
-    CUlaunchConfig config = {0};
     memset(&attribute, 0, sizeof attribute);
-    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
-    config.blockDimX = config.blockDimY = config.blockDimZ = 1;
-    config.hStream = s;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
+    CUlaunchConfig config = {GRID(1), BLOCK(1), .hStream = s, .attrs = &attribute, .numAttrs = 1};
     attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
     attribute.value.programmaticEvent.event = event;
     OK_CU(cu.cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -194,8 +182,7 @@ TEST(captured_programmatic_events_become_edge_data) {
     config.hStream = t;
     config.numAttrs = 0;
     OK_CU(cu.cuLaunchKernelEx(&config, nothing, NULL, NULL));
-    OK_CU(cu.cuEventRecord(join, t));
-    OK_CU(cu.cuStreamWaitEvent(s, join, 0));
+    order_streams(t, join, s);
     OK_CU(cu.cuStreamEndCapture(s, &captured));
     count = 0;
     OK_CU(cu.cuGraphGetEdges_v2(captured, NULL, NULL, NULL, &count));

@@ -46,8 +46,7 @@ static CUDA_KERNEL_NODE_PARAMS params_of(CUfunction function, unsigned blocks, u
 
 static unsigned sum_of(CUgraphExec exec) {
     words.host[0] = 0;
-    OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuStreamSynchronize(stream));
+    launch_and_wait(exec, stream);
     return words.host[0];
 }
 

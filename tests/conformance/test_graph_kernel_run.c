@@ -185,13 +185,7 @@ TEST(kernels_run_beside_nodes_of_other_types) {
     CUDA_BATCH_MEM_OP_NODE_PARAMS batch = {.ctx = ctx, .count = 2, .paramArray = ops};
     OK_CU(cu.cuGraphAddBatchMemOpNode(&nodes[3], graph, &nodes[2], 1, &batch));
     nodes[4] = append(&nodes[3], 1, 9);
-    CUDA_MEMCPY3D out = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-                         .srcDevice = words.device,
-                         .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                         .dstDevice = copy,
-                         .WidthInBytes = 4,
-                         .Height = 1,
-                         .Depth = 1};
+    CUDA_MEMCPY3D out = {FROM_UNIFIED(words.device), TO_DEVICE(copy), EXTENT_3D(4, 1, 1)};
     (void)MADE_CU(CUgraphNode, cuGraphAddMemcpyNode, graph, &nodes[4], 1, &out, ctx);
     CUgraphExec exec = instantiate(graph);
     assert_int_equal(after_launch(exec), 429);

@@ -37,8 +37,7 @@ TEST(nodes_run_in_dependency_order) {
     OK_CU(cu.cuGraphAddHostNode(&d, graph, both, 2, &params));
     CUgraphExec exec = instantiate(graph);
     OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuStreamSynchronize(stream));
+    launch_and_wait(exec, stream);
     assert_string_equal(order, "abdabd");
 }
 
@@ -95,8 +94,7 @@ TEST(launches_of_one_exec_do_not_overlap) {
     CUgraphExec exec = instantiate(graph), second = instantiate(graph);
     gate_hold(&gate, stream);
     OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuGraphLaunch(second, other));
-    OK_CU(cu.cuStreamSynchronize(other));
+    launch_and_wait(second, other);
     OK_CU(cu.cuGraphLaunch(exec, other));
     FAILS_CU(NOT_READY, cu.cuStreamQuery(other));
     gate_drain(&gate, other);
@@ -180,8 +178,7 @@ TEST(a_graph_may_wait_for_an_event_it_records) {
     CUgraphNode wait = MADE_CU(CUgraphNode, cuGraphAddEventWaitNode, graph, &record, 1, event);
     add_copy(graph, wait, memory + 64, memory, 64);
     CUgraphExec exec = instantiate(graph);
-    OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuStreamSynchronize(stream));
+    launch_and_wait(exec, stream);
     assert_int_equal(byte_at(memory + 64), 0x77);
 }
 
@@ -220,8 +217,7 @@ TEST(child_graphs_run_in_place_of_their_node) {
     assert_int_equal(byte_at(memory + 128), 0x22);
 }
 
-TEST(a_graph_in_the_legacy_stream_is_ordered_with_blocking_streams) {
-    NEEDS_LEGACY_STREAM();
+TEST_WHERE(a_graph_in_the_legacy_stream_is_ordered_with_blocking_streams, NEEDS_LEGACY_STREAM()) {
     CUgraph graph = new_graph();
     CUstream blocking = new_blocking_stream();
     add_copy(graph, NULL, memory + 64, memory, 64);
@@ -235,8 +231,7 @@ TEST(a_graph_in_the_legacy_stream_is_ordered_with_blocking_streams) {
     assert_int_equal(byte_at(memory + 64), 0x44);
 }
 
-TEST(every_schedule_gives_the_same_result) {
-    NEEDS_SOFTGPU("chooses the schedule");
+TEST_WHERE(every_schedule_gives_the_same_result, NEEDS_SOFTGPU("chooses the schedule")) {
     CUgraph graph = new_graph();
     CUgraphNode left = add_set(graph, NULL, memory, 1, 64);
     CUgraphNode right = add_set(graph, NULL, memory + 64, 2, 64);
@@ -247,11 +242,9 @@ TEST(every_schedule_gives_the_same_result) {
     CUgraphExec exec = instantiate(graph);
     for (unsigned seed = 0; seed < 20; seed++) {
         soft->schedule_set(seed == 0 ? SOFTGPU_SCHEDULE_LATE : SOFTGPU_SCHEDULE_RANDOM, seed);
-        OK_CU(cu.cuMemsetD8_v2(memory, 0x11, 256));
-        OK_CU(cu.cuCtxSynchronize());
+        set_bytes(memory, 0x11, 256);
         OK_CU(cu.cuGraphLaunch(exec, stream));
-        OK_CU(cu.cuGraphLaunch(exec, other));
-        OK_CU(cu.cuStreamSynchronize(other));
+        launch_and_wait(exec, other);
         assert_int_equal(byte_at(memory + 128), 1);
         assert_int_equal(byte_at(memory + 192), 2);
         assert_int_equal(byte_at(memory + 64), 3);

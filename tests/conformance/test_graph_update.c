@@ -7,8 +7,7 @@ static CUdeviceptr memory;
 
 BEFORE(test_begin) {
     memory = new_memory(8192);
-    OK_CU(cu.cuMemsetD8_v2(memory, 0x11, 8192));
-    OK_CU(cu.cuCtxSynchronize()); /* streams of the tests do not wait for the legacy one */
+    set_bytes(memory, 0x11, 8192); /* streams of the tests do not wait for the legacy one */
 }
 
 EACH_TEST(before, test_end);

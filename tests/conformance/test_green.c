@@ -119,8 +119,7 @@ TEST(resource_descriptions_accept_results_of_splits) {
 }
 
 /* Where hardware follows a pointer that leads nowhere. */
-TEST(forged_resources_are_refused) {
-    NEEDS_SOFTGPU("hardware crashes");
+TEST_WHERE(forged_resources_are_refused, NEEDS_SOFTGPU("hardware crashes")) {
     CUdevResource part, all = whole(), changed = all;
     CUdevResourceDesc desc = least(&part);
     CUgreenCtx green = NULL;
@@ -287,9 +286,8 @@ TEST(memory_of_a_green_context_belongs_to_the_primary_context) {
     CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, sizeof bytes);
     CUcontext owner = MADE_CU(CUcontext, cuPointerGetAttribute, CU_POINTER_ATTRIBUTE_CONTEXT, p);
     assert_ptr_equal(owner, ctx);
-    OK_CU(cu.cuMemsetD8_v2(p, 0x5a, sizeof bytes));
-    OK_CU(cu.cuCtxSynchronize());
-    CUevent event = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DISABLE_TIMING);
+    set_bytes(p, 0x5a, sizeof bytes);
+    CUevent event = new_event();
     OK_CU(cu.cuCtxSetCurrent(ctx));
     OK_CU(cu.cuGreenCtxDestroy(green));
     /* It outlives the green context. */
@@ -302,7 +300,6 @@ TEST(memory_of_a_green_context_belongs_to_the_primary_context) {
         OK_CU(cu.cuEventRecord(event, CU_STREAM_LEGACY));
         OK_CU(cu.cuEventSynchronize(event));
     }
-    OK_CU(cu.cuEventDestroy_v2(event));
 }
 
 /* ---- Streams and events ---------------------------------------------------------------------- */
@@ -406,8 +403,7 @@ TEST(the_primary_context_waits_for_its_green_contexts) {
     OK_CU(cu.cuGreenCtxDestroy(green));
 }
 
-TEST(green_contexts_are_listed_in_state_and_leaks) {
-    NEEDS_SOFTGPU("reports");
+TEST_WHERE(green_contexts_are_listed_in_state_and_leaks, NEEDS_SOFTGPU("reports")) {
     CUgreenCtx green = make_green();
     char *state_text = soft->state_dump(), *leaks = soft->leak_report();
     assert_non_null(strstr(state_text, " green uses "));

@@ -31,8 +31,7 @@ TEST(registered_memory_is_known_until_unregistered) {
     assert_int_equal(memory_type(p + PAGES - 1), CU_MEMORYTYPE_HOST);
     CUdeviceptr d = device_address(p + 5);
     assert_int_equal(d, unified(p + 5));
-    OK_CU(cu.cuMemsetD8_v2(d, 7, 3));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(d, 7, 3);
     assert_int_equal(p[7], 7);
     assert_int_equal(p[8], 1);
     OK_CU(cu.cuMemHostUnregister(p));
@@ -127,8 +126,7 @@ TEST(registering_keeps_memory_excluded_from_forks) {
     OK_CU(cu.cuMemcpyDtoH_v2(&back[1], d + PAGES - 1, 1));
     assert_int_equal(back[0], 3);
     assert_int_equal(back[1], 2);
-    OK_CU(cu.cuMemsetD8_v2(unified(p), 4, PAGES));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(unified(p), 4, PAGES);
     assert_int_equal(p[PAGES - 1], 4);
     OK_CU(cu.cuMemHostUnregister(p));
     OK_CU(cu.cuMemFree_v2(d));

@@ -51,8 +51,7 @@ CHILD_THAT_ENDS(no_device) {
     FAILS_CU(NOT_INITIALIZED, cu.cuDeviceGetCount(&count));
 }
 
-TEST(cuinit_without_devices_fails) {
-    NEEDS_SOFTGPU("hides its devices");
+TEST_WHERE(cuinit_without_devices_fails, NEEDS_SOFTGPU("hides its devices")) {
     setenv("SOFTGPU_DEVICES", "0", 1);
     int status = run_child("no_device", NULL);
     setenv("SOFTGPU_DEVICES", "2", 1);

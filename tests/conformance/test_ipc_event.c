@@ -111,8 +111,7 @@ TEST(another_process_waits_for_a_recorded_event) {
     gate_drain(&gate, stream);
     assert_int_equal(wait_child(pid), 0);
     gate_free(&gate);
-    OK_CU(cu.cuStreamDestroy_v2(stream));
-    OK_CU(cu.cuEventDestroy_v2(event));
+    DESTROY_CU(stream, event);
     talk_end(&talk);
 }
 

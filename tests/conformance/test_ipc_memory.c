@@ -42,8 +42,7 @@ CHILD(opener) {
     if (soft)
         assert_int_equal(size, wanted);
     unsigned seen = word_at(p);
-    OK_CU(cu.cuMemsetD32_v2(p + wanted - 4, 0x5a5a1234, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(p + wanted - 4, 0x5a5a1234, 1);
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(p));
     FAILS_CU(INVALID_VALUE, cu.cuIpcGetMemHandle(&handle, p));
     FAILS_CU(INVALID_VALUE, cu.cuIpcCloseMemHandle(p + 64));
@@ -61,8 +60,7 @@ CHILD(opener) {
 static void shared_with_a_child(CUdeviceptr p, size_t size, const char *kind) {
     CUipcMemHandle handle;
     char text[2 * sizeof handle + 1];
-    OK_CU(cu.cuMemsetD32_v2(p, 0x0a0b0c0d, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(p, 0x0a0b0c0d, 1);
     OK_CU(cu.cuIpcGetMemHandle(&handle, p));
     to_text(&handle, text);
     assert_int_equal(run_child("opener", text, kind, NULL), 0);

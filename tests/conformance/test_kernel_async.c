@@ -40,13 +40,7 @@ static void run(const char *text, unsigned blocks, unsigned threads, unsigned cl
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
     attribute.value.clusterDim.x = cluster;
     attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
-    CUlaunchConfig config = {.gridDimX = blocks,
-                             .gridDimY = 1,
-                             .gridDimZ = 1,
-                             .blockDimX = threads,
-                             .blockDimY = 1,
-                             .blockDimZ = 1,
-                             .attrs = &attribute,
+    CUlaunchConfig config = {GRID(blocks), BLOCK(threads), .attrs = &attribute,
                              .numAttrs = cluster != 0};
     OK_CU(cu.cuLaunchKernelEx(&config, function, params, NULL));
     OK_CU(cu.cuMemcpyDtoH_v2(out, to, out_bytes));
@@ -199,21 +193,13 @@ TEST(captured_cluster_launches_keep_their_cluster) {
     CUmodule module = new_module(text);
     CUfunction function = function_of(module, "k");
     CUdeviceptr memory = new_memory(sizeof out);
-    OK_CU(cu.cuMemsetD32_v2(memory, 100, COUNT(out)));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(memory, 100, COUNT(out));
     CUstream stream = new_stream();
     void *params[] = {&memory, &memory};
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
     attribute.value.clusterDim.x = 2;
     attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
-    CUlaunchConfig config = {.gridDimX = 4,
-                             .gridDimY = 1,
-                             .gridDimZ = 1,
-                             .blockDimX = 1,
-                             .blockDimY = 1,
-                             .blockDimZ = 1,
-                             .hStream = stream,
-                             .attrs = &attribute,
+    CUlaunchConfig config = {GRID(4), BLOCK(1), .hStream = stream, .attrs = &attribute,
                              .numAttrs = 1};
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     OK_CU(cu.cuLaunchKernelEx(&config, function, params, NULL));
@@ -304,13 +290,7 @@ CHILD(go_wrong) {
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
     attribute.value.clusterDim.x = wrongs[which].cluster;
     attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
-    CUlaunchConfig config = {.gridDimX = 2,
-                             .gridDimY = 1,
-                             .gridDimZ = 1,
-                             .blockDimX = 32,
-                             .blockDimY = 1,
-                             .blockDimZ = 1,
-                             .attrs = &attribute,
+    CUlaunchConfig config = {GRID(2), BLOCK(32), .attrs = &attribute,
                              .numAttrs = wrongs[which].cluster != 0};
     void *params[] = {&memory, &memory};
     if (cu.cuLaunchKernelEx(&config, function, params, NULL) != CUDA_SUCCESS)

@@ -50,8 +50,7 @@ static CUdeviceptr open_module(void) {
     void *params[] = {&memory, &none};
     CUresult result = cu.cuLaunchKernel(kernel("count"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
     if (no_kernels(result)) {
-        OK_CU(cu.cuMemFree_v2(memory));
-        OK_CU(cu.cuModuleUnload(module));
+        DESTROY_CU(memory, module);
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
     }
     assert_int_equal(result, CUDA_SUCCESS);
@@ -60,8 +59,7 @@ static CUdeviceptr open_module(void) {
 }
 
 static void close_module(CUdeviceptr memory) {
-    OK_CU(cu.cuMemFree_v2(memory));
-    OK_CU(cu.cuModuleUnload(module));
+    DESTROY_CU(memory, module);
 }
 
 TEST(blocks_may_wait_for_earlier_blocks) {

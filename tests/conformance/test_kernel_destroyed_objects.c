@@ -53,7 +53,7 @@ static pthread_t releaser(void) {
 TEST(unloading_a_module_waits_for_its_kernels) {
     kernels_open(text);
     words = words_make(2);
-    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+    CUstream stream = new_stream();
     launch(stream);
     pthread_t thread = releaser();
     calling = true;
@@ -62,7 +62,6 @@ TEST(unloading_a_module_waits_for_its_kernels) {
     assert_int_equal(words.host[1], 6);
     assert_int_equal(pthread_join(thread, NULL), 0);
     OK_CU(cu.cuStreamSynchronize(stream));
-    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 TEST(unloading_a_library_waits_for_its_kernels) {
@@ -74,14 +73,13 @@ TEST(unloading_a_library_waits_for_its_kernels) {
     CUlibrary library = MADE_CU(CUlibrary, cuLibraryLoadData, text, NULL, NULL, 0, NULL, NULL, 0);
     OK_CU(cu.cuLibraryGetKernel(&wait_for, library, "wait_for"));
     OK_CU(cu.cuKernelGetFunction(&function, wait_for)); /* loads it */
-    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+    CUstream stream = new_stream();
     OK_CU(cu.cuLaunchKernel((CUfunction)wait_for, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
     pthread_t thread = releaser();
     calling = true;
     OK_CU(cu.cuLibraryUnload(library));
     assert_int_equal(words.host[1], 6);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 /* Also of what was not launched by a stream of the program's. */
@@ -90,7 +88,7 @@ TEST(unloading_a_module_waits_for_its_graph_launches) {
     words = words_make(2);
     void *params[] = {&words.device};
     CUDA_KERNEL_NODE_PARAMS one = kernel_node(kernel("wait_for"), 1, 1, params);
-    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+    CUstream stream = new_stream();
     CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
     (void)MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &one);
     CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
@@ -103,7 +101,6 @@ TEST(unloading_a_module_waits_for_its_graph_launches) {
     OK_CU(cu.cuModuleUnload(kernels_module));
     assert_int_equal(words.host[1], 6);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 TEST(a_stream_may_be_destroyed_before_its_kernels_end) {

@@ -203,8 +203,7 @@ CHILD_THAT_ENDS(faults) {
     free(log);
 }
 
-TEST(each_kernel_fault_is_sticky_and_names_its_place) {
-    NEEDS_KERNELS();
+TEST_WHERE(each_kernel_fault_is_sticky_and_names_its_place, NEEDS_KERNELS()) {
     bool good = true;
     for (size_t i = 0; i < COUNT(kinds); i++) {
         char number[16];

@@ -69,19 +69,16 @@ static void fault(const char *kernel, CUresult wanted, const char *value) {
     assert_int_equal(run_child("faults", kernel, number, value, NULL), 0);
 }
 
-TEST(an_access_to_unmapped_memory_is_an_illegal_address) {
-    NEEDS_KERNELS();
+TEST_WHERE(an_access_to_unmapped_memory_is_an_illegal_address, NEEDS_KERNELS()) {
     fault("address", CUDA_ERROR_ILLEGAL_ADDRESS, "16");
 }
 
-TEST(a_misaligned_access_is_a_fault) {
-    NEEDS_KERNELS();
+TEST_WHERE(a_misaligned_access_is_a_fault, NEEDS_KERNELS()) {
     fault("misaligned", CUDA_ERROR_MISALIGNED_ADDRESS, "+0");
 }
 
 /* Which errors these are, tests/parity records. */
-TEST(traps_and_out_of_range_shared_accesses_are_faults) {
-    NEEDS_KERNELS();
+TEST_WHERE(traps_and_out_of_range_shared_accesses_are_faults, NEEDS_KERNELS()) {
     fault("trap", CUDA_SUCCESS, "0");
     fault("shared", CUDA_SUCCESS, "1048576");
 }
@@ -105,8 +102,7 @@ DRIVER_CHILD(asserts) {
     free(got);
 }
 
-TEST(a_failed_assertion_prints_its_text) {
-    NEEDS_KERNELS();
+TEST_WHERE(a_failed_assertion_prints_its_text, NEEDS_KERNELS()) {
     assert_int_equal(run_child("asserts", NULL), 0);
 }
 
@@ -197,8 +193,7 @@ TEST(the_fault_report_is_written_before_the_error_is_returned) {
         assert_int_equal(run_child("reported_in_time", NULL), 0);
 }
 
-TEST(fault_reports_locate_the_address) {
-    NEEDS_SOFTGPU("the reports are its own");
+TEST_WHERE(fault_reports_locate_the_address, NEEDS_SOFTGPU("the reports are its own")) {
     NEEDS_KERNELS();
     assert_int_equal(run_child("reports", "address", "100", "",
                                "kernel address: illegal address: "
@@ -223,8 +218,7 @@ TEST(fault_reports_locate_the_address) {
                      0);
 }
 
-TEST(deadlock_reports_name_who_waits_where) {
-    NEEDS_SOFTGPU("the reports are its own");
+TEST_WHERE(deadlock_reports_name_who_waits_where, NEEDS_SOFTGPU("the reports are its own")) {
     NEEDS_KERNELS();
     assert_int_equal(run_child("reports", "apart", "0", "", "kernel apart: deadlock",
                                "warp 0 lanes ffffffff line 32: waits for barrier 1",
@@ -232,8 +226,7 @@ TEST(deadlock_reports_name_who_waits_where) {
                      0);
 }
 
-TEST(an_endless_kernel_is_ended_at_the_time_limit) {
-    NEEDS_SOFTGPU("SOFTGPU_KERNEL_LIMIT");
+TEST_WHERE(an_endless_kernel_is_ended_at_the_time_limit, NEEDS_SOFTGPU("SOFTGPU_KERNEL_LIMIT")) {
     NEEDS_KERNELS();
     assert_int_equal(setenv("SOFTGPU_KERNEL_LIMIT", "1", 1), 0);
     int status = run_child("reports", "waits", "0", "", "kernel waits: out of time",

@@ -96,8 +96,7 @@ static void in_a_graph(bool inside) {
         OK_CU(cu.cuMemFreeAsync(memory, stream));
     OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(*sum.host, 2 * expected(WORDS));
-    OK_CU(cu.cuGraphExecDestroy(exec));
-    OK_CU(cu.cuGraphDestroy(graph));
+    DESTROY_CU(exec, graph);
     CUdevice device;
     OK_CU(cu.cuCtxGetDevice(&device));
     OK_CU(cu.cuDeviceGraphMemTrim(device));

@@ -80,8 +80,7 @@ TEST(another_stream_may_free_a_kernels_memory_after_an_event) {
     CUdeviceptr memory = allocate(stream, THREADS);
     OK_CU(cu.cuStreamSynchronize(stream));
     launch(other, 0, memory, THREADS);
-    OK_CU(cu.cuEventRecord(event, other));
-    OK_CU(cu.cuStreamWaitEvent(stream, event, 0));
+    order_streams(other, event, stream);
     OK_CU(cu.cuMemFreeAsync(memory, stream));
     CUdeviceptr next = allocate(stream, SMALL);
     launch(stream, 1, next, SMALL);

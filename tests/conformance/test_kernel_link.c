@@ -80,8 +80,7 @@ static void check(const unsigned *order) {
     CUresult result =
         cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, sizeof got, NULL, params, NULL);
     if (no_kernels(result)) {
-        OK_CU(cu.cuModuleUnload(module));
-        OK_CU(cu.cuMemFree_v2(out));
+        DESTROY_CU(module, out);
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
     }
     assert_int_equal(result, CUDA_SUCCESS);
@@ -92,8 +91,7 @@ static void check(const unsigned *order) {
     }
     OK_CU(cu.cuModuleGetGlobal_v2(&sum, &size, module, "common_sum"));
     assert_int_equal(word_at(sum), expected);
-    OK_CU(cu.cuMemFree_v2(out));
-    OK_CU(cu.cuModuleUnload(module));
+    DESTROY_CU(out, module);
 }
 
 TEST_IS(names_of_linked_texts_resolve_as_by_a_linker, check((const unsigned[]){0, 1, 2}));

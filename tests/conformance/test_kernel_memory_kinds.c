@@ -60,8 +60,7 @@ TEST(kernels_reach_plain_and_pool_memory) {
     OK_CU(cu.cuCtxSynchronize());
 }
 
-TEST(kernels_reach_managed_memory) {
-    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+TEST_WHERE(kernels_reach_managed_memory, NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)) {
     kernels_open(text);
     CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocManaged, BYTES, CU_MEM_ATTACH_GLOBAL);
     unsigned *words = (unsigned *)(uintptr_t)p;
@@ -142,14 +141,12 @@ TEST(a_warp_access_may_cross_two_mappings) {
 
 /* ---- another device's ------------------------------------------------------------------------ */
 
-TEST(kernels_reach_peer_memory) {
-    NEEDS_PEERS();
+TEST_WHERE(kernels_reach_peer_memory, NEEDS_PEERS()) {
     kernels_open(text);
     CUcontext other = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 1);
     OK_CU(cu.cuCtxPushCurrent_v2(other));
     CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, BYTES);
-    OK_CU(cu.cuMemsetD32_v2(p, 1, WORDS));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(p, 1, WORDS);
     OK_CU(cu.cuCtxPopCurrent_v2(NULL));
     OK_CU(cu.cuCtxEnablePeerAccess(other, 0));
     add(p, 1);
@@ -249,8 +246,7 @@ CHILD(peer_ends) {
     CUcontext other = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 1);
     OK_CU(cu.cuCtxPushCurrent_v2(other));
     CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, BYTES);
-    OK_CU(cu.cuMemsetD32_v2(p, 0, WORDS));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(p, 0, WORDS);
     OK_CU(cu.cuCtxPopCurrent_v2(NULL));
     OK_CU(cu.cuCtxEnablePeerAccess(other, 0));
     OK_CU(cu.cuMemHostAlloc((void **)&flag, 4, 0));
@@ -278,8 +274,7 @@ TEST(loading_from_a_multicast_address_is_a_fault) {
     assert_int_equal(run_child("object_itself", NULL), 0);
 }
 
-TEST(a_peers_memory_without_access_is_a_fault) {
-    NEEDS_PEERS();
+TEST_WHERE(a_peers_memory_without_access_is_a_fault, NEEDS_PEERS()) {
     kernels_open(text);
     assert_int_equal(run_child("no_peer", NULL), 0);
 }

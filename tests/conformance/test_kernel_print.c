@@ -216,8 +216,7 @@ DRIVER_CHILD(overflow) {
 IN_CHILD(values_are_printed_as_on_the_host, "values")
 IN_CHILD(vector_conversions_print_the_bytes_after_the_arguments, "vectors")
 IN_CHILD(text_is_printed_when_the_host_synchronizes, "moments")
-TEST(text_is_printed_at_the_end_of_a_blocking_launch) {
-    NEEDS_KERNELS();
+TEST_WHERE(text_is_printed_at_the_end_of_a_blocking_launch, NEEDS_KERNELS()) {
     assert_int_equal(setenv("CUDA_LAUNCH_BLOCKING", "1", 1), 0);
     int status = run_child("blocking", NULL);
     unsetenv("CUDA_LAUNCH_BLOCKING");

@@ -76,38 +76,20 @@ static void destroy_mipmap(void *mipmap) {
 
 static CUarray array_of(CUarray_format format, unsigned channels, unsigned width, unsigned height,
                         unsigned depth, unsigned flags) {
-    CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = width,
-                                    .Height = height,
-                                    .Depth = depth,
-                                    .Format = format,
-                                    .NumChannels = channels,
+    CUDA_ARRAY3D_DESCRIPTOR desc = {SIZE_3D(width, height, depth), TEXELS(format, channels),
                                     .Flags = flags};
     return new_array_3d(&desc);
 }
 
 static void fill(CUarray array, const void *from, size_t row, unsigned rows, unsigned slices) {
-    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                          .srcHost = from,
-                          .srcPitch = row,
-                          .srcHeight = rows,
-                          .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                          .dstArray = array,
-                          .WidthInBytes = row,
-                          .Height = rows,
-                          .Depth = slices};
+    CUDA_MEMCPY3D copy = {FROM_HOST(from), .srcPitch = row, .srcHeight = rows, TO_ARRAY(array),
+                          EXTENT_3D(row, rows, slices)};
     OK_CU(cu.cuMemcpy3D_v2(&copy));
 }
 
 static void read_back(void *to, CUarray array, size_t row, unsigned rows) {
-    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                          .srcArray = array,
-                          .dstMemoryType = CU_MEMORYTYPE_HOST,
-                          .dstHost = to,
-                          .dstPitch = row,
-                          .dstHeight = rows,
-                          .WidthInBytes = row,
-                          .Height = rows,
-                          .Depth = 1};
+    CUDA_MEMCPY3D copy = {FROM_ARRAY(array), TO_HOST(to), .dstPitch = row, .dstHeight = rows,
+                          EXTENT_3D(row, rows, 1)};
     OK_CU(cu.cuMemcpy3D_v2(&copy));
 }
 
@@ -433,8 +415,7 @@ TEST(cube_directions_select_the_face) {
 }
 
 static CUmipmappedArray make_levels(void) {
-    CUDA_ARRAY3D_DESCRIPTOR desc = {
-        .Width = 8, .Height = 8, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 8, .Height = 8, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     CUmipmappedArray mipmap = MADE_CU(CUmipmappedArray, cuMipmappedArrayCreate, &desc, 4);
     at_end(destroy_mipmap, mipmap);
     for (unsigned l = 0; l < 4; l++) {
@@ -618,15 +599,8 @@ TEST(sampling_a_sparse_array_reports_residency) {
     OK_CU(cu.cuMemMapArrayAsync(&map, 1, NULL));
     for (int i = 0; i < 128 * 128; i++)
         texels[i] = (float)(i + 1);
-    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                          .srcHost = texels,
-                          .srcPitch = 512,
-                          .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                          .dstArray = array,
-                          .dstXInBytes = 512,
-                          .WidthInBytes = 512,
-                          .Height = 128,
-                          .Depth = 1};
+    CUDA_MEMCPY3D copy = {FROM_HOST(texels), .srcPitch = 512, TO_ARRAY(array), .dstXInBytes = 512,
+                          EXTENT_3D(512, 128, 1)};
     OK_CU(cu.cuMemcpy3D_v2(&copy));
     CUDA_RESOURCE_DESC resource = of_array(array);
     CUtexObject object = texture_of(&resource, CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP,
@@ -808,8 +782,7 @@ TEST(texture_references_sample_linear_and_pitched_memory) {
     CUdeviceptr memory = new_memory(sizeof texels);
     OK_CU(cu.cuMemcpyHtoD_v2(memory, texels, sizeof texels));
     CUtexref texture = MADE_CU(CUtexref, cuModuleGetTexRef, module, "TX");
-    CUDA_ARRAY_DESCRIPTOR rows = {
-        .Width = 20, .Height = 8, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY_DESCRIPTOR rows = {.Width = 20, .Height = 8, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     OK_CU(cu.cuTexRefSetAddress2D_v3(texture, &rows, memory, 128));
     OK_CU(cu.cuTexRefSetFormat(texture, CU_AD_FORMAT_FLOAT, 1));
     OK_CU(cu.cuTexRefSetFilterMode(texture, CU_TR_FILTER_MODE_LINEAR));

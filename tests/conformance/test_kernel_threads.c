@@ -145,11 +145,10 @@ TEST(every_accepted_launch_of_many_threads_runs) {
         assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
     OK_CU(cu.cuCtxSynchronize());
     for (unsigned i = 0; i < THREADS; i++) {
-        OK_CU(cu.cuMemcpyDtoH_v2(&counted, workers[i].counter, 4));
+        counted = word_at(workers[i].counter);
         assert_int_equal(counted, workers[i].expected);
         total += counted;
-        OK_CU(cu.cuMemFree_v2(workers[i].counter));
-        OK_CU(cu.cuStreamDestroy_v2(workers[i].stream));
+        DESTROY_CU(workers[i].counter, workers[i].stream);
     }
     OK_CU(cu.cuModuleGetGlobal_v2(&variable, &size, kernels_module, "own"));
     OK_CU(cu.cuMemcpyDtoH_v2(&own, variable, 4));

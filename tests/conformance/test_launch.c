@@ -95,8 +95,7 @@ TEST(a_refused_launch_invalidates_its_capture) {
     assert_null(graph);
 }
 
-TEST(launching_machine_code_is_refused) {
-    NEEDS_SOFTGPU("hardware runs it");
+TEST_WHERE(launching_machine_code_is_refused, NEEDS_SOFTGPU("hardware runs it")) {
     CUfunction f = function("empty");
     CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, NULL, NULL, 0};
     CUdeviceptr p = 0;

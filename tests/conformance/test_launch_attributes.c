@@ -342,7 +342,6 @@ TEST(streams_accept_or_refuse_each_attribute) {
         void *params[] = {&words.device};
         OK_CU(cu.cuLaunchKernel(kernel("tell"), BLOCKS, 1, 1, 1, 1, 1, 0, own, params, NULL));
         ran(BLOCKS, 1, "in a stream with attribute", id);
-        OK_CU(cu.cuStreamDestroy_v2(own));
-        OK_CU(cu.cuStreamDestroy_v2(other));
+        DESTROY_CU(own, other);
     }
 }

@@ -282,8 +282,7 @@ static void make_part(int device, unsigned *a, uint64_t *b) {
     OK_CU(cu.cuModuleLoadData(&part->module, text));
     OK_CU(cu.cuStreamCreate(&part->stream, CU_STREAM_NON_BLOCKING));
     OK_CU(cu.cuMemAlloc_v2(&part->sum, 4));
-    OK_CU(cu.cuMemsetD32_v2(part->sum, 0, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(part->sum, 0, 1);
     part->list[0] = &part->sum, part->list[1] = a, part->list[2] = b;
     part->params = (CUDA_LAUNCH_PARAMS){NULL, 3, 1, 1, 5, 1, 1, 0, part->stream, part->list};
     OK_CU(cu.cuModuleGetFunction(&part->params.function, part->module, "add"));
@@ -297,16 +296,13 @@ static unsigned end_part(int device) {
     OK_CU(cu.cuCtxSetCurrent(part->context));
     OK_CU(cu.cuStreamSynchronize(part->stream));
     OK_CU(cu.cuMemcpyDtoH_v2(&sum, part->sum, 4));
-    OK_CU(cu.cuMemFree_v2(part->sum));
-    OK_CU(cu.cuStreamDestroy_v2(part->stream));
-    OK_CU(cu.cuModuleUnload(part->module));
+    DESTROY_CU(part->sum, part->stream, part->module);
     OK_CU(cu.cuDevicePrimaryCtxRelease_v2(number));
     return sum;
 }
 
 /* One call launches a part on each. */
-TEST(a_multi_device_launch_runs_on_every_device) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(a_multi_device_launch_runs_on_every_device, NEEDS_DEVICES(2)) {
     if (!device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH))
         SKIP("the devices have no cooperative launches on several devices");
     kernels_open(text);

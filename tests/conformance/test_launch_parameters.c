@@ -123,14 +123,7 @@ TEST(the_first_launch_api_accepts_32764_bytes_of_parameters) {
 }
 
 static CUDA_KERNEL_NODE_PARAMS node_params(void **list, void **extra) {
-    return (CUDA_KERNEL_NODE_PARAMS){.func = large,
-                                     .gridDimX = 1,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = 1,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1,
-                                     .kernelParams = list,
+    return (CUDA_KERNEL_NODE_PARAMS){GRID(1), .func = large, BLOCK(1), .kernelParams = list,
                                      .extra = extra};
 }
 

@@ -90,8 +90,7 @@ TEST(library_calls_leave_captures_undisturbed) {
         use_all();
         assert_int_equal(pthread_create(&thread, NULL, use_all_elsewhere, NULL), 0);
         pthread_join(thread, NULL);
-        OK_CU(cu.cuGraphDestroy(end_capture(stream)));
-        OK_CU(cu.cuStreamDestroy_v2(stream));
+        DESTROY_CU(end_capture(stream), stream);
     }
     assert_int_equal(device_stats().quarantined, 0);
 }
@@ -169,8 +168,7 @@ TEST(a_refused_allocation_on_the_default_stream_leaves_the_capture_valid) {
     OK_CU(cu.cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
     assert_int_equal(gpumem_buffer_allocate(pool, MIB, NULL, &none), GPUMEM_ERROR_DRIVER);
     assert_int_equal(gpumem_last_error()->driver_code, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-    OK_CU(cu.cuGraphDestroy(end_capture(captured)));
-    OK_CU(cu.cuStreamDestroy_v2(captured));
+    DESTROY_CU(end_capture(captured), captured);
     OK(gpumem_resource_destroy(pool));
 }
 
@@ -339,8 +337,7 @@ static size_t count_nodes(CUgraph graph, CUgraphNodeType type) {
 
 static void launch_and_end(CUgraph graph, CUstream stream) {
     CUgraphExec exec = instantiate(graph);
-    OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuStreamSynchronize(stream));
+    launch_and_wait(exec, stream);
     OK_CU(cu.cuGraphDestroy(graph));
 }
 
@@ -377,8 +374,7 @@ TEST(a_free_in_a_capture_joins_the_other_streams) {
     CUevent event = new_event();
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     gpumem_buffer *buffer = allocate(pool, stream);
-    OK_CU(cu.cuEventRecord(event, stream));
-    OK_CU(cu.cuStreamWaitEvent(fork, event, 0));
+    order_streams(stream, event, fork);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 1, fork));
     OK(gpumem_buffer_free(buffer, stream));
     CUgraph graph = end_capture(stream); /* UNJOINED if the fork was not joined */
@@ -387,8 +383,7 @@ TEST(a_free_in_a_capture_joins_the_other_streams) {
     assert_int_equal(device_stats().quarantined, 0);
     OK(gpumem_resource_destroy(pool));
     OK_CU(cu.cuDeviceGraphMemTrim(dev));
-    OK_CU(cu.cuStreamDestroy_v2(fork));
-    OK_CU(cu.cuStreamDestroy_v2(stream));
+    DESTROY_CU(fork, stream);
 }
 
 static void free_from_outside(gpumem_resource *resource, CUstreamCaptureMode mode) {
@@ -407,8 +402,7 @@ static void free_from_outside(gpumem_resource *resource, CUstreamCaptureMode mod
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.deferred_frees, 0);
     assert_int_equal(stats.quarantined, 0);
-    OK_CU(cu.cuGraphDestroy(graph));
-    OK_CU(cu.cuStreamDestroy_v2(stream));
+    DESTROY_CU(graph, stream);
 }
 
 TEST(a_free_in_a_capture_of_older_memory_is_deferred) {

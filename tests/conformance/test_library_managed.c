@@ -30,8 +30,7 @@ static gpumem_managed_range range_of(size_t offset, size_t bytes) {
     return range;
 }
 
-TEST(advice_and_prefetch_are_read_back) {
-    NEEDS_MANAGED();
+TEST_WHERE(advice_and_prefetch_are_read_back, NEEDS_MANAGED()) {
     begin(GPUMEM_MANAGED_ALLOCATED);
     unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
     fill_pattern(bytes, 4 * MIB, 3);
@@ -58,8 +57,7 @@ TEST(advice_and_prefetch_are_read_back) {
     end();
 }
 
-TEST(discarded_memory_can_be_written_again) {
-    NEEDS_MANAGED();
+TEST_WHERE(discarded_memory_can_be_written_again, NEEDS_MANAGED()) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemDiscardBatchAsync))
         SKIP("the driver is older than 13.0");
     begin(GPUMEM_MANAGED_ALLOCATED);
@@ -77,8 +75,7 @@ TEST(discarded_memory_can_be_written_again) {
     end();
 }
 
-TEST(managed_memory_calls_leave_captures_valid) {
-    NEEDS_MANAGED();
+TEST_WHERE(managed_memory_calls_leave_captures_valid, NEEDS_MANAGED()) {
     begin(GPUMEM_MANAGED_ALLOCATED);
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     assert_int_equal(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream),
@@ -92,8 +89,7 @@ TEST(managed_memory_calls_leave_captures_valid) {
     end();
 }
 
-TEST(a_managed_resource_uses_a_pool_or_reports_why_not) {
-    NEEDS_MANAGED();
+TEST_WHERE(a_managed_resource_uses_a_pool_or_reports_why_not, NEEDS_MANAGED()) {
     gpumem_resource_properties properties = {.size = sizeof properties};
     begin(GPUMEM_MANAGED_POOL);
     OK(gpumem_resource_get_properties(resource, &properties));
@@ -133,8 +129,7 @@ static CUresult other_sets(CUdeviceptr at, unsigned char value) {
     return result;
 }
 
-TEST(peers_of_a_pool_access_existing_and_new_buffers) {
-    NEEDS_PEERS();
+TEST_WHERE(peers_of_a_pool_access_existing_and_new_buffers, NEEDS_PEERS()) {
     gpumem_resource *pool;
     int peers[2] = {77, 77};
     size_t count = 77;
@@ -188,8 +183,7 @@ TEST(graph_memory_is_counted_and_trimmed) {
     OK(gpumem_stream_synchronize(device, stream));
     assert_true(number(GPUMEM_GRAPH_MEMORY_RESERVED_HIGH) >= before + 20 * MIB);
     assert_true(number(GPUMEM_GRAPH_MEMORY_USED_HIGH) >= 20 * MIB);
-    OK_CU(cu.cuGraphExecDestroy(exec));
-    OK_CU(cu.cuGraphDestroy(graph));
+    DESTROY_CU(exec, graph);
     OK(gpumem_graph_memory_trim(device));
     assert_int_equal(number(GPUMEM_GRAPH_MEMORY_RESERVED_CURRENT), before);
     OK(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_RESERVED_HIGH, 0));

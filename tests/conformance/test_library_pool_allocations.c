@@ -87,8 +87,7 @@ TEST(allocation_and_free_do_not_invalidate_captures) {
         assert_int_equal(pthread_create(&thread, NULL, pairs_elsewhere, NULL), 0);
         pthread_join(thread, NULL);
         CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, captured);
-        OK_CU(cu.cuGraphDestroy(graph));
-        OK_CU(cu.cuStreamDestroy_v2(captured));
+        DESTROY_CU(graph, captured);
     }
     finish();
 }

@@ -125,8 +125,7 @@ TEST(access_to_parts_of_a_buffer_is_removed_and_restored) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(peer_access_to_a_buffer_is_granted_and_revoked) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(peer_access_to_a_buffer_is_granted_and_revoked, NEEDS_DEVICES(2)) {
     int can = 0, peer = 1;
     CUdevice second = MADE_CU(CUdevice, cuDeviceGet, 1);
     open_library();

@@ -100,12 +100,6 @@ static CUmodule load(CUlinkState link) {
     return module;
 }
 
-static uint32_t value_at(CUdeviceptr p) {
-    uint32_t value = 0;
-    OK_CU(cu.cuMemcpyDtoH_v2(&value, p, sizeof value));
-    return value;
-}
-
 static CUdeviceptr global(CUmodule module, const char *name) {
     return MADE_CU(CUdeviceptr, cuModuleGetGlobal_v2, NULL, module, name);
 }
@@ -141,7 +135,7 @@ TEST(a_template_in_two_units_is_linked_once) {
     CUmodule module = load(link);
     assert_int_equal(MADE_CU(unsigned, cuModuleGetFunctionCount, module), 3);
     function_of(module, "kernel");
-    assert_int_equal(value_at(global(module, "held")), 5);
+    assert_int_equal(word_at(global(module, "held")), 5);
     OK_CU(cu.cuModuleUnload(module));
 }
 
@@ -155,7 +149,7 @@ TEST(a_strong_symbol_overrides_a_weak_symbol) {
         OK_CU(add(link, texts[i]));
         OK_CU(add(link, texts[!i]));
         CUmodule module = load(link);
-        assert_int_equal(value_at(global(module, "held")), 7);
+        assert_int_equal(word_at(global(module, "held")), 7);
         OK_CU(cu.cuModuleUnload(module));
     }
 }
@@ -172,8 +166,8 @@ TEST(local_variables_of_the_same_name_stay_separate) {
     OK_CU(cu.cuMemcpyDtoH_v2(&first, global(module, "to_first"), sizeof first));
     OK_CU(cu.cuMemcpyDtoH_v2(&second, global(module, "to_second"), sizeof second));
     assert_true(first != second);
-    assert_int_equal(value_at(first), 1);
-    assert_int_equal(value_at(second), 2);
+    assert_int_equal(word_at(first), 1);
+    assert_int_equal(word_at(second), 2);
     OK_CU(cu.cuModuleUnload(module));
 }
 
@@ -419,7 +413,7 @@ TEST(ptx_ends_at_its_null_terminator) {
         CUlinkState link = create();
         OK_CU(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, text, sizes[i], "a", 0, NULL, NULL));
         CUmodule module = load(link);
-        assert_int_equal(value_at(global(module, "shared_value")), 21);
+        assert_int_equal(word_at(global(module, "shared_value")), 21);
         OK_CU(cu.cuModuleUnload(module));
     }
 }
@@ -429,7 +423,7 @@ TEST(a_visible_variable_is_found_before_a_local_one) {
     OK_CU(add(link, HEAD ".global .align 4 .u32 own = 1;\n"));
     OK_CU(add(link, HEAD ".visible .global .align 4 .u32 own = 2;\n"));
     CUmodule module = load(link);
-    assert_int_equal(value_at(global(module, "own")), 2);
+    assert_int_equal(word_at(global(module, "own")), 2);
     OK_CU(cu.cuModuleUnload(module));
 }
 

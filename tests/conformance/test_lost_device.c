@@ -21,8 +21,7 @@ static void begin(struct scene *scene) {
     OK_CU(cu.cuMemAlloc_v2(&scene->memory, 4096));
     gate_hold(&scene->gate, scene->stream);
     OK_CU(cu.cuMemsetD8Async(scene->memory, 1, 4096, scene->stream));
-    OK_CU(cu.cuEventRecord(scene->event, scene->stream));
-    OK_CU(cu.cuStreamWaitEvent(scene->other, scene->event, 0));
+    order_streams(scene->stream, scene->event, scene->other);
     OK_CU(cu.cuMemsetD8Async(scene->memory, 2, 4096, scene->other));
 }
 
@@ -81,8 +80,7 @@ DRIVER_CHILD(out_of_memory_and_back) {
     FAILS_CU(OUT_OF_MEMORY, cu.cuMemAlloc_v2(&last, (size_t)64 << 20));
     OK_CU(cu.cuMemFree_v2(held[0]));
     OK_CU(cu.cuMemAlloc_v2(&held[0], (size_t)64 << 20));
-    OK_CU(cu.cuMemsetD8_v2(held[0], 1, 4096));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(held[0], 1, 4096);
     for (unsigned i = 0; i < count; i++)
         OK_CU(cu.cuMemFree_v2(held[i]));
 }
@@ -96,18 +94,15 @@ static void in_a_child(const char *part, const char *variable, const char *value
     assert_int_equal(status, 0);
 }
 
-TEST(a_lost_device_stays_lost) {
-    NEEDS_SOFTGPU("loses a device");
+TEST_WHERE(a_lost_device_stays_lost, NEEDS_SOFTGPU("loses a device")) {
     in_a_child("lost_by_call", NULL, NULL);
 }
 
-TEST(an_ecc_error_injected_by_call_is_sticky) {
-    NEEDS_SOFTGPU("injects a fault");
+TEST_WHERE(an_ecc_error_injected_by_call_is_sticky, NEEDS_SOFTGPU("injects a fault")) {
     in_a_child("failed_at_a_call", NULL, NULL);
 }
 
-TEST(an_ecc_error_injected_by_the_environment_is_sticky) {
-    NEEDS_SOFTGPU("injects a fault");
+TEST_WHERE(an_ecc_error_injected_by_the_environment_is_sticky, NEEDS_SOFTGPU("injects a fault")) {
     in_a_child("failed_by_environment", "SOFTGPU_FAULT",
                twins ? "cuStreamSynchronize_ptsz:1:CUDA_ERROR_ECC_UNCORRECTABLE:sticky"
                      : "cuStreamSynchronize:1:CUDA_ERROR_ECC_UNCORRECTABLE:sticky");

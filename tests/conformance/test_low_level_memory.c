@@ -75,8 +75,7 @@ static gpumem_access access_of(gpumem_mapping *mapping, int ordinal) {
 
 /* ---- Ranges ---------------------------------------------------------------------------------- */
 
-TEST(range_calls_apply_to_whole_mappings_only) {
-    NEEDS_VIRTUAL();
+TEST_WHERE(range_calls_apply_to_whole_mappings_only, NEEDS_VIRTUAL()) {
     gpumem_physical *one = create(1, NULL), *two = create(2, NULL), *last = create(1, NULL);
     gpumem_mapping *first = map(0, one), *second = map(1, two), *third = map(5, last);
     OK(gpumem_reservation_set_access(range, 0, 3 * page, 0, GPUMEM_ACCESS_READ_WRITE));
@@ -108,8 +107,7 @@ TEST(range_calls_apply_to_whole_mappings_only) {
 }
 
 /* After the driver refused the CPU access to device memory, each has what it had. */
-TEST(a_refused_access_change_keeps_the_access_rights) {
-    NEEDS_VIRTUAL();
+TEST_WHERE(a_refused_access_change_keeps_the_access_rights, NEEDS_VIRTUAL()) {
     gpumem_physical *one = create(1, NULL), *two = create(1, NULL);
     gpumem_mapping *first = map(0, one), *second = map(1, two);
     OK(gpumem_mapping_set_access(second, 0, GPUMEM_ACCESS_READ_WRITE));
@@ -125,8 +123,7 @@ TEST(a_refused_access_change_keeps_the_access_rights) {
     DESTROY(first, second, one, two);
 }
 
-TEST(peers_have_separate_access_rights) {
-    NEEDS_VIRTUAL();
+TEST_WHERE(peers_have_separate_access_rights, NEEDS_VIRTUAL()) {
     NEEDS_DEVICES(2);
     int can = MADE(int, gpumem_device_can_access_peer, device, 1);
     if (!can)
@@ -145,8 +142,7 @@ TEST(peers_have_separate_access_rights) {
 
 /* ---- Memory by address ----------------------------------------------------------------------- */
 
-TEST(the_physical_memory_of_an_address_is_found) {
-    NEEDS_VIRTUAL();
+TEST_WHERE(the_physical_memory_of_an_address_is_found, NEEDS_VIRTUAL()) {
     gpumem_physical *found;
     gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 2 * page);
     gpumem_buffer *buffer = NEW_BUFFER(resource, 4 * page);
@@ -170,8 +166,7 @@ TEST(the_physical_memory_of_an_address_is_found) {
 
 /* Whether a mapping that nobody may use tells its size is the driver's to say; a size can be named.
  */
-TEST(the_physical_memory_of_a_mapping_without_access_is_found) {
-    NEEDS_VIRTUAL();
+TEST_WHERE(the_physical_memory_of_a_mapping_without_access_is_found, NEEDS_VIRTUAL()) {
     gpumem_physical *made = create(2, NULL), *found;
     gpumem_mapping *mapping = map(1, made);
     gpumem_status status = gpumem_physical_from_address(device, base + page, 0, &found);
@@ -207,8 +202,7 @@ static void check_both_sides(gpumem_physical *memory) {
     DESTROY(found, mapping, memory);
 }
 
-TEST(host_and_device_use_host_physical_memory) {
-    NEEDS_VIRTUAL();
+TEST_WHERE(host_and_device_use_host_physical_memory, NEEDS_VIRTUAL()) {
     static const gpumem_location places[] = {GPUMEM_LOCATION_HOST, GPUMEM_LOCATION_HOST_NUMA,
                                              GPUMEM_LOCATION_HOST_NUMA_CURRENT};
     gpumem_capability_report report = {.size = sizeof report};
@@ -221,8 +215,7 @@ TEST(host_and_device_use_host_physical_memory) {
 }
 
 /* With a descriptor: a driver may have it, or refuse it and then says what to do. */
-TEST(refusing_shareable_host_memory_names_the_alternative) {
-    NEEDS_VIRTUAL();
+TEST_WHERE(refusing_shareable_host_memory_names_the_alternative, NEEDS_VIRTUAL()) {
     gpumem_physical *memory;
     gpumem_status status =
         gpumem_physical_create(device, page, MEMORY(.location = GPUMEM_LOCATION_HOST), &memory);
@@ -236,8 +229,7 @@ TEST(refusing_shareable_host_memory_names_the_alternative) {
 
 /* ---- Handles --------------------------------------------------------------------------------- */
 
-TEST(exporting_imported_memory_works_or_is_refused_with_a_reason) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(exporting_imported_memory_works_or_is_refused_with_a_reason, NEEDS_DESCRIPTORS()) {
     NEEDS_VIRTUAL();
     gpumem_physical *made = create(1, NULL), *received;
     int fd = -1, again = -1;
@@ -255,8 +247,7 @@ TEST(exporting_imported_memory_works_or_is_refused_with_a_reason) {
     DESTROY(received, made);
 }
 
-TEST(fabric_handles_work_or_are_refused_with_a_reason) {
-    NEEDS_VIRTUAL();
+TEST_WHERE(fabric_handles_work_or_are_refused_with_a_reason, NEEDS_VIRTUAL()) {
     gpumem_physical *memory, *received;
     gpumem_fabric_handle handle = {{0}};
     gpumem_status status =

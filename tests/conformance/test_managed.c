@@ -16,14 +16,12 @@ TEST(cpu_and_device_see_the_same_bytes) {
     OK_CU(cu.cuMemcpyDtoH_v2(plain, m + 4096, sizeof plain));
     assert_memory_equal(plain, bytes_of(m) + 4096, sizeof plain);
     OK_CU(cu.cuMemcpyDtoD_v2(d, m, SIZE));
-    OK_CU(cu.cuMemsetD8_v2(m, 9, SIZE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(m, 9, SIZE);
     assert_int_equal(bytes_of(m)[SIZE - 1], 9);
     OK_CU(cu.cuMemcpyDtoD_v2(m, d, SIZE));
     OK_CU(cu.cuCtxSynchronize());
     assert_true(has_pattern(bytes_of(m), SIZE, 1));
-    OK_CU(cu.cuMemFree_v2(d));
-    OK_CU(cu.cuMemFree_v2(m));
+    DESTROY_CU(d, m);
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(m));
 }
 

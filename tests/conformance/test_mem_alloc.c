@@ -52,10 +52,7 @@ TEST(small_allocations_share_a_page) {
     OK_CU(cu.cuMemFree_v2(b));
     OK_CU(cu.cuMemAlloc_v2(&b, 100));
     assert_int_equal(b, a + 512);
-    OK_CU(cu.cuMemFree_v2(a));
-    OK_CU(cu.cuMemFree_v2(b));
-    OK_CU(cu.cuMemFree_v2(c));
-    OK_CU(cu.cuMemFree_v2(d));
+    DESTROY_CU(a, b, c, d);
     assert_int_equal(free_bytes(), before);
 }
 
@@ -71,16 +68,14 @@ TEST(only_the_start_of_an_allocation_is_freed_and_only_once) {
     OK_CU(cu.cuMemFreeHost(host));
 }
 
-TEST(freeing_memory_waits_for_work) {
-    NEEDS_LEGACY_STREAM();
+TEST_WHERE(freeing_memory_waits_for_work, NEEDS_LEGACY_STREAM()) {
     CUstream stream = new_stream();
     CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64 * PAGE);
-    CUdeviceptr other = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64 * PAGE);
+    CUdeviceptr other = new_memory(64 * PAGE);
     for (int i = 0; i < 4; i++)
         OK_CU(cu.cuMemcpyDtoDAsync_v2(other, p, 64 * PAGE, stream));
     OK_CU(cu.cuMemFree_v2(p));
     OK_CU(cu.cuStreamQuery(stream));
-    OK_CU(cu.cuMemFree_v2(other));
 }
 
 TEST(destroying_a_context_frees_its_memory) {
@@ -152,8 +147,7 @@ TEST(all_memory_can_be_allocated_freed_and_allocated_again) {
 
 /* Every second one is freed, and the device is then asked for more than any hole: what is free in
  * all counts, not how it lies. */
-TEST(fragmented_memory_can_be_allocated_in_one_piece) {
-    NEEDS_SOFTGPU("fills the device");
+TEST_WHERE(fragmented_memory_can_be_allocated_in_one_piece, NEEDS_SOFTGPU("fills the device")) {
     enum { PIECES = 64 };
     CUdeviceptr p[PIECES];
     size_t all = free_bytes() / PAGE / PIECES * PAGE;
@@ -174,11 +168,8 @@ TEST(many_small_allocations_keep_their_bytes) {
         p[i] = new_memory(i % 2000 + 4);
         OK_CU(cu.cuMemsetD32_v2(p[i], i, 1));
     }
-    for (unsigned i = 0; i < MANY; i += 997) {
-        unsigned word = 0;
-        OK_CU(cu.cuMemcpyDtoH_v2(&word, p[i], sizeof word));
-        assert_int_equal(word, i);
-    }
+    for (unsigned i = 0; i < MANY; i += 997)
+        assert_int_equal(word_at(p[i]), i);
     free(p);
 }
 
@@ -205,9 +196,7 @@ static void fits_most_closely(void) {
         CUdeviceptr p[6], again[3];
         for (int i = 0; i < 6; i++)
             OK_CU(cu.cuMemAlloc_v2(&p[i], sizes[s]));
-        OK_CU(cu.cuMemFree_v2(p[1]));
-        OK_CU(cu.cuMemFree_v2(p[4]));
-        OK_CU(cu.cuMemFree_v2(p[2]));
+        DESTROY_CU(p[1], p[4], p[2]);
         for (int i = 0; i < 3; i++)
             OK_CU(cu.cuMemAlloc_v2(&again[i], sizes[s]));
         assert_true(again[0] == p[4]);
@@ -221,8 +210,7 @@ static void comes_back_for_its_size(void) {
     CUdeviceptr p[4], again;
     for (int i = 0; i < 4; i++)
         OK_CU(cu.cuMemAlloc_v2(&p[i], (size_t)6 << 20));
-    OK_CU(cu.cuMemFree_v2(p[1]));
-    OK_CU(cu.cuMemFree_v2(p[2]));
+    DESTROY_CU(p[1], p[2]);
     OK_CU(cu.cuMemAlloc_v2(&again, (size_t)6 << 20));
     assert_true(again != p[1] && again != p[2]);
 }

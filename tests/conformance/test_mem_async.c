@@ -87,7 +87,7 @@ TEST(a_free_runs_in_stream_order) {
     CUstream stream = make_stream();
     struct gate gate = new_gate();
     /* Pinned: a copy to pageable memory would wait for the gate here and now. */
-    void *memory = MADE_CU(void *, cuMemHostAlloc, size, 0);
+    void *memory = new_pinned(size, 0);
     volatile unsigned char *back = memory;
     CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocAsync, size, stream);
     gate_hold(&gate, stream);
@@ -98,7 +98,6 @@ TEST(a_free_runs_in_stream_order) {
     assert_int_equal(back[0], 0x5a);
     assert_int_equal(back[4095], 0x5a);
     end_stream(stream);
-    OK_CU(cu.cuMemFreeHost(memory));
 }
 
 /* cuMemAlloc's memory can be freed in stream order too: its bytes stay until the stream is there.
@@ -142,8 +141,7 @@ TEST(memory_outlives_its_stream_and_context) {
     CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocAsync, MIB, stream);
     OK_CU(cu.cuMemsetD8Async(p, 0x77, MIB, stream));
     OK_CU(cu.cuStreamSynchronize(stream));
-    OK_CU(cu.cuStreamDestroy_v2(stream));
-    OK_CU(cu.cuCtxDestroy_v2(other));
+    DESTROY_CU(stream, other);
     OK_CU(cu.cuCtxSetCurrent(ctx));
     assert_int_equal(byte_at(p + MIB - 1), 0x77);
     OK_CU(cu.cuMemFreeAsync(p, NULL));

@@ -79,8 +79,7 @@ TEST(peer_copies_work_within_one_context) {
     assert_true(has_pattern(at.out, SIZE, 3));
 }
 
-TEST(peer_copies_reach_another_device) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(peer_copies_reach_another_device, NEEDS_DEVICES(2)) {
     struct places at = make();
     CUdevice second = MADE_CU(CUdevice, cuDeviceGet, 1);
     CUcontext other = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, second);

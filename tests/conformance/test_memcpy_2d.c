@@ -24,18 +24,15 @@ static struct scene make(void) {
 
 /* 40 bytes of 16 rows from (5, 2) of a 100-byte pitch to (7, 3) of a 256-byte pitch. */
 static CUDA_MEMCPY2D to_device(const struct scene *scene) {
-    CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                          .srcHost = scene->in,
+    CUDA_MEMCPY2D copy = {FROM_HOST(scene->in),
                           .srcXInBytes = 5,
                           .srcY = 2,
                           .srcPitch = 100,
-                          .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                          .dstDevice = scene->device,
+                          TO_DEVICE(scene->device),
                           .dstXInBytes = 7,
                           .dstY = 3,
                           .dstPitch = 256,
-                          .WidthInBytes = 40,
-                          .Height = 16};
+                          EXTENT(40, 16)};
     return copy;
 }
 

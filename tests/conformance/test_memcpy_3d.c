@@ -35,23 +35,19 @@ static size_t target(size_t x, size_t y, size_t z) {
 }
 
 static CUDA_MEMCPY3D to_device(const struct scene *scene) {
-    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                          .srcHost = scene->in,
+    CUDA_MEMCPY3D copy = {FROM_HOST(scene->in),
                           .srcXInBytes = 3,
                           .srcY = 1,
                           .srcZ = 2,
                           .srcPitch = 50,
                           .srcHeight = 7,
-                          .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                          .dstDevice = scene->device,
+                          TO_DEVICE(scene->device),
                           .dstXInBytes = 4,
                           .dstY = 2,
                           .dstZ = 1,
                           .dstPitch = 64,
                           .dstHeight = 8,
-                          .WidthInBytes = WIDTH,
-                          .Height = HEIGHT,
-                          .Depth = DEPTH};
+                          EXTENT_3D(WIDTH, HEIGHT, DEPTH)};
     return copy;
 }
 
@@ -84,7 +80,8 @@ TEST(an_asynchronous_3d_copy_honours_pitches_and_offsets) {
 
 static CUDA_MEMCPY3D_PEER between_contexts(const struct scene *scene) {
     CUDA_MEMCPY3D plain = to_device(scene);
-    CUDA_MEMCPY3D_PEER copy = {.srcMemoryType = plain.srcMemoryType,
+    CUDA_MEMCPY3D_PEER copy = {EXTENT_3D(plain.WidthInBytes, plain.Height, plain.Depth),
+                               .srcMemoryType = plain.srcMemoryType,
                                .srcHost = plain.srcHost,
                                .srcXInBytes = plain.srcXInBytes,
                                .srcY = plain.srcY,
@@ -99,10 +96,7 @@ static CUDA_MEMCPY3D_PEER between_contexts(const struct scene *scene) {
                                .dstZ = plain.dstZ,
                                .dstPitch = plain.dstPitch,
                                .dstHeight = plain.dstHeight,
-                               .dstContext = ctx,
-                               .WidthInBytes = plain.WidthInBytes,
-                               .Height = plain.Height,
-                               .Depth = plain.Depth};
+                               .dstContext = ctx};
     return copy;
 }
 
@@ -111,8 +105,7 @@ TEST(peer_3d_copies_honour_pitches_and_offsets) {
     CUDA_MEMCPY3D_PEER copy = between_contexts(&scene);
     OK_CU(cu.cuMemcpy3DPeer(&copy));
     check_device(&scene);
-    OK_CU(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(scene.device, 0xcc, SIZE);
     OK_CU(cu.cuMemcpy3DPeerAsync(&copy, scene.stream));
     OK_CU(cu.cuStreamSynchronize(scene.stream));
     check_device(&scene);

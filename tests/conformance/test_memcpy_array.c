@@ -15,11 +15,8 @@ struct scene {
 };
 
 static CUarray make_array(size_t width, size_t height, size_t depth, unsigned channels) {
-    CUDA_ARRAY3D_DESCRIPTOR d = {.Width = width,
-                                 .Height = height,
-                                 .Depth = depth,
-                                 .Format = CU_AD_FORMAT_UNSIGNED_INT8,
-                                 .NumChannels = channels};
+    CUDA_ARRAY3D_DESCRIPTOR d = {SIZE_3D(width, height, depth),
+                                 TEXELS(CU_AD_FORMAT_UNSIGNED_INT8, channels)};
     return new_array_3d(&d);
 }
 
@@ -86,24 +83,14 @@ TEST(copies_past_the_end_of_a_1d_array_are_refused) {
 /* ---- Rows and boxes -------------------------------------------------------------------------- */
 
 static CUDA_MEMCPY2D plane_in(const struct scene *s) {
-    CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                          .srcHost = s->in,
-                          .srcPitch = WIDTH,
-                          .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                          .dstArray = s->plane,
-                          .WidthInBytes = WIDTH,
-                          .Height = HEIGHT};
+    CUDA_MEMCPY2D copy = {FROM_HOST(s->in), .srcPitch = WIDTH, TO_ARRAY(s->plane),
+                          EXTENT(WIDTH, HEIGHT)};
     return copy;
 }
 
 static void read_plane(struct scene *s) {
-    CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                          .srcArray = s->plane,
-                          .dstMemoryType = CU_MEMORYTYPE_HOST,
-                          .dstHost = s->out,
-                          .dstPitch = WIDTH,
-                          .WidthInBytes = WIDTH,
-                          .Height = HEIGHT};
+    CUDA_MEMCPY2D copy = {FROM_ARRAY(s->plane), TO_HOST(s->out), .dstPitch = WIDTH,
+                          EXTENT(WIDTH, HEIGHT)};
     memset(s->out, 0, SIZE);
     OK_CU(cu.cuMemcpy2D_v2(&copy));
 }
@@ -148,15 +135,8 @@ TEST(copies_past_the_edges_of_a_2d_array_are_refused) {
 }
 
 static CUDA_MEMCPY3D solid_in(const struct scene *s) {
-    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                          .srcHost = s->in,
-                          .srcPitch = WIDTH,
-                          .srcHeight = HEIGHT,
-                          .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                          .dstArray = s->solid,
-                          .WidthInBytes = WIDTH,
-                          .Height = HEIGHT,
-                          .Depth = DEPTH};
+    CUDA_MEMCPY3D copy = {FROM_HOST(s->in), .srcPitch = WIDTH, .srcHeight = HEIGHT,
+                          TO_ARRAY(s->solid), EXTENT_3D(WIDTH, HEIGHT, DEPTH)};
     return copy;
 }
 
@@ -194,16 +174,8 @@ TEST(peer_copies_transfer_3d_arrays) {
     struct scene s = make();
     CUDA_MEMCPY3D in = solid_in(&s);
     OK_CU(cu.cuMemcpy3D_v2(&in));
-    CUDA_MEMCPY3D_PEER peer = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                               .srcArray = s.solid,
-                               .srcZ = 1,
-                               .srcContext = ctx,
-                               .dstContext = ctx,
-                               .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                               .dstArray = s.plane,
-                               .WidthInBytes = WIDTH,
-                               .Height = HEIGHT,
-                               .Depth = 1};
+    CUDA_MEMCPY3D_PEER peer = {FROM_ARRAY(s.solid), .srcZ = 1,         .srcContext = ctx,
+                               .dstContext = ctx,   TO_ARRAY(s.plane), EXTENT_3D(WIDTH, HEIGHT, 1)};
     OK_CU(cu.cuMemcpy3DPeer(&peer));
     read_plane(&s);
     assert_memory_equal(s.out, s.in + WIDTH * HEIGHT, WIDTH * HEIGHT);
@@ -281,8 +253,7 @@ TEST(captured_array_copies_become_nodes) {
     for (unsigned i = 0; i < 2; i++) {
         fill_pattern(pinned, LENGTH, i);
         memset(pinned + LENGTH, 0, LENGTH);
-        OK_CU(cu.cuGraphLaunch(exec, s.stream));
-        OK_CU(cu.cuStreamSynchronize(s.stream));
+        launch_and_wait(exec, s.stream);
         assert_true(has_pattern(pinned + LENGTH, LENGTH, i));
     }
     OK_CU(cu.cuGraphDestroy(graph));
@@ -304,8 +275,7 @@ TEST(batches_and_peer_copies_cannot_be_captured) {
     FAILS_CU(STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(s.stream, &graph));
 }
 
-TEST(arrays_are_copied_between_two_devices) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(arrays_are_copied_between_two_devices, NEEDS_DEVICES(2)) {
     struct scene s = make();
     CUDA_MEMCPY3D_PEER peer;
     OK_CU(cu.cuMemcpyHtoA_v2(s.line, 0, s.in, LENGTH));

@@ -170,8 +170,7 @@ TEST(a_batch_reads_host_memory_that_only_the_device_can_access) {
     CUdeviceptr hidden = MADE_CU(CUdeviceptr, cuMemAddressReserve, size, 0, 0, 0);
     OK_CU(cu.cuMemMap(hidden, size, 0, handle, 0));
     OK_CU(cu.cuMemSetAccess(hidden, size, &access, 1));
-    OK_CU(cu.cuMemsetD8_v2(hidden, 0x3c, SMALL));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(hidden, 0x3c, SMALL);
 
     size_t bytes = SMALL, index = 0, failed = 0;
     CUmemcpyAttributes attributes = in_order(CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL);
@@ -181,9 +180,7 @@ TEST(a_batch_reads_host_memory_that_only_the_device_can_access) {
     OK_CU(cu.cuStreamSynchronize(scene.stream));
     assert_int_equal(scene.plain[0], 0x3c);
     assert_int_equal(scene.plain[SMALL - 1], 0x3c);
-    OK_CU(cu.cuMemUnmap(hidden, size));
-    OK_CU(cu.cuMemRelease(handle));
-    OK_CU(cu.cuMemAddressFree(hidden, size));
+    unmap_and_free(hidden, size, handle);
 }
 
 /* The row is named. Whether the rows before it are done is left open: an H200 does them, softgpu

@@ -16,8 +16,7 @@ static struct scene make(void) {
     memset(scene.word, 0, 64);
     OK_CU(cu.cuMemHostGetDevicePointer_v2(&scene.address, scene.word, 0));
     scene.device = new_memory(64);
-    OK_CU(cu.cuMemsetD8_v2(scene.device, 0, 64));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(scene.device, 0, 64);
     return scene;
 }
 
@@ -93,12 +92,11 @@ TEST(a_value_write_releases_a_waiting_stream) {
 TEST(memsets_and_copies_release_a_waiting_stream) {
     struct scene scene = make();
     const size_t size = (size_t)16 << 20;
-    CUdeviceptr device = MADE_CU(CUdeviceptr, cuMemAlloc_v2, size);
-    void *pinned = MADE_CU(void *, cuMemHostAlloc, size, CU_MEMHOSTALLOC_DEVICEMAP);
+    CUdeviceptr device = new_memory(size);
+    void *pinned = new_pinned(size, CU_MEMHOSTALLOC_DEVICEMAP);
     CUdeviceptr host = device_address(pinned);
     memset(pinned, 0, size);
-    OK_CU(cu.cuMemsetD8_v2(device, 0, size));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(device, 0, size);
     OK_CU(cu.cuStreamWaitValue32_v2(scene.stream, device, 0x09090909, CU_STREAM_WAIT_VALUE_EQ));
     FAILS_CU(NOT_READY, cu.cuStreamQuery(scene.stream));
     OK_CU(cu.cuMemsetD8Async(device, 9, size, scene.other));
@@ -108,8 +106,6 @@ TEST(memsets_and_copies_release_a_waiting_stream) {
     OK_CU(cu.cuMemcpyDtoHAsync_v2(pinned, device, size, scene.other));
     OK_CU(cu.cuStreamSynchronize(scene.stream));
     OK_CU(cu.cuStreamSynchronize(scene.other));
-    OK_CU(cu.cuMemFreeHost(pinned));
-    OK_CU(cu.cuMemFree_v2(device));
 }
 
 /* ---- Batches ---- */

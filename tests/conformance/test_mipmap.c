@@ -4,8 +4,8 @@
 #define SIDE 64u
 
 static CUmipmappedArray make(unsigned levels) {
-    CUDA_ARRAY3D_DESCRIPTOR d = {
-        .Width = SIDE, .Height = SIDE / 4, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+    CUDA_ARRAY3D_DESCRIPTOR d = {TEXELS(CU_AD_FORMAT_UNSIGNED_INT8, 1), .Width = SIDE,
+                                 .Height = SIDE / 4};
     CUmipmappedArray mipmap = MADE_CU(CUmipmappedArray, cuMipmappedArrayCreate, &d, levels);
     assert_non_null(mipmap);
     return mipmap;
@@ -13,16 +13,15 @@ static CUmipmappedArray make(unsigned levels) {
 
 static CUDA_MEMCPY2D rows(CUarray level, unsigned char *bytes, size_t width, size_t height,
                           bool in) {
-    CUDA_MEMCPY2D copy = {.srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY,
+    CUDA_MEMCPY2D copy = {EXTENT(width, height),
+                          .srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY,
                           .dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST,
                           .srcHost = bytes,
                           .dstHost = bytes,
                           .srcArray = level,
                           .dstArray = level,
                           .srcPitch = width,
-                          .dstPitch = width,
-                          .WidthInBytes = width,
-                          .Height = height};
+                          .dstPitch = width};
     return copy;
 }
 
@@ -61,8 +60,7 @@ TEST(each_level_has_its_own_bytes) {
 
 TEST(invalid_mipmap_descriptions_are_refused) {
     CUmipmappedArray mipmap;
-    CUDA_ARRAY3D_DESCRIPTOR d = {
-        .Width = SIDE, .Height = SIDE, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 3};
+    CUDA_ARRAY3D_DESCRIPTOR d = {.Width = SIDE, .Height = SIDE, TEXELS(CU_AD_FORMAT_FLOAT, 3)};
     FAILS_CU(INVALID_VALUE, cu.cuMipmappedArrayCreate(&mipmap, &d, 1));
     d.NumChannels = 1;
     d.Width = 0;

@@ -115,8 +115,7 @@ TEST(variables_are_device_memory) {
     OK_CU(cu.cuMemcpyDtoH_v2(&word, pointer, 8));
     assert_int_equal(word, counter);
     OK_CU(cu.cuModuleGetGlobal_v2(&large, &size, module, "large"));
-    OK_CU(cu.cuMemcpyDtoH_v2(&value, large + size - 4, 4));
-    assert_int_equal(value, 0);
+    assert_int_equal(word_at(large + size - 4), 0);
     OK_CU(cu.cuMemGetAddressRange_v2(&base, &size, large + 1000));
     assert_int_equal(base, large);
     assert_int_equal(size, 3000000);
@@ -188,8 +187,7 @@ TEST(each_module_has_its_own_variables) {
     assert_int_not_equal(a, b);
     OK_CU(cu.cuMemcpyHtoD_v2(a, &value, 4));
     check_counter(two);
-    OK_CU(cu.cuModuleUnload(one));
-    OK_CU(cu.cuModuleUnload(two));
+    DESTROY_CU(one, two);
 }
 
 TEST(a_current_context_refuses_32_bit_variable_addresses) {

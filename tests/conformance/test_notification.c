@@ -77,8 +77,7 @@ TEST(a_callback_reports_refused_allocations) {
     assert_int_equal(heard.calls, 1);
 }
 
-TEST(a_callback_is_shown_as_a_leak) {
-    NEEDS_SOFTGPU("reports leaks");
+TEST_WHERE(a_callback_is_shown_as_a_leak, NEEDS_SOFTGPU("reports leaks")) {
     CUasyncCallbackHandle handle;
     OK_CU(cu.cuDeviceRegisterAsyncNotification(dev, hear, NULL, &handle));
     char *leaks = soft->leak_report();

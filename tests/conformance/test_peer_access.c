@@ -9,8 +9,7 @@ static void needs_peers(void) {
         SKIP("device 0 cannot access device 1");
 }
 
-TEST(peer_attributes_agree_with_peer_access) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(peer_attributes_agree_with_peer_access, NEEDS_DEVICES(2)) {
     int value = -1, supported = -2;
     OK_CU(cu.cuDeviceCanAccessPeer(&value, 0, 1));
     OK_CU(cu.cuDeviceGetP2PAttribute(&supported, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1));
@@ -37,8 +36,7 @@ TEST(peer_access_is_enabled_once_and_in_one_direction) {
 }
 
 /* Seen without a second enable or disable, whose refusal would be enough otherwise. */
-TEST(peer_access_is_shown_in_the_state_dump) {
-    NEEDS_SOFTGPU("its state dump");
+TEST_WHERE(peer_access_is_shown_in_the_state_dump, NEEDS_SOFTGPU("its state dump")) {
     needs_peers();
     new_context(1);
     char *off = soft->state_dump();
@@ -91,15 +89,12 @@ static void mapping_stays_the_owner_s(void) {
     FAILS_CU(INVALID_VALUE, cu.cuMemSetAccess(p, PAGE, &access, 1));
     access_of(&access, 1);
     OK_CU(cu.cuMemSetAccess(p, PAGE, &access, 1));
-    OK_CU(cu.cuMemUnmap(p, PAGE));
-    OK_CU(cu.cuMemAddressFree(p, PAGE));
-    OK_CU(cu.cuMemRelease(handle));
+    unmap_and_free(p, PAGE, handle);
 }
 
 static void copies_go_through(CUcontext other) {
     CUdeviceptr a = new_memory(64);
-    OK_CU(cu.cuMemsetD32_v2(a, 0x31415926, 16));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(a, 0x31415926, 16);
     OK_CU(cu.cuCtxPushCurrent_v2(other));
     CUdeviceptr b = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64);
     OK_CU(cu.cuMemcpyPeer(b, other, a, ctx, 64));
@@ -129,8 +124,7 @@ DRIVER_CHILD(strangers) {
     OK_CU(cu.cuDevicePrimaryCtxRelease_v2(1));
 }
 
-TEST(peer_attributes_come_from_the_profile) {
-    NEEDS_SOFTGPU("its profiles");
+TEST_WHERE(peer_attributes_come_from_the_profile, NEEDS_SOFTGPU("its profiles")) {
     static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n"
                                   "[links]\nnative_atomics = 1\n"
                                   "[links 0 1]\npeer_access = 0\nperformance_rank = 3\n";
@@ -155,8 +149,7 @@ TEST(memsets_of_peer_memory_need_access) {
     CUcontext other = new_context(1);
     CUstream others = MADE_CU(CUstream, cuStreamCreate, 0);
     CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
-    OK_CU(cu.cuMemsetD32_v2(p, 0x11, 4));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(p, 0x11, 4);
     OK_CU(cu.cuCtxPushCurrent_v2(ctx));
     FAILS_CU(INVALID_VALUE, cu.cuMemsetD32_v2(p, 0x22, 4));
     FAILS_CU(INVALID_VALUE, cu.cuMemsetD32Async(p, 0x22, 4, stream));
@@ -197,11 +190,8 @@ TEST(mappings_of_peer_memory_need_access) {
     access_of(&access, 0);
     OK_CU(cu.cuMemSetAccess(p, size, &access, 1));
     OK_CU(cu.cuMemsetD32_v2(p, 9, 4));
-    OK_CU(cu.cuMemcpyDtoH_v2(&word, p, 4));
-    assert_int_equal(word, 9);
-    OK_CU(cu.cuMemUnmap(p, size));
-    OK_CU(cu.cuMemAddressFree(p, size));
-    OK_CU(cu.cuMemRelease(handle));
+    assert_int_equal(word_at(p), 9);
+    unmap_and_free(p, size, handle);
 }
 
 TEST(peer_addresses_are_found_only_with_access) {

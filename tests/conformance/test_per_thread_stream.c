@@ -39,8 +39,7 @@ TEST(per_thread_variants_treat_a_null_stream_as_per_thread) {
     const gpumem_driver_api *plain = gpumem_driver_table(driver);
     unsigned char out = 0;
     CUdeviceptr bytes = new_memory(4096);
-    OK_CU(cu.cuMemsetD8_v2(bytes, 1, 4096));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(bytes, 1, 4096);
     struct gate gate = hold(CU_STREAM_PER_THREAD);
     OK_CU(plain->cuMemsetD8Async_ptsz(bytes, 9, 4096, NULL));
     FAILS_CU(NOT_READY, plain->cuStreamQuery_ptsz(NULL));

@@ -50,8 +50,7 @@ TEST(pinned_memory_reports_its_attributes) {
     assert_int_equal(number_of(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, p), 0);
 }
 
-TEST(mappings_report_their_attributes) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(mappings_report_their_attributes, NEEDS_DESCRIPTORS()) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemGenericAllocationHandle handle;

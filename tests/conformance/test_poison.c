@@ -23,8 +23,7 @@ CHILD_THAT_ENDS(look) {
     OK_CU(cu.cuMemFreeHost(pinned));
 }
 
-TEST(poisoned_memory_does_not_read_as_zero) {
-    NEEDS_SOFTGPU("SOFTGPU_POISON");
+TEST_WHERE(poisoned_memory_does_not_read_as_zero, NEEDS_SOFTGPU("SOFTGPU_POISON")) {
     setenv("SOFTGPU_POISON", "1", 1);
     int status = run_child("look", NULL);
     unsetenv("SOFTGPU_POISON");

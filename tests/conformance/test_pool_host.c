@@ -31,8 +31,7 @@ TEST_IS(host_and_device_use_memory_of_a_host_pool,
 TEST_IS(host_and_device_use_memory_of_a_numa_node_pool,
         check(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_NONE));
 
-TEST(host_and_device_use_memory_of_a_shareable_numa_node_pool) {
-    NEEDS_POOL_DESCRIPTORS();
+TEST_WHERE(host_and_device_use_memory_of_a_shareable_numa_node_pool, NEEDS_POOL_DESCRIPTORS()) {
     check(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 

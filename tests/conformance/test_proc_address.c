@@ -59,8 +59,7 @@ TEST(a_function_that_is_found_can_be_called) {
     assert_int_equal(version, same);
 }
 
-TEST(every_function_is_found_at_its_version) {
-    NEEDS_SOFTGPU("a driver may lack some");
+TEST_WHERE(every_function_is_found_at_its_version, NEEDS_SOFTGPU("a driver may lack some")) {
     int version = 0;
     OK_CU(cu.cuDriverGetVersion(&version));
     for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++) {

@@ -8,8 +8,7 @@ static bool shown(void) {
     return is;
 }
 
-TEST(profiling_is_started_and_stopped_per_context) {
-    NEEDS_SOFTGPU("shows its state");
+TEST_WHERE(profiling_is_started_and_stopped_per_context, NEEDS_SOFTGPU("shows its state")) {
     assert_false(shown());
     OK_CU(cu.cuProfilerStart());
     OK_CU(cu.cuProfilerStart());

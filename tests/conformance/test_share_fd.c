@@ -34,8 +34,7 @@ static void *as_handle(int fd) {
     return (void *)(intptr_t)fd;
 }
 
-TEST(an_import_in_the_same_process_is_the_same_memory) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(an_import_in_the_same_process_is_the_same_memory, NEEDS_DESCRIPTORS()) {
     CUmemGenericAllocationHandle handle = create(2 * PAGE, FD), imported, again;
     CUmemAllocationProp prop;
     int fd = -1, second = -1;
@@ -71,8 +70,7 @@ CHILD(importer) {
     close(atoi(argv[1]));
     CUdeviceptr p = map(handle, 2 * PAGE);
     unsigned seen = word_at(p + PAGE);
-    OK_CU(cu.cuMemsetD32_v2(p + PAGE + 4, 0x77665544, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(p + PAGE + 4, 0x77665544, 1);
     unmap(p, 2 * PAGE);
     OK_CU(cu.cuMemRelease(handle));
     return seen == 0x01020304 ? 0 : 1;
@@ -85,13 +83,11 @@ static int inheritable(int fd) {
     return copy;
 }
 
-TEST(another_process_reads_and_writes_imported_memory) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(another_process_reads_and_writes_imported_memory, NEEDS_DESCRIPTORS()) {
     CUmemGenericAllocationHandle handle = create(2 * PAGE, FD);
     CUdeviceptr p = map(handle, 2 * PAGE);
     char text[16];
-    OK_CU(cu.cuMemsetD32_v2(p + PAGE, 0x01020304, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(p + PAGE, 0x01020304, 1);
     int fd = MADE_CU(int, cuMemExportToShareableHandle, handle, FD, 0);
     fd = inheritable(fd);
     snprintf(text, sizeof text, "%d", fd);
@@ -110,8 +106,7 @@ CHILD(exporter) {
     init_driver();
     CUmemGenericAllocationHandle handle = create(PAGE, FD);
     CUdeviceptr p = map(handle, PAGE);
-    OK_CU(cu.cuMemsetD32_v2(p, 0x11aa22bb, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(p, 0x11aa22bb, 1);
     int fd = MADE_CU(int, cuMemExportToShareableHandle, handle, FD, 0);
     /* The parent finds it in /proc while this process waits to be killed. */
     if (dprintf(atoi(argv[1]), "%d %d\n", (int)getpid(), fd) < 0)
@@ -120,8 +115,7 @@ CHILD(exporter) {
     return 0;
 }
 
-TEST(shared_memory_outlives_its_exporter) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(shared_memory_outlives_its_exporter, NEEDS_DESCRIPTORS()) {
     NEEDS_SOFTGPU("takes the descriptor out of /proc");
     CUmemGenericAllocationHandle imported;
     int ends[2], pid = 0, number = 0;
@@ -149,8 +143,7 @@ TEST(shared_memory_outlives_its_exporter) {
     close(ends[1]);
 }
 
-TEST(descriptors_that_are_not_exports_are_refused) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(descriptors_that_are_not_exports_are_refused, NEEDS_DESCRIPTORS()) {
     CUmemGenericAllocationHandle handle = 7, plain = create(PAGE, CU_MEM_HANDLE_TYPE_NONE);
     int fd = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int foreign = memfd_create("foreign", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -174,8 +167,7 @@ TEST(descriptors_that_are_not_exports_are_refused) {
 }
 
 /* The importer validates, and what is sealed cannot be cut off under it. */
-TEST(an_exported_file_cannot_be_truncated) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(an_exported_file_cannot_be_truncated, NEEDS_DESCRIPTORS()) {
     NEEDS_SOFTGPU("the descriptor is a memory file only there");
     CUmemGenericAllocationHandle handle = create(PAGE, FD);
     int fd = MADE_CU(int, cuMemExportToShareableHandle, handle, FD, 0);

@@ -14,11 +14,7 @@ struct scene {
 };
 
 static CUDA_ARRAY3D_DESCRIPTOR form(size_t width, size_t height, size_t depth, unsigned flags) {
-    CUDA_ARRAY3D_DESCRIPTOR d = {.Width = width,
-                                 .Height = height,
-                                 .Depth = depth,
-                                 .Format = CU_AD_FORMAT_FLOAT,
-                                 .NumChannels = 1,
+    CUDA_ARRAY3D_DESCRIPTOR d = {SIZE_3D(width, height, depth), TEXELS(CU_AD_FORMAT_FLOAT, 1),
                                  .Flags = flags};
     return d;
 }
@@ -80,16 +76,15 @@ static CUarrayMapInfo unmap(const struct scene *s, unsigned x, unsigned y, unsig
 }
 
 static void copy(const struct scene *s, bool in) {
-    CUDA_MEMCPY2D c = {.srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY,
+    CUDA_MEMCPY2D c = {EXTENT(ROW, ROWS),
+                       .srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY,
                        .srcHost = s->in,
                        .srcArray = s->array,
                        .dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST,
                        .dstHost = s->out,
                        .dstArray = s->array,
                        .srcPitch = ROW,
-                       .dstPitch = ROW,
-                       .WidthInBytes = ROW,
-                       .Height = ROWS};
+                       .dstPitch = ROW};
     OK_CU(cu.cuMemcpy2DAsync_v2(&c, s->stream));
     OK_CU(cu.cuStreamSynchronize(s->stream));
 }
@@ -219,15 +214,15 @@ TEST(a_sparse_mipmap_has_tiles_and_a_mip_tail) {
 
 static CUDA_MEMCPY2D level_rows(CUarray level, unsigned char *bytes, size_t width, size_t height,
                                 bool in) {
-    CUDA_MEMCPY2D c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY;
-    c.dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST;
-    c.srcHost = c.dstHost = bytes;
-    c.srcArray = c.dstArray = level;
-    c.srcPitch = c.dstPitch = width;
-    c.WidthInBytes = width;
-    c.Height = height;
+    CUDA_MEMCPY2D c = {EXTENT(width, height),
+                       .srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY,
+                       .dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST,
+                       .srcHost = bytes,
+                       .dstHost = bytes,
+                       .srcArray = level,
+                       .dstArray = level,
+                       .srcPitch = width,
+                       .dstPitch = width};
     return c;
 }
 
@@ -277,15 +272,8 @@ TEST(sparse_3d_arrays_have_3d_tiles) {
     map.subresource.sparseLevel.extentDepth = 32;
     OK_CU(cu.cuMemMapArrayAsync(&map, 1, s.stream));
     OK_CU(cu.cuStreamSynchronize(s.stream));
-    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                       .srcHost = s.in,
-                       .srcPitch = 256,
-                       .srcHeight = 32,
-                       .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                       .dstArray = solid.array,
-                       .WidthInBytes = 256,
-                       .Height = 32,
-                       .Depth = 32};
+    CUDA_MEMCPY3D c = {FROM_HOST(s.in), .srcPitch = 256, .srcHeight = 32, TO_ARRAY(solid.array),
+                       EXTENT_3D(256, 32, 32)};
     OK_CU(cu.cuMemcpy3D_v2(&c));
     c.srcMemoryType = CU_MEMORYTYPE_ARRAY;
     c.srcArray = solid.array;
@@ -343,13 +331,7 @@ TEST(a_loop_that_ends_with_its_context_releases_its_tiles) {
                                             CU_GRAPH_COND_ASSIGN_DEFAULT));
     CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddNode_v2, graph, NULL, NULL, 0, &loop);
     body = loop.conditional.phGraph_out[0];
-    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                       .srcArray = s.array,
-                       .dstMemoryType = CU_MEMORYTYPE_HOST,
-                       .dstHost = s.out,
-                       .WidthInBytes = 64,
-                       .Height = 1,
-                       .Depth = 1};
+    CUDA_MEMCPY3D c = {FROM_ARRAY(s.array), TO_HOST(s.out), EXTENT_3D(64, 1, 1)};
     OK_CU(cu.cuGraphAddMemcpyNode(&node, body, NULL, 0, &c, context));
     CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
     OK_CU(cu.cuGraphLaunch(exec, s.stream));
@@ -357,8 +339,7 @@ TEST(a_loop_that_ends_with_its_context_releases_its_tiles) {
     forget(s.array);
     OK_CU(cu.cuCtxDestroy_v2(context));
     OK_CU(cu.cuCtxSetCurrent(ctx));
-    OK_CU(cu.cuGraphExecDestroy(exec));
-    OK_CU(cu.cuGraphDestroy(graph));
+    DESTROY_CU(exec, graph);
     OK_CU(cu.cuMemRelease(s.pool));
     OK_CU(cu.cuMemGetInfo_v2(&after, &total));
     assert_int_equal(after, before);

@@ -250,8 +250,8 @@ static void undo_current_pool(void) {
 
 /* ---- Arrays and textures --------------------------------------------------------------------- */
 
-static const CUDA_ARRAY3D_DESCRIPTOR shape = {
-    .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1, .Flags = 2};
+static const CUDA_ARRAY3D_DESCRIPTOR shape = {TEXELS(CU_AD_FORMAT_FLOAT, 1), .Width = 64,
+                                              .Height = 32, .Flags = 2};
 static void make_array(void) {
     OK_CU(cu.cuArray3DCreate_v2(&it.array, &shape));
 }
@@ -582,19 +582,11 @@ static void make_bases(void) {
 }
 
 static void end_bases(void) {
-    OK_CU(cu.cuDestroyExternalMemory(external_base));
-    OK_CU(cu.cuGraphExecDestroy(exec_base));
-    OK_CU(cu.cuStreamDestroy_v2(stream_base));
-    OK_CU(cu.cuMemPoolDestroy(pool_base));
+    DESTROY_CU(external_base, exec_base, stream_base, pool_base);
     OK_CU(cu.cuModuleUnload(module_base));
-    OK_CU(cu.cuMemUnmap(mapped_base, 2 * MIB));
-    OK_CU(cu.cuMemRelease(handle_base));
-    OK_CU(cu.cuMemAddressFree(mapped_base, 2 * MIB));
+    unmap_and_free(mapped_base, 2 * MIB, handle_base);
     OK_CU(cu.cuMemAddressFree(reserved_base, 2 * MIB));
-    OK_CU(cu.cuMemFree_v2(managed_base));
-    OK_CU(cu.cuGraphDestroy(graph_base));
-    OK_CU(cu.cuArrayDestroy(array_base));
-    OK_CU(cu.cuMemFree_v2(base));
+    DESTROY_CU(managed_base, graph_base, array_base, base);
 }
 
 static void try_one(const struct thing *thing, char *report, size_t size) {
@@ -617,8 +609,7 @@ static void try_one(const struct thing *thing, char *report, size_t size) {
     soft->free_text(before);
 }
 
-TEST(every_object_is_in_the_state_dump_while_it_exists) {
-    NEEDS_SOFTGPU("reads its state");
+TEST_WHERE(every_object_is_in_the_state_dump_while_it_exists, NEEDS_SOFTGPU("reads its state")) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     static char report[16384];

@@ -29,8 +29,7 @@ TEST(a_priority_out_of_range_is_clamped) {
     assert_int_equal(priority, greatest);
     OK_CU(cu.cuStreamGetPriority(low, &priority));
     assert_int_equal(priority, least);
-    OK_CU(cu.cuStreamDestroy_v2(high));
-    OK_CU(cu.cuStreamDestroy_v2(low));
+    DESTROY_CU(high, low);
 }
 
 TEST(a_stream_reports_its_context_and_device) {
@@ -95,9 +94,8 @@ TEST(polling_a_stream_makes_progress) {
 }
 
 TEST(a_destroyed_stream_finishes_its_work) {
-    CUdeviceptr bytes = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
-    OK_CU(cu.cuMemsetD8_v2(bytes, 1, 4096));
-    OK_CU(cu.cuCtxSynchronize());
+    CUdeviceptr bytes = new_memory(4096);
+    set_bytes(bytes, 1, 4096);
     CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     struct gate gate = hold(stream);
     OK_CU(cu.cuMemsetD8Async(bytes, 2, 4096, stream));
@@ -105,7 +103,6 @@ TEST(a_destroyed_stream_finishes_its_work) {
     gate_release(&gate);
     OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(byte_at(bytes), 2);
-    OK_CU(cu.cuMemFree_v2(bytes));
 }
 
 TEST(a_destroyed_stream_is_an_invalid_handle) {

@@ -2,8 +2,8 @@
 #include "harness.h"
 
 static CUarray make_array(unsigned flags) {
-    CUDA_ARRAY3D_DESCRIPTOR desc = {
-        .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1, .Flags = flags};
+    CUDA_ARRAY3D_DESCRIPTOR desc = {TEXELS(CU_AD_FORMAT_FLOAT, 1), .Width = 64, .Height = 32,
+                                    .Flags = flags};
     return MADE_CU(CUarray, cuArray3DCreate_v2, &desc);
 }
 

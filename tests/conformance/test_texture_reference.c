@@ -8,11 +8,8 @@ static void make_reference(void) {
 }
 
 static CUarray make_array(unsigned flags) {
-    CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 64,
-                                    .Height = 32,
-                                    .Format = CU_AD_FORMAT_UNSIGNED_INT8,
-                                    .NumChannels = 4,
-                                    .Flags = flags};
+    CUDA_ARRAY3D_DESCRIPTOR desc = {TEXELS(CU_AD_FORMAT_UNSIGNED_INT8, 4), .Width = 64,
+                                    .Height = 32, .Flags = flags};
     return MADE_CU(CUarray, cuArray3DCreate_v2, &desc);
 }
 
@@ -59,8 +56,7 @@ TEST(a_texture_reference_keeps_its_mipmap_and_format_settings) {
 }
 
 TEST(a_texture_reference_is_bound_to_memory) {
-    CUDA_ARRAY_DESCRIPTOR desc = {
-        .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY_DESCRIPTOR desc = {.Width = 64, .Height = 32, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     CUdeviceptr got;
     CUarray array;
     size_t offset;
@@ -85,8 +81,7 @@ TEST(a_texture_reference_is_bound_to_memory) {
 
 /* In a context of the time, which wants a process of its own. */
 CHILD_TEST(a_32_bit_context_binds_32_bit_addresses) {
-    CUDA_ARRAY_DESCRIPTOR_v1 desc = {
-        .Width = 16, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY_DESCRIPTOR_v1 desc = {.Width = 16, .Height = 4, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     CUdeviceptr_v1 memory = 0, other = 0, got = 77;
     unsigned offset = 77;
     OK_CU(cu.cuInit(0));
@@ -122,8 +117,7 @@ CHILD_TEST(a_32_bit_context_binds_32_bit_addresses) {
 }
 
 TEST(a_current_context_refuses_to_bind_32_bit_addresses) {
-    CUDA_ARRAY_DESCRIPTOR_v1 desc = {
-        .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY_DESCRIPTOR_v1 desc = {.Width = 64, .Height = 32, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     CUdeviceptr_v1 got = 77;
     CUdeviceptr wide;
     unsigned offset = 77;
@@ -138,8 +132,7 @@ TEST(a_current_context_refuses_to_bind_32_bit_addresses) {
 }
 
 TEST(a_texture_reference_is_bound_to_arrays) {
-    CUDA_ARRAY3D_DESCRIPTOR desc = {
-        .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 64, .Height = 32, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     CUarray array = make_array(0), got;
     int channels;
     make_reference();

@@ -90,8 +90,7 @@ static void end_an_object(CUstream stream) {
     CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
     struct gate gate = hold(stream);
     OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuGraphExecDestroy(exec));
-    OK_CU(cu.cuGraphDestroy(graph));
+    DESTROY_CU(exec, graph);
     gate_release(&gate);
     until(&destroyed, 1);
 }

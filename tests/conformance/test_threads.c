@@ -52,8 +52,7 @@ static void *arm_and_disarm(void *argument) {
     return NULL;
 }
 
-TEST(faults_are_injected_and_cleared_during_calls) {
-    NEEDS_UUID();
+TEST_WHERE(faults_are_injected_and_cleared_during_calls, NEEDS_UUID()) {
     NEEDS_SOFTGPU("injects faults");
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, arm_and_disarm, NULL), 0);

@@ -89,8 +89,7 @@ static void check_both_ways(vkgdr_memory_t memory, size_t size) {
     OK_CU(cu.cuCtxSynchronize());
     vk.vkgdr_memory_invalidate(memory, 0, size);
     assert_true(has_pattern(host, size, 2));
-    OK_CU(cu.cuMemsetD8_v2(p, 0x5a, size));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(p, 0x5a, size);
     vk.vkgdr_memory_invalidate(memory, 0, size);
     assert_true(host[0] == 0x5a && host[size - 1] == 0x5a);
     free(bytes);

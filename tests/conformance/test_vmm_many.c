@@ -39,11 +39,8 @@ CHILD(hold_many) {
     OK_CU(cu.cuMemSetAccess(a, MANY * PAGE, &desc, 1));
     for (unsigned i = 0; i < MANY; i += 5000)
         OK_CU(cu.cuMemsetD32_v2(a + i * PAGE, i, 1));
-    for (unsigned i = 0; i < MANY; i += 5000) {
-        unsigned word = 1;
-        OK_CU(cu.cuMemcpyDtoH_v2(&word, a + i * PAGE, 4));
-        assert_int_equal(word, i);
-    }
+    for (unsigned i = 0; i < MANY; i += 5000)
+        assert_int_equal(word_at(a + i * PAGE), i);
     OK_CU(cu.cuMemUnmap(a, MANY * PAGE));
     for (unsigned i = 0; i < MANY; i++)
         OK_CU(cu.cuMemRelease(handle[i]));
@@ -70,8 +67,7 @@ DRIVER_CHILD(run_out_of_addresses) {
     OK_CU(cu.cuMemAddressFree(b, 1024 * PAGE));
 }
 
-TEST(reserving_beyond_the_address_space_fails) {
-    NEEDS_SOFTGPU("SOFTGPU_ADDRESS_SPACE");
+TEST_WHERE(reserving_beyond_the_address_space_fails, NEEDS_SOFTGPU("SOFTGPU_ADDRESS_SPACE")) {
     setenv("SOFTGPU_ADDRESS_SPACE", "2G", 1);
     int status = run_child("run_out_of_addresses", NULL);
     unsetenv("SOFTGPU_ADDRESS_SPACE");
@@ -108,8 +104,7 @@ CHILD(run_out_of_descriptors) {
     return 0;
 }
 
-TEST(running_out_of_descriptors_is_an_error) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(running_out_of_descriptors_is_an_error, NEEDS_DESCRIPTORS()) {
     NEEDS_SOFTGPU("hardware's handles take no descriptor");
     assert_int_equal(run_child("run_out_of_descriptors", NULL), 0);
 }
@@ -170,8 +165,7 @@ TEST(host_memory_is_unmapped_from_the_cpu_during_copies) {
     both[1].location.id = 0;
     CUstream stream = new_stream();
     CUdeviceptr d = new_memory(PAGES * PAGE);
-    OK_CU(cu.cuMemsetD8_v2(d, 0x61, PAGES * PAGE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(d, 0x61, PAGES * PAGE);
     OK_CU(cu.cuMemCreate(&handle, PAGES * PAGE, &prop, 0));
     CUdeviceptr a = MADE_CU(CUdeviceptr, cuMemAddressReserve, PAGES * PAGE, 0, 0, 0);
     OK_CU(cu.cuMemMap(a, PAGES * PAGE, 0, handle, 0));
@@ -184,7 +178,5 @@ TEST(host_memory_is_unmapped_from_the_cpu_during_copies) {
     }
     OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(byte_at(a + PAGES * PAGE - 1), 0x61);
-    OK_CU(cu.cuMemUnmap(a, PAGES * PAGE));
-    OK_CU(cu.cuMemRelease(handle));
-    OK_CU(cu.cuMemAddressFree(a, PAGES * PAGE));
+    unmap_and_free(a, PAGES * PAGE, handle);
 }

@@ -67,6 +67,14 @@ const char *test_file(void);
 const char *test_pattern(void);
 
 #define TEST(function) TEST_FUNCTION(function, .own_fixtures = false)
+/* `needs` are statements that skip it: NEEDS_SOFTGPU("..."). */
+#define TEST_WHERE(function, needs)                                                                \
+    static void function##_wanted(void **state);                                                   \
+    TEST(function) {                                                                               \
+        needs;                                                                                     \
+        function##_wanted(state);                                                                  \
+    }                                                                                              \
+    static void function##_wanted(__attribute__((unused)) void **state)
 /* With fixtures of its own, each may be NULL. */
 #define TEST_WITH(function, setup_, teardown_)                                                     \
     TEST_FUNCTION(function, .own_fixtures = true, .setup = (setup_), .teardown = (teardown_))

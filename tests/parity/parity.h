@@ -10,6 +10,7 @@
 
 #include <gpumem/driver.h>
 
+#include "members.h"
 #include "sizes.h"
 
 #include <stdbool.h>

@@ -190,7 +190,7 @@ struct gpumem_resource {
     /* Its allocate, deallocate and resize make the context current themselves, and only where they
      * call the driver. */
     int enters;
-    int tells_committed;              /* its `stats` has all that it took from the driver */
+    int tells_committed; /* its `stats` has all that it took from the driver */
     /* Where its small buffers come from, or NULL: a cache over this one, which ends with it and is
      * not known to the program. Set once, before the program has the resource. */
     _Atomic(gpumem_resource *) slabs;

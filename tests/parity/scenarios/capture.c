@@ -158,26 +158,14 @@ SCENARIO(info, "capture/info", par_context) {
 /* ---- What becomes a node -------------------------------------------------------------------- */
 
 static CUDA_MEMCPY3D box(CUdeviceptr from, CUdeviceptr to) {
-    CUDA_MEMCPY3D c = {0};
-    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.srcDevice = from;
-    c.dstDevice = to;
-    c.srcPitch = c.dstPitch = 16;
-    c.srcHeight = c.dstHeight = 2;
-    c.WidthInBytes = 8;
-    c.Height = 2;
-    c.Depth = 2;
+    CUDA_MEMCPY3D c = {FROM_DEVICE(from), TO_DEVICE(to),  .srcPitch = 16,    .dstPitch = 16,
+                       .srcHeight = 2,    .dstHeight = 2, EXTENT_3D(8, 2, 2)};
     return c;
 }
 
 static CUDA_MEMCPY2D plane(CUdeviceptr from, CUdeviceptr to) {
-    CUDA_MEMCPY2D c = {0};
-    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.srcDevice = from;
-    c.dstDevice = to;
-    c.srcPitch = c.dstPitch = 16;
-    c.WidthInBytes = 8;
-    c.Height = 2;
+    CUDA_MEMCPY2D c = {FROM_DEVICE(from), TO_DEVICE(to), .srcPitch = 16, .dstPitch = 16,
+                       EXTENT(8, 2)};
     return c;
 }
 

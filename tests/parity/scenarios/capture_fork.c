@@ -447,11 +447,8 @@ SCENARIO(kernels, "capture/kernels") {
     size_t count;
     CUmodule module = par_module(ptx);
     CUfunction f = par_function(module, "empty");
-    CUlaunchConfig config = {0};
     memset(attribute, 0, sizeof(attribute));
-    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
-    config.blockDimX = config.blockDimY = config.blockDimZ = 1;
-    config.hStream = g.s;
+    CUlaunchConfig config = {GRID(1), BLOCK(1), .hStream = g.s};
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     CALL(cuLaunchKernel, "captured", (f, 1, 1, 1, 1, 1, 1, 0, g.s, NULL, NULL));
     see_edges(g.s);

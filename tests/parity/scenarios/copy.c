@@ -234,14 +234,8 @@ SCENARIO(peer, "copy/peer") {
 }
 
 static CUDA_MEMCPY2D plane(const places *at) {
-    return (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_HOST,
-                           .srcHost = at->plain,
-                           .srcPitch = 64,
-                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                           .dstDevice = at->d,
-                           .dstPitch = 128,
-                           .WidthInBytes = 32,
-                           .Height = 8};
+    return (CUDA_MEMCPY2D){FROM_HOST(at->plain), .srcPitch = 64, TO_DEVICE(at->d), .dstPitch = 128,
+                           EXTENT(32, 8)};
 }
 
 SCENARIO(two_dimensions, "copy/two-dimensions") {
@@ -293,17 +287,9 @@ SCENARIO(two_dimensions_null, "copy/two-dimensions-null") {
 }
 
 static CUDA_MEMCPY3D box(const places *at) {
-    return (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_HOST,
-                           .srcHost = at->plain,
-                           .srcPitch = 64,
-                           .srcHeight = 4,
-                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                           .dstDevice = at->d,
-                           .dstPitch = 64,
-                           .dstHeight = 8,
-                           .WidthInBytes = 32,
-                           .Height = 4,
-                           .Depth = 2};
+    return (CUDA_MEMCPY3D){FROM_HOST(at->plain), .srcPitch = 64, .srcHeight = 4,
+                           TO_DEVICE(at->d),     .dstPitch = 64, .dstHeight = 8,
+                           EXTENT_3D(32, 4, 2)};
 }
 
 SCENARIO(three_dimensions, "copy/three-dimensions") {

@@ -9,12 +9,7 @@
 
 static CUDA_ARRAY3D_DESCRIPTOR form(size_t w, size_t h, size_t d, CUarray_format format,
                                     unsigned channels, unsigned flags) {
-    return (CUDA_ARRAY3D_DESCRIPTOR){.Width = w,
-                                     .Height = h,
-                                     .Depth = d,
-                                     .Format = format,
-                                     .NumChannels = channels,
-                                     .Flags = flags};
+    return (CUDA_ARRAY3D_DESCRIPTOR){SIZE_3D(w, h, d), TEXELS(format, channels), .Flags = flags};
 }
 
 static CUarray make(size_t w, size_t h, size_t d, CUarray_format format, unsigned channels,
@@ -209,12 +204,7 @@ SCENARIO(stale_array, "copy-array/stale") {
 
 SCENARIO(stale_array_2d, "copy-array/stale-2d") {
     ends at = make_ends();
-    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                       .srcHost = at.plain,
-                       .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                       .dstArray = at.plane,
-                       .WidthInBytes = 16,
-                       .Height = 1};
+    CUDA_MEMCPY2D c = {FROM_HOST(at.plain), TO_ARRAY(at.plane), EXTENT(16, 1)};
     SETUP(cuArrayDestroy, (at.plane));
     CALL(cuMemcpy2D_v2, "stale-array", (&c));
 }
@@ -226,15 +216,8 @@ SCENARIO(other_contexts, "copy-array/other-contexts") {
     CALL(cuMemcpyHtoA_v2, "foreign-ctx", (at.line, 0, at.plain, 16));
     CALL(cuMemcpyAtoH_v2, "foreign-ctx", (at.back, at.line, 0, 16));
     CALL(cuMemcpyHtoAAsync_v2, "stream-of-its-ctx", (at.line, 0, at.plain, 16, at.s));
-    CUDA_MEMCPY3D_PEER p = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                            .srcArray = at.plane,
-                            .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                            .dstArray = at.other,
-                            .srcContext = par.primary,
-                            .dstContext = par.primary,
-                            .WidthInBytes = 64,
-                            .Height = 4,
-                            .Depth = 1};
+    CUDA_MEMCPY3D_PEER p = {FROM_ARRAY(at.plane), TO_ARRAY(at.other), .srcContext = par.primary,
+                            .dstContext = par.primary, EXTENT_3D(64, 4, 1)};
     CALL(cuMemcpy3DPeer, "its-ctx", (&p));
     p.dstContext = other;
     CALL(cuMemcpy3DPeer, "other-ctx", (&p));
@@ -249,23 +232,13 @@ SCENARIO(other_contexts, "copy-array/other-contexts") {
 /* ---- Two dimensions -------------------------------------------------------------------------- */
 
 static CUDA_MEMCPY2D plane_in(const ends *at) {
-    return (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_HOST,
-                           .srcHost = at->plain,
-                           .srcPitch = ROW,
-                           .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                           .dstArray = at->plane,
-                           .WidthInBytes = 64,
-                           .Height = 8};
+    return (CUDA_MEMCPY2D){FROM_HOST(at->plain), .srcPitch = ROW, TO_ARRAY(at->plane),
+                           EXTENT(64, 8)};
 }
 
 static CUDA_MEMCPY2D plane_out(const ends *at) {
-    return (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                           .srcArray = at->plane,
-                           .dstMemoryType = CU_MEMORYTYPE_HOST,
-                           .dstHost = at->back,
-                           .dstPitch = ROW,
-                           .WidthInBytes = ROW,
-                           .Height = ROWS};
+    return (CUDA_MEMCPY2D){FROM_ARRAY(at->plane), TO_HOST(at->back), .dstPitch = ROW,
+                           EXTENT(ROW, ROWS)};
 }
 
 static void see_plane(const ends *at) {
@@ -453,27 +426,13 @@ SCENARIO_IS(video, "copy-array/video", planar_with(CUDA_ARRAY3D_VIDEO_ENCODE_DEC
 /* ---- Three dimensions ------------------------------------------------------------------------ */
 
 static CUDA_MEMCPY3D solid_in(const ends *at) {
-    return (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_HOST,
-                           .srcHost = at->plain,
-                           .srcPitch = 16,
-                           .srcHeight = 8,
-                           .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                           .dstArray = at->solid,
-                           .WidthInBytes = 16,
-                           .Height = 8,
-                           .Depth = 4};
+    return (CUDA_MEMCPY3D){FROM_HOST(at->plain), .srcPitch = 16, .srcHeight = 8,
+                           TO_ARRAY(at->solid), EXTENT_3D(16, 8, 4)};
 }
 
 static void see_solid(const ends *at) {
-    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                       .srcArray = at->solid,
-                       .dstMemoryType = CU_MEMORYTYPE_HOST,
-                       .dstHost = at->back,
-                       .dstPitch = 16,
-                       .dstHeight = 8,
-                       .WidthInBytes = 16,
-                       .Height = 8,
-                       .Depth = 4};
+    CUDA_MEMCPY3D c = {FROM_ARRAY(at->solid), TO_HOST(at->back), .dstPitch = 16, .dstHeight = 8,
+                       EXTENT_3D(16, 8, 4)};
     SETUP(cuMemcpy3D_v2, (&c));
     see_bytes("solid", at->back, 512);
 }

@@ -23,18 +23,9 @@ static places make_places(void) {
 }
 
 static CUDA_MEMCPY3D_PEER box(const places *at) {
-    CUDA_MEMCPY3D_PEER c = {0};
-    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.srcDevice = at->d;
-    c.dstDevice = at->e;
-    c.srcContext = c.dstContext = par.primary;
-    c.srcPitch = 64;
-    c.srcHeight = 4;
-    c.dstPitch = 128;
-    c.dstHeight = 8;
-    c.WidthInBytes = 32;
-    c.Height = 4;
-    c.Depth = 2;
+    CUDA_MEMCPY3D_PEER c = {FROM_DEVICE(at->d),        TO_DEVICE(at->e), .srcContext = par.primary,
+                            .dstContext = par.primary, .srcPitch = 64,   .srcHeight = 4,
+                            .dstPitch = 128,           .dstHeight = 8,   EXTENT_3D(32, 4, 2)};
     return c;
 }
 
@@ -302,20 +293,10 @@ SCENARIO(prefetch_managed, "copy-prefetch/managed") {
 SCENARIO(twin_errors, "copy-twins/errors") {
     places at = make_places();
     CUdeviceptr plain = (CUdeviceptr)(uintptr_t)at.plain;
-    CUDA_MEMCPY2D flat = {0};
-    CUDA_MEMCPY3D deep = {0};
-    flat.srcMemoryType = flat.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    flat.srcDevice = at.d;
-    flat.dstDevice = at.e;
-    flat.WidthInBytes = 32;
-    flat.srcPitch = flat.dstPitch = 16;
-    flat.Height = 2;
-    deep.srcMemoryType = deep.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    deep.srcDevice = at.d;
-    deep.dstDevice = at.e;
-    deep.WidthInBytes = 32;
-    deep.srcPitch = deep.dstPitch = 16;
-    deep.Height = deep.Depth = 2;
+    CUDA_MEMCPY2D flat = {FROM_DEVICE(at.d), TO_DEVICE(at.e), EXTENT(32, 2), .srcPitch = 16,
+                          .dstPitch = 16};
+    CUDA_MEMCPY3D deep = {FROM_DEVICE(at.d), TO_DEVICE(at.e), EXTENT_3D(32, 2, 2), .srcPitch = 16,
+                          .dstPitch = 16};
     CALL(cuMemcpy, "one-past-end", (at.e, at.d, N + 1));
     CALL(cuMemcpy, "null-both", (0, 0, N));
     CALL(cuMemcpy_ptds, "one-past-end", (at.e, at.d, N + 1));

@@ -33,7 +33,6 @@ static void see_nodes(CUgraph graph) {
 /* ---- Launches of the per-thread twins ---- */
 
 SCENARIO(launches, "first/launches", par_context) {
-    CUlaunchConfig config;
     CUgraph graph;
     CUstream s = par_stream();
     CUmodule m = module_of(image_kernels_cubin);
@@ -41,10 +40,7 @@ SCENARIO(launches, "first/launches", par_context) {
     void *params[4] = {NULL};
     CUdeviceptr p = par_alloc(N);
     params[0] = params[1] = &p;
-    memset(&config, 0, sizeof(config));
-    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
-    config.blockDimX = config.blockDimY = config.blockDimZ = 1;
-    config.hStream = s;
+    CUlaunchConfig config = {GRID(1), BLOCK(1), .hStream = s};
     CALL(cuStreamBeginCapture_v2_ptsz, "ok", (s, RELAXED));
     CALL(cuLaunchKernel_ptsz, "captured", (empty, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL));
     CALL(cuLaunchKernelEx_ptsz, "captured", (&config, empty, NULL, NULL));
@@ -183,8 +179,7 @@ SCENARIO(old_texture_reference, "first/old-texture-reference", par_init) {
     CUtexref ref;
     CUdeviceptr_v1 p, got;
     unsigned offset;
-    CUDA_ARRAY_DESCRIPTOR_v1 plane = {
-        .Width = 16, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY_DESCRIPTOR_v1 plane = {.Width = 16, .Height = 4, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     old_context();
     SETUP(cuMemAlloc, (&p, N));
     SETUP(cuTexRefCreate, (&ref));
@@ -213,8 +208,7 @@ SCENARIO(old_texture_reference_today, "first/old-texture-reference-today", par_c
     CUtexref ref;
     CUdeviceptr_v1 got;
     unsigned offset;
-    CUDA_ARRAY_DESCRIPTOR_v1 plane = {
-        .Width = 16, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY_DESCRIPTOR_v1 plane = {.Width = 16, .Height = 4, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     SETUP(cuTexRefCreate, (&ref));
     SETUP(cuTexRefSetFormat, (ref, CU_AD_FORMAT_FLOAT, 1));
     CALLO(cuTexRefGetAddress, "today-fresh", (&got, ref), OUT_C(got));

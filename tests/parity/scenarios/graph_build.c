@@ -73,7 +73,6 @@ SCENARIO(works_without_context, "graph/works-no-context", par_context) {
     CUgraphNode node;
     CUgraphConditionalHandle handle;
     CUcontext primary;
-    CUDA_MEMCPY3D copy = {0};
     CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {0};
     CUDA_MEM_ALLOC_NODE_PARAMS alloc = {0};
     CUgraphNodeParams any = {0};
@@ -82,11 +81,7 @@ SCENARIO(works_without_context, "graph/works-no-context", par_context) {
     SETUP(cuCtxSetCurrent, (NULL));
     g = new_graph("g");
     CUDA_MEMSET_NODE_PARAMS set = {.dst = p, .elementSize = 1, .width = 16, .height = 1};
-    copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.srcDevice = p;
-    copy.dstDevice = p + 1024;
-    copy.WidthInBytes = 16;
-    copy.Height = copy.Depth = 1;
+    CUDA_MEMCPY3D copy = {FROM_DEVICE(p), TO_DEVICE(p + 1024), EXTENT_3D(16, 1, 1)};
     CALLO(cuGraphAddMemsetNode, "no-context", (&node, g, NULL, 0, &set, NULL), OUT_C(node));
     CALLO(cuGraphAddMemsetNode, "named-context", (&node, g, NULL, 0, &set, primary), OUT_C(node));
     CALLO(cuGraphAddMemcpyNode, "no-context", (&node, g, NULL, 0, &copy, NULL), OUT_C(node));
@@ -865,8 +860,6 @@ SCENARIO(body_contents, "graph/body-contents", par_context) {
     CUgraph g, body, child, copy;
     CUgraphNode node, a, inner;
     CUDA_HOST_NODE_PARAMS host = {host_work, NULL};
-    CUDA_MEMCPY3D bytes = {0};
-    CUDA_MEM_ALLOC_NODE_PARAMS alloc = {0};
     size_t count;
     CUfunction f = nothing();
     CUevent event = par_event(0);
@@ -880,20 +873,16 @@ SCENARIO(body_contents, "graph/body-contents", par_context) {
     kernel(body, f, "k");
     CUDA_MEMSET_NODE_PARAMS set = {.dst = p, .elementSize = 1, .width = 16, .height = 1};
     CALLO(cuGraphAddMemsetNode, "body", (&node, body, &a, 1, &set, par.primary), OUT_C(node));
-    bytes.srcMemoryType = bytes.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    bytes.srcDevice = p;
-    bytes.dstDevice = p + 1024;
-    bytes.WidthInBytes = 16;
-    bytes.Height = bytes.Depth = 1;
+    CUDA_MEMCPY3D bytes = {FROM_DEVICE(p), TO_DEVICE(p + 1024), EXTENT_3D(16, 1, 1)};
     CALLO(cuGraphAddMemcpyNode, "body", (&node, body, NULL, 0, &bytes, par.primary), OUT_C(node));
     CALLO(cuGraphAddHostNode, "body", (&node, body, NULL, 0, &host), OUT_C(node));
     CALLO(cuGraphAddEventRecordNode, "body", (&node, body, NULL, 0, event), OUT_C(node));
     CALLO(cuGraphAddEventWaitNode, "body", (&node, body, NULL, 0, event), OUT_C(node));
     CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {.ctx = par.primary};
     CALLO(cuGraphAddBatchMemOpNode, "body", (&node, body, NULL, 0, &ops), OUT_C(node));
-    alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    alloc.bytesize = 4096;
+    CUDA_MEM_ALLOC_NODE_PARAMS alloc = {.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                        .poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                        .bytesize = 4096};
     CALLO(cuGraphAddMemAllocNode, "body", (&node, body, NULL, 0, &alloc), OUT_C(node));
     child = new_graph("child");
     empty(child, NULL, 0, "in_child");

@@ -16,13 +16,7 @@ static inline CUDA_MEMSET_NODE_PARAMS gb_set(CUdeviceptr to, unsigned value, uns
 }
 
 static inline CUDA_MEMCPY3D gb_copy(CUdeviceptr to, CUdeviceptr from, size_t size) {
-    CUDA_MEMCPY3D params = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                            .srcDevice = from,
-                            .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                            .dstDevice = to,
-                            .WidthInBytes = size,
-                            .Height = 1,
-                            .Depth = 1};
+    CUDA_MEMCPY3D params = {FROM_DEVICE(from), TO_DEVICE(to), EXTENT_3D(size, 1, 1)};
     return params;
 }
 

@@ -36,12 +36,7 @@ static CUgraphNode empty_node(void) {
 /* ---- Copies --------------------------------------------------------------------------------- */
 
 static CUDA_MEMCPY3D copy_params(void) {
-    CUDA_MEMCPY3D copy = {0};
-    copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.srcDevice = memory;
-    copy.dstDevice = memory + 2048;
-    copy.WidthInBytes = 64;
-    copy.Height = copy.Depth = 1;
+    CUDA_MEMCPY3D copy = {FROM_DEVICE(memory), TO_DEVICE(memory + 2048), EXTENT_3D(64, 1, 1)};
     return copy;
 }
 

@@ -406,12 +406,7 @@ SCENARIO(poisoned, "graph-more/poisoned", par_context) {
     CALLO(cuGraphAddMemsetNode, "faulted-null-context", (&node, g, NULL, 0, &set, NULL),
           OUT_C(node));
     CALL(cuGraphMemsetNodeSetParams, "faulted", (set_node, &set));
-    CUDA_MEMCPY3D copy = {0};
-    copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.srcDevice = p;
-    copy.dstDevice = p + 2048;
-    copy.WidthInBytes = 64;
-    copy.Height = copy.Depth = 1;
+    CUDA_MEMCPY3D copy = {FROM_DEVICE(p), TO_DEVICE(p + 2048), EXTENT_3D(64, 1, 1)};
     CALLO(cuGraphAddMemcpyNode, "faulted", (&node, g, NULL, 0, &copy, par.primary), OUT_C(node));
     CALLO(cuGraphAddMemcpyNode, "faulted-null-context", (&node, g, NULL, 0, &copy, NULL),
           OUT_C(node));

@@ -38,8 +38,7 @@ static void own_ends(void) {
 }
 
 static CUmemoryPool pool_of(int device, CUmemAllocationType type) {
-    CUmemPoolProps props = {
-        .allocType = type, .location.type = CU_MEM_LOCATION_TYPE_DEVICE, .location.id = device};
+    CUmemPoolProps props = {.allocType = type, AT_DEVICE(device)};
     CUmemoryPool pool = par_pool(&props);
     return pool;
 }
@@ -80,14 +79,8 @@ static void rows(const char *cls, CUdeviceptr p) {
 }
 
 static void between(const char *cls, CUdeviceptr p) {
-    CUDA_MEMCPY3D_PEER c = {0};
-    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.srcDevice = p;
-    c.dstDevice = here;
-    c.srcContext = second;
-    c.dstContext = first;
-    c.WidthInBytes = 64;
-    c.Height = c.Depth = 1;
+    CUDA_MEMCPY3D_PEER c = {FROM_DEVICE(p), TO_DEVICE(here), .srcContext = second,
+                            .dstContext = first, EXTENT_3D(64, 1, 1)};
     CALL(cuMemcpyPeer, cls, (here, first, p, second, 64));
     CALL(cuMemcpyPeer, cls, (p, second, here, first, 64));
     CALL(cuMemcpyPeerAsync, cls, (here, first, p, second, 64, s));
@@ -111,22 +104,13 @@ static void boxes(const char *cls, CUdeviceptr p) {
     CUdeviceptr dsts[2] = {here, here + 128}, srcs[2] = {here + 256, p};
     size_t lengths[2] = {64, 64}, index[1] = {0}, failed;
     CUmemcpyAttributes attribute = {CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, {0}, {0}, 0};
-    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                       .srcDevice = p,
-                       .dstMemoryType = CU_MEMORYTYPE_HOST,
-                       .dstHost = pinned,
-                       .WidthInBytes = 32,
-                       .Height = 2};
+    CUDA_MEMCPY2D c = {FROM_DEVICE(p), TO_HOST(pinned), EXTENT(32, 2)};
     c.srcPitch = c.dstPitch = 32;
     CALL(cuMemcpy2D_v2, cls, (&c));
     CALL(cuMemcpy2DAsync_v2, cls, (&c, s));
     c.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
     CALL(cuMemcpy2D_v2, "unified", (&c));
-    CUDA_MEMCPY3D b = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                       .srcDevice = here,
-                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                       .dstDevice = p,
-                       .WidthInBytes = 32};
+    CUDA_MEMCPY3D b = {FROM_DEVICE(here), TO_DEVICE(p), .WidthInBytes = 32};
     b.Height = b.Depth = 1;
     CALL(cuMemcpy3D_v2, cls, (&b));
     CALL(cuMemcpy3DAsync_v2, cls, (&b, s));
@@ -157,12 +141,7 @@ static void nodes(const char *cls, CUdeviceptr p) {
     CUgraphNode node;
     CUgraphExec exec;
     CUDA_MEMSET_NODE_PARAMS set = {p, 0, 1, 4, 16, 1};
-    CUDA_MEMCPY3D b = {0};
-    b.srcMemoryType = b.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    b.srcDevice = here;
-    b.dstDevice = p;
-    b.WidthInBytes = 32;
-    b.Height = b.Depth = 1;
+    CUDA_MEMCPY3D b = {FROM_DEVICE(here), TO_DEVICE(p), EXTENT_3D(32, 1, 1)};
     SETUP(cuGraphCreate, (&graph, 0));
     CALL(cuGraphAddMemcpyNode, cls, (&node, graph, NULL, 0, &b, first));
     CALL(cuGraphAddMemcpyNode, "context-of-owner", (&node, graph, NULL, 0, &b, second));

@@ -275,14 +275,8 @@ SCENARIO(levels, "kernel-texture/levels") {
         for (int i = 0; i < 256; i++)
             texels[i] = (float)(1024 * l);
         CUarray level = PAR_MADE(CUarray, cuMipmappedArrayGetLevel, mipmap, l);
-        CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                              .srcHost = texels,
-                              .srcPitch = (16u >> l) * 4,
-                              .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                              .dstArray = level,
-                              .WidthInBytes = (16u >> l) * 4,
-                              .Height = 16u >> l,
-                              .Depth = 1};
+        CUDA_MEMCPY3D copy = {FROM_HOST(texels), .srcPitch = (16u >> l) * 4, TO_ARRAY(level),
+                              EXTENT_3D((16u >> l) * 4, 16u >> l, 1)};
         SETUP(cuMemcpy3D_v2, (&copy));
     }
     CUDA_RESOURCE_DESC resource;
@@ -406,14 +400,8 @@ SCENARIO(formatted_stores, "kernel-texture/formatted-stores") {
         show(formats[k].name, "s_store_p", object, 20, 0);
         if (last != CUDA_SUCCESS)
             return;
-        CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                              .srcArray = array,
-                              .dstMemoryType = CU_MEMORYTYPE_HOST,
-                              .dstHost = got,
-                              .dstPitch = row,
-                              .WidthInBytes = row,
-                              .Height = 1,
-                              .Depth = 1};
+        CUDA_MEMCPY3D copy = {FROM_ARRAY(array), TO_HOST(got), .dstPitch = row,
+                              EXTENT_3D(row, 1, 1)};
         SETUP(cuMemcpy3D_v2, (&copy));
         par_see(formats[k].name, "%s", par_hex(text, sizeof(text), got, row));
     }

@@ -6,12 +6,7 @@
 
 static CUDA_ARRAY3D_DESCRIPTOR form(size_t w, size_t h, size_t d, CUarray_format format,
                                     unsigned channels, unsigned flags) {
-    return (CUDA_ARRAY3D_DESCRIPTOR){.Width = w,
-                                     .Height = h,
-                                     .Depth = d,
-                                     .Format = format,
-                                     .NumChannels = channels,
-                                     .Flags = flags};
+    return (CUDA_ARRAY3D_DESCRIPTOR){SIZE_3D(w, h, d), TEXELS(format, channels), .Flags = flags};
 }
 
 static void show(const char *cls, CUarray x) {

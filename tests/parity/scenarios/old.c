@@ -94,28 +94,14 @@ SCENARIO(sets, "old/sets") {
 }
 
 static CUDA_MEMCPY2D_v1 plane(const old *o) {
-    return (CUDA_MEMCPY2D_v1){.srcMemoryType = CU_MEMORYTYPE_HOST,
-                              .srcHost = o->host,
-                              .srcPitch = 64,
-                              .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                              .dstDevice = o->a,
-                              .dstPitch = 128,
-                              .WidthInBytes = 32,
-                              .Height = 8};
+    return (CUDA_MEMCPY2D_v1){FROM_HOST(o->host), .srcPitch = 64, TO_DEVICE(o->a), .dstPitch = 128,
+                              EXTENT(32, 8)};
 }
 
 static CUDA_MEMCPY3D_v1 box(const old *o) {
-    return (CUDA_MEMCPY3D_v1){.srcMemoryType = CU_MEMORYTYPE_HOST,
-                              .srcHost = o->host,
-                              .srcPitch = 64,
-                              .srcHeight = 4,
-                              .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                              .dstDevice = o->a,
-                              .dstPitch = 64,
-                              .dstHeight = 8,
-                              .WidthInBytes = 32,
-                              .Height = 4,
-                              .Depth = 2};
+    return (CUDA_MEMCPY3D_v1){FROM_HOST(o->host), .srcPitch = 64, .srcHeight = 4,
+                              TO_DEVICE(o->a),    .dstPitch = 64, .dstHeight = 8,
+                              EXTENT_3D(32, 4, 2)};
 }
 
 SCENARIO(planes, "old/planes") {

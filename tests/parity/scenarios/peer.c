@@ -186,17 +186,9 @@ static void copies(bool access) {
     SETUP(cuCtxSynchronize, ());
     content("written", second, b + 1024);
     CALL(cuMemcpyDtoDAsync_v2, "past-end", (b + N - 32, a, 64, s));
-    CUDA_MEMCPY3D_PEER box = {0};
-    box.srcMemoryType = box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    box.srcDevice = a;
-    box.dstDevice = b + 2048;
-    box.srcContext = first;
-    box.dstContext = second;
-    box.srcPitch = box.dstPitch = 32;
-    box.srcHeight = box.dstHeight = 2;
-    box.WidthInBytes = 16;
-    box.Height = 2;
-    box.Depth = 2;
+    CUDA_MEMCPY3D_PEER box = {FROM_DEVICE(a),       TO_DEVICE(b + 2048), .srcContext = first,
+                              .dstContext = second, .srcPitch = 32,      .dstPitch = 32,
+                              .srcHeight = 2,       .dstHeight = 2,      EXTENT_3D(16, 2, 2)};
     CALL(cuMemcpy3DPeer, "ok", (&box));
     content("box", second, b + 2048);
     box.dstDevice = b + 3072;
@@ -327,9 +319,7 @@ SCENARIO(mapping_peer_only, "peer/mapping-peer-only") {
 }
 
 static CUmemoryPool make_pool(int device) {
-    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
-                            .location.id = device};
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, AT_DEVICE(device)};
     return PAR_MADE(CUmemoryPool, cuMemPoolCreate, &props);
 }
 

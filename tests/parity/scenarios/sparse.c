@@ -7,12 +7,7 @@
 
 static CUDA_ARRAY3D_DESCRIPTOR form(size_t w, size_t h, size_t d, CUarray_format format,
                                     unsigned channels, unsigned flags) {
-    return (CUDA_ARRAY3D_DESCRIPTOR){.Width = w,
-                                     .Height = h,
-                                     .Depth = d,
-                                     .Format = format,
-                                     .NumChannels = channels,
-                                     .Flags = flags};
+    return (CUDA_ARRAY3D_DESCRIPTOR){SIZE_3D(w, h, d), TEXELS(format, channels), .Flags = flags};
 }
 
 static void show_properties(const char *cls, CUarray x, CUmipmappedArray m) {
@@ -180,23 +175,11 @@ static CUarrayMapInfo map_tile(CUarray x, CUmemGenericAllocationHandle h, unsign
 }
 
 static CUDA_MEMCPY2D rows_to(CUarray x, const void *host, size_t width, size_t height) {
-    return (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_HOST,
-                           .srcHost = host,
-                           .srcPitch = width,
-                           .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                           .dstArray = x,
-                           .WidthInBytes = width,
-                           .Height = height};
+    return (CUDA_MEMCPY2D){FROM_HOST(host), .srcPitch = width, TO_ARRAY(x), EXTENT(width, height)};
 }
 
 static CUDA_MEMCPY2D rows_from(void *host, CUarray x, size_t width, size_t height) {
-    return (CUDA_MEMCPY2D){.dstMemoryType = CU_MEMORYTYPE_HOST,
-                           .dstHost = host,
-                           .dstPitch = width,
-                           .srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                           .srcArray = x,
-                           .WidthInBytes = width,
-                           .Height = height};
+    return (CUDA_MEMCPY2D){TO_HOST(host), .dstPitch = width, FROM_ARRAY(x), EXTENT(width, height)};
 }
 
 /* Of a 256 x 256 array of four bytes: how many bytes of each quarter are 1, 0, something else. */

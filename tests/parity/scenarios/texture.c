@@ -3,20 +3,13 @@
 
 static CUarray array_of(size_t width, size_t height, size_t depth, CUarray_format format,
                         unsigned channels, unsigned flags) {
-    CUDA_ARRAY3D_DESCRIPTOR d = {.Width = width,
-                                 .Height = height,
-                                 .Depth = depth,
-                                 .Format = format,
-                                 .NumChannels = channels,
+    CUDA_ARRAY3D_DESCRIPTOR d = {SIZE_3D(width, height, depth), TEXELS(format, channels),
                                  .Flags = flags};
     return PAR_MADE(CUarray, cuArray3DCreate_v2, &d);
 }
 
 static CUmipmappedArray mipmap_of(size_t width, size_t height, unsigned levels, unsigned flags) {
-    CUDA_ARRAY3D_DESCRIPTOR d = {.Width = width,
-                                 .Height = height,
-                                 .Format = CU_AD_FORMAT_FLOAT,
-                                 .NumChannels = 1,
+    CUDA_ARRAY3D_DESCRIPTOR d = {TEXELS(CU_AD_FORMAT_FLOAT, 1), .Width = width, .Height = height,
                                  .Flags = flags};
     return PAR_MADE(CUmipmappedArray, cuMipmappedArrayCreate, &d, levels);
 }
@@ -289,8 +282,8 @@ SCENARIO(formats, "texture/formats", par_context) {
         for (int filter = 0; filter <= 1; filter++)
             for (unsigned flags = 0; flags <= 3; flags++) {
                 CUarray array = NULL;
-                CUDA_ARRAY3D_DESCRIPTOR d = {
-                    .Width = 64, .Height = 32, .Format = (CUarray_format)all[i], .NumChannels = 1};
+                CUDA_ARRAY3D_DESCRIPTOR d = {TEXELS((CUarray_format)all[i], 1), .Width = 64,
+                                             .Height = 32};
                 if (par.api->cuArray3DCreate_v2(&array, &d) != CUDA_SUCCESS)
                     continue;
                 par_name((uint64_t)(uintptr_t)array, 0, "array");

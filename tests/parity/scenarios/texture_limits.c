@@ -18,8 +18,7 @@ static CUdeviceptr_v1 old_ground(bool format) {
 }
 
 static CUDA_ARRAY_DESCRIPTOR_v1 plane(unsigned width, CUarray_format format, unsigned channels) {
-    return (CUDA_ARRAY_DESCRIPTOR_v1){
-        .Width = width, .Height = 4, .Format = format, .NumChannels = channels};
+    return (CUDA_ARRAY_DESCRIPTOR_v1){.Width = width, .Height = 4, TEXELS(format, channels)};
 }
 
 /* Which pitch is too small, for which width and element? */
@@ -95,8 +94,8 @@ SCENARIO(planes, "near-texture/planes", par_context) {
     SETUP(cuTexRefCreate, (&ref));
     for (size_t w = 0; w < COUNT(widths); w++) {
         for (size_t i = 0; i < COUNT(pitches); i++) {
-            CUDA_ARRAY_DESCRIPTOR d = {
-                .Width = widths[w], .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+            CUDA_ARRAY_DESCRIPTOR d = {TEXELS(CU_AD_FORMAT_FLOAT, 1), .Width = widths[w],
+                                       .Height = 4};
             par_note("width=%zu pitch=%zu", widths[w], pitches[i]);
             CALL(cuTexRefSetAddress2D_v2, "pitch", (ref, &d, p, pitches[i]));
             par_note("width=%zu pitch=%zu", widths[w], pitches[i]);

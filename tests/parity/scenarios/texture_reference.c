@@ -9,8 +9,8 @@ static CUtexref reference(void) {
 }
 
 static CUarray array_of(CUarray_format format, unsigned channels, unsigned flags) {
-    CUDA_ARRAY3D_DESCRIPTOR d = {
-        .Width = 64, .Height = 32, .Format = format, .NumChannels = channels, .Flags = flags};
+    CUDA_ARRAY3D_DESCRIPTOR d = {TEXELS(format, channels), .Width = 64, .Height = 32,
+                                 .Flags = flags};
     CUarray array = PAR_MADE(CUarray, cuArray3DCreate_v2, &d);
     par_name((uint64_t)(uintptr_t)array, 0, "array");
     return array;
@@ -159,8 +159,7 @@ SCENARIO(address, "texture-reference/address", par_context) {
 
 SCENARIO(address_2d, "texture-reference/address-2d", par_context) {
     static const size_t pitches[] = {0, 128, 256, 257, 288, 512};
-    CUDA_ARRAY_DESCRIPTOR d = {
-        .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY_DESCRIPTOR d = {.Width = 64, .Height = 32, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     CUtexref ref = reference();
     CUdeviceptr p = par_alloc(65536);
     NAME_R(p, 65536);
@@ -186,8 +185,7 @@ SCENARIO(address_2d, "texture-reference/address-2d", par_context) {
 SCENARIO(arrays, "texture-reference/arrays", par_context) {
     static const unsigned flags[] = {0, 1, 2, 3, ~0u};
     CUarray got;
-    CUDA_ARRAY3D_DESCRIPTOR d = {
-        .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY3D_DESCRIPTOR d = {.Width = 64, .Height = 32, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     CUtexref ref = reference();
     CUarray array = array_of(CU_AD_FORMAT_UNSIGNED_INT8, 4, 0);
     for (unsigned i = 0; i < COUNT(flags); i++) {

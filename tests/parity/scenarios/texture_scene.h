@@ -71,15 +71,8 @@ static inline CUarray array_of(CUarray_format format, unsigned channels, unsigne
                                size_t row, unsigned rows) {
     CUDA_ARRAY3D_DESCRIPTOR desc = {width, height, depth, format, channels, flags};
     CUarray array = PAR_MADE(CUarray, cuArray3DCreate_v2, &desc);
-    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                          .srcHost = from,
-                          .srcPitch = row,
-                          .srcHeight = rows,
-                          .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                          .dstArray = array,
-                          .WidthInBytes = row,
-                          .Height = rows,
-                          .Depth = depth > 0 ? depth : 1};
+    CUDA_MEMCPY3D copy = {FROM_HOST(from), .srcPitch = row, .srcHeight = rows, TO_ARRAY(array),
+                          EXTENT_3D(row, rows, depth > 0 ? depth : 1)};
     SETUP(cuMemcpy3D_v2, (&copy));
     return array;
 }

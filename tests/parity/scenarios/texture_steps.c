@@ -464,14 +464,8 @@ static CUmipmappedArray pyramid(unsigned size, unsigned count, bool column) {
         for (unsigned i = 0; i < (size >> l) * (size >> l); i++)
             texels[i] = column ? (i % (size >> l) == size / 2 >> l ? 4096 : 0) : (float)(256 * l);
         CUarray level = PAR_MADE(CUarray, cuMipmappedArrayGetLevel, mipmap, l);
-        CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                              .srcHost = texels,
-                              .srcPitch = (size >> l) * 4,
-                              .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                              .dstArray = level,
-                              .WidthInBytes = (size >> l) * 4,
-                              .Height = size >> l,
-                              .Depth = 1};
+        CUDA_MEMCPY3D copy = {FROM_HOST(texels), .srcPitch = (size >> l) * 4, TO_ARRAY(level),
+                              EXTENT_3D((size >> l) * 4, size >> l, 1)};
         SETUP(cuMemcpy3D_v2, (&copy));
     }
     return mipmap;

@@ -3,11 +3,8 @@
 #include "kernel.h"
 
 static struct sg_grid_fault run(const char *text, unsigned threads, bool apart, uint32_t *out) {
-    struct kernel kernel;
     memset(out, 0xcc, threads * sizeof *out);
-    kernel_make(&kernel, text, sg_level_best());
-    kernel_pointer(&kernel, out);
-    kernel_shape(&kernel, 1, threads);
+    struct kernel kernel = KERNEL_WITH(text, sg_level_best(), 1, threads, out);
     kernel.launch.apart = apart;
     struct sg_grid_fault fault = kernel_run(&kernel, 0);
     kernel_free(&kernel);
@@ -49,12 +46,9 @@ TEST(the_last_warp_of_a_block_may_be_partial) {
     for (uint32_t late = 0; late < 3; late++)
         for (int way = 0; way < 4; way++) {
             uint32_t out[72];
-            struct kernel kernel;
             for (unsigned i = 0; i < 72; i++)
                 out[i] = late;
-            kernel_make(&kernel, texts[way / 2], sg_level_best());
-            kernel_pointer(&kernel, out);
-            kernel_shape(&kernel, 1, 72);
+            struct kernel kernel = KERNEL_WITH(texts[way / 2], sg_level_best(), 1, 72, out);
             kernel.launch.apart = way % 2;
             kernel_succeeds(&kernel);
             kernel_free(&kernel);

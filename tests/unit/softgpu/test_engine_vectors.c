@@ -69,13 +69,9 @@ static void run(const char *text, unsigned threads, unsigned char *memory, unsig
                 const unsigned char *begin,
                 void (*check)(const unsigned char *memory, const unsigned char *out)) {
     FOR_EACH_LEVEL(level) {
-        struct kernel kernel;
         memcpy(memory, begin, 4096);
         memset(out, 0xee, 4096);
-        kernel_make(&kernel, text, (enum sg_level)level);
-        kernel_pointer(&kernel, memory);
-        kernel_pointer(&kernel, out);
-        kernel_shape(&kernel, 1, threads);
+        struct kernel kernel = KERNEL_WITH(text, (enum sg_level)level, 1, threads, memory, out);
         kernel_succeeds(&kernel);
         check(memory, out);
         kernel_free(&kernel);

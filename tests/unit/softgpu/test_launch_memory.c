@@ -1,5 +1,6 @@
 /* Launches with too little memory: each allocation fails in turn, and then nothing is queued,
  * nothing is recorded and nothing kept. */
+#include "members.h"
 #include "refused_memory.h"
 
 #include <gpumem/cuda_api.h>
@@ -227,13 +228,7 @@ TEST(a_graph_launch_without_memory_queues_nothing) {
     CUgraph graph;
     CUgraphNode nodes[3];
     void *params[] = {&devices[0].sum};
-    CUDA_KERNEL_NODE_PARAMS kernel = {.func = devices[0].function,
-                                      .gridDimX = 1,
-                                      .gridDimY = 1,
-                                      .gridDimZ = 1,
-                                      .blockDimX = 4,
-                                      .blockDimY = 1,
-                                      .blockDimZ = 1,
+    CUDA_KERNEL_NODE_PARAMS kernel = {GRID(1), .func = devices[0].function, BLOCK(4),
                                       .kernelParams = params};
     ok(cuGraphCreate(&graph, 0));
     for (unsigned i = 0; i < 3; i++)
