@@ -70,8 +70,8 @@ static int take_out(gpumem_listener *listener, unsigned number) {
     if (fd >= 0)
         (void)epoll_ctl(doorway->queue, EPOLL_CTL_DEL, fd, NULL);
     *connection = (struct gm_kept_file)GM_NO_KEPT_FILE;
-    doorway->count--;
-    (void)watch_socket(doorway, listener->socket.fd, EPOLL_CTL_MOD);
+    if (doorway->count-- == GM_MOST_NEWCOMERS)
+        (void)watch_socket(doorway, listener->socket.fd, EPOLL_CTL_MOD);
     return fd;
 }
 
@@ -83,8 +83,8 @@ static gpumem_status put_in(gpumem_listener *listener, int fd) {
     struct gm_newcomer *newcomer = &doorway->newcomers[number];
     newcomer->greets_by = gm_deadline_start(GREETING_MS);
     if (gm_kept_file_set(fd, &newcomer->connection) && watch_newcomer(doorway, number)) {
-        doorway->count++;
-        (void)watch_socket(doorway, listener->socket.fd, EPOLL_CTL_MOD);
+        if (++doorway->count == GM_MOST_NEWCOMERS)
+            (void)watch_socket(doorway, listener->socket.fd, EPOLL_CTL_MOD);
         return GPUMEM_OK;
     }
     gpumem_status status = gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, "epoll_ctl",
@@ -94,13 +94,17 @@ static gpumem_status put_in(gpumem_listener *listener, int fd) {
     return status;
 }
 
-static void say_closed(gpumem_status status) {
-    gm_log(status == GPUMEM_ERROR_NOT_PERMITTED ? GPUMEM_LOG_WARNING : GPUMEM_LOG_INFO,
-           "a connection was closed: %s", gpumem_last_error()->message);
-}
+/* What came of a look. */
+struct next {
+    int greeter;     /* a connection to be greeted, which the caller owns, or -1 */
+    int stranger;    /* one whose user is not accepted, likewise */
+    unsigned silent; /* that many were closed */
+    bool wait;       /* nothing has happened */
+    int wait_ms;     /* for that long at most; -1: no limit */
+};
 
 /* There may be none any more: whoever it was is gone, or another thread took it. */
-static gpumem_status take_connection(gpumem_listener *listener) {
+static gpumem_status take_connection(gpumem_listener *listener, struct next *next) {
     if (listener->doorway.count == GM_MOST_NEWCOMERS)
         return GPUMEM_OK;
     int fd = gm_fd_accept(listener->socket.fd);
@@ -108,59 +112,52 @@ static gpumem_status take_connection(gpumem_listener *listener) {
         return GPUMEM_OK;
     if (fd < 0)
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, "accept", "cannot accept a connection");
-    unsigned user = gm_connection_user(fd);
-    if (gm_users_have(&listener->users, user))
+    if (gm_users_have(&listener->users, gm_connection_user(fd)))
         return put_in(listener, fd);
-    say_closed(
-        gm_fail(GPUMEM_ERROR_NOT_PERMITTED, "a process of user %d is not accepted", (int)user));
-    gm_turn_away(fd);
-    close(fd);
+    next->stranger = fd;
     return GPUMEM_OK;
 }
 
-/* Closes those whose time has passed. Milliseconds until the next one's; -1: there is none. */
-static int end_silent(gpumem_listener *listener) {
-    int soonest = -1;
+/* Closes those whose time has passed. */
+static void end_silent(gpumem_listener *listener, struct next *next) {
+    next->wait_ms = -1;
     for (unsigned i = 0; i < GM_MOST_NEWCOMERS; i++) {
         const struct gm_newcomer *newcomer = &listener->doorway.newcomers[i];
         if (newcomer->connection.fd < 0)
             continue;
         int left = gm_deadline_left(&newcomer->greets_by);
         if (left > 0) {
-            soonest = soonest < 0 || left < soonest ? left : soonest;
+            next->wait_ms = next->wait_ms < 0 || left < next->wait_ms ? left : next->wait_ms;
             continue;
         }
-        say_closed(gm_fail(GPUMEM_ERROR_PEER, "it did not greet within %d ms", GREETING_MS));
+        next->silent++;
         int fd = take_out(listener, i);
         if (fd >= 0)
             close(fd);
     }
-    return soonest;
 }
 
 /* ---- Accepting ------------------------------------------------------------------------------- */
 
-/* What there is to do. */
-struct next {
-    int greeter; /* a connection to be greeted, which the caller owns, or -1 */
-    bool wait;   /* there is nothing */
-    int wait_ms; /* for that long at most; -1: no limit */
-};
+static void say_closed(gpumem_status status) {
+    gm_log(status == GPUMEM_ERROR_NOT_PERMITTED ? GPUMEM_LOG_WARNING : GPUMEM_LOG_INFO,
+           "a connection was closed: %s", gpumem_last_error()->message);
+}
 
 /* With the lock. Looks at one thing that has happened. */
 static gpumem_status look(gpumem_listener *listener, struct next *next) {
     struct epoll_event event;
-    *next = (struct next){.greeter = -1};
+    *next = (struct next){.greeter = -1, .stranger = -1};
     int count = epoll_wait(listener->doorway.queue, &event, 1, 0);
     if (count < 0 && errno != EINTR)
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, "epoll_wait", "cannot accept");
     if (count <= 0) {
         next->wait = true;
-        next->wait_ms = end_silent(listener);
+        end_silent(listener, next);
         return GPUMEM_OK;
     }
     if (event.data.u32 == SOCKET)
-        return take_connection(listener);
+        return take_connection(listener, next);
     const struct gm_newcomer *newcomer = &listener->doorway.newcomers[event.data.u32];
     if (newcomer->connection.fd < 0) /* other code had closed it, and a forked child has it yet */
         return GPUMEM_OK;
@@ -181,6 +178,18 @@ static bool let_in(const gpumem_listener *listener, int connection, struct gm_se
         gm_turn_away(connection);
     close(connection);
     return false;
+}
+
+/* Without the lock: the program's own function may receive the log. */
+static void report(const struct next *next) {
+    for (unsigned i = 0; i < next->silent; i++)
+        say_closed(gm_fail(GPUMEM_ERROR_PEER, "it did not greet within %d ms", GREETING_MS));
+    if (next->stranger < 0)
+        return;
+    say_closed(gm_fail(GPUMEM_ERROR_NOT_PERMITTED, "a process of user %d is not accepted",
+                       (int)gm_connection_user(next->stranger)));
+    gm_turn_away(next->stranger);
+    close(next->stranger);
 }
 
 static gpumem_status await(const gpumem_listener *listener, const struct gm_deadline *deadline,
@@ -207,6 +216,7 @@ static gpumem_status accept_one(gpumem_listener *listener, const struct gm_deadl
         pthread_mutex_unlock(&listener->doorway.lock);
         if (status != GPUMEM_OK)
             return status;
+        report(&next);
         if (next.greeter >= 0 && let_in(listener, next.greeter, other)) {
             *connection = next.greeter;
             return GPUMEM_OK;
