@@ -1,4 +1,4 @@
-/* What an own pool holds is what its driver says, at one moment; and what was the highest stays so. */
+/* What an own pool holds is what its driver says, at one moment; what was the highest stays so. */
 #include "library_test.h"
 #include "run_threads.h"
 

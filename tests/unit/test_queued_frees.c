@@ -1,7 +1,7 @@
 /*
  * Frees that a pool's driver has taken, and that queued work holds back: other resources wait for
- * them when memory runs out, trims wait, statistics show them. No stream is touched that the program
- * may have destroyed.
+ * them when memory runs out, trims wait, statistics show them. No stream is touched that the
+ * program may have destroyed.
  */
 #include "library_test.h"
 #include "run_threads.h"
@@ -91,8 +91,8 @@ TEST(another_resource_waits_for_a_pool_that_was_destroyed) {
     DESTROY(buffer, other);
 }
 
-/* A stream of the program's is marked by the free; nobody looks at it again. One of the library's is
- * marked when it ends. */
+/* A stream of the program's is marked by the free; nobody looks at it again. One of the library's
+ * is marked when it ends. */
 TEST(memory_freed_on_a_destroyed_stream_is_waited_for) {
     gpumem_resource *pool = pool_of(GPUMEM_POOL_OWN), *other = NEW_VIRTUAL();
     use_context();

@@ -19,9 +19,9 @@ size_t gm_work_off_queued(gpumem_device *device);
 size_t gm_work_off_all(gpumem_device *device);
 
 /*
- * Waits for the frees of `resource`, but not for those that its driver has taken; or for all present
- * ones if it is NULL. Those for which waiting is impossible are left, and so are other buffers.
- * Waits for events with no lock held.
+ * Waits for the frees of `resource`, but not for those that its driver has taken; or for all
+ * present ones if it is NULL. Those for which waiting is impossible are left, and so are other
+ * buffers. Waits for events with no lock held.
  */
 void gm_wait_for_frees(gpumem_device *device, const gpumem_resource *resource);
 

@@ -188,8 +188,8 @@ static enum outcome outcome_of(struct gm_pool *p, const gpumem_allocation *alloc
     return !again && put_off(p, allocation, stream) == 0 ? PUT_OFF : KEPT_BY_DRIVER;
 }
 
-/* On the pool's own stream nothing is queued. A stream that was taken to free idle memory comes after
- * the default stream, and has no work of its own. */
+/* On the pool's own stream nothing is queued. A stream that was taken to free idle memory comes
+ * after the default stream, and has no work of its own. */
 static void note_free(struct gm_pool *p, const gpumem_allocation *allocation, CUstream stream) {
     pthread_mutex_lock(&p->lock);
     int own = stream && stream == p->stream;
@@ -269,8 +269,8 @@ static uint64_t held_of(const struct gm_pool *p, uint64_t unused, gpumem_stats *
     return unused;
 }
 
-/* What an own pool has is what the driver says, in one number: the meter was read at another moment.
- * It is unknown what part of a borrowed pool's cache is ours. */
+/* What an own pool has is what the driver says, in one number: the meter was read at another
+ * moment. It is unknown what part of a borrowed pool's cache is ours. */
 static void stats(void *user, gpumem_stats *out) {
     struct gm_pool *p = user;
     if (p->settings.mapped)
