@@ -11,6 +11,7 @@
 #include "memory/object/resource.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define DEFAULT_SEGMENT ((size_t)64 << 20)
 #define DEFAULT_THREAD  ((size_t)32 << 20)
@@ -87,8 +88,33 @@ static gpumem_status allocate_buffer(gpumem_resource *resource, const gpumem_req
     return GPUMEM_OK;
 }
 
+#ifdef GPUMEM_DEBUG
+/* The block gets another object, and the one that the program has had is marked as destroyed: a
+ * stale free would find it in use again. Without host memory it is reused all the same. */
+static struct gm_block *renewed(struct gm_block *block) {
+    struct gm_block *made = malloc(sizeof *made);
+    if (!made)
+        return block;
+    memcpy((void *)made, block, sizeof *made);
+    gpumem_buffer *buffer = &made->buffer;
+    if (buffer->waits == block->buffer.inline_waits)
+        buffer->waits = buffer->inline_waits;
+    else
+        block->buffer.waits = block->buffer.inline_waits;
+    pthread_mutex_init(&buffer->lock, NULL);
+    buffer->allocation.cookie = made;
+    gm_buffer_discard(&block->buffer);
+    return made;
+}
+#else
+static inline struct gm_block *renewed(struct gm_block *block) {
+    return block;
+}
+#endif
+
 static void take_back(gpumem_buffer *buffer) {
-    gm_magazine_push(buffer->resource->user, (struct gm_block *)(void *)buffer);
+    struct gm_cache *cache = buffer->resource->user;
+    gm_magazine_push(cache, renewed((struct gm_block *)(void *)buffer));
 }
 
 static void report(gpumem_resource *resource) {

@@ -37,6 +37,37 @@ static gpumem_status try_allocate(gpumem_resource *cache, size_t bytes, CUstream
     return gpumem_buffer_allocate(cache, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), buffer);
 }
 
+/* ---- Stale handles --------------------------------------------------------------------------- */
+
+TEST(a_debug_build_finds_a_stale_free) {
+#ifndef GPUMEM_DEBUG
+    print_message("skip: only builds with CMAKE_BUILD_TYPE Debug find it\n");
+    skip();
+#endif
+    gpumem_resource *cache = cache_of(pool, 0);
+    CUstream streams[6];
+    for (size_t i = 0; i < COUNT(streams); i++)
+        streams[i] = NEW_STREAM();
+    const size_t sizes[] = {256, MIB, 3 * MIB};
+    for (size_t i = 0; i < 2 * COUNT(sizes); i++) {
+        size_t bytes = sizes[i / 2];
+        int named = i % 2; /* more streams than an object has room for */
+        gpumem_buffer *stale = allocate_on(cache, bytes, NULL);
+        for (size_t j = 0; named && j < COUNT(streams); j++)
+            OK(gpumem_buffer_use(stale, streams[j]));
+        CUdeviceptr address = gpumem_buffer_pointer(stale);
+        OK(gpumem_buffer_free(stale, NULL));
+        gpumem_buffer *next = allocate_on(cache, bytes, NULL);
+        assert_true(named || gpumem_buffer_pointer(next) == address);
+        FAILS_SAYING(INVALID_ARGUMENT, "destroyed", gpumem_buffer_free(stale, NULL));
+        FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(stale, 0, 1, 1, NULL));
+        OK(gpumem_buffer_fill(next, 0, bytes, 1, NULL));
+        OK(gpumem_buffer_free(next, NULL));
+    }
+    DESTROY_EACH(streams, COUNT(streams));
+    OK(gpumem_resource_destroy(cache));
+}
+
 /* ---- Device memory: the order of streams ----------------------------------------------------- */
 
 TEST(freed_memory_is_reused_at_once_on_its_own_stream) {
