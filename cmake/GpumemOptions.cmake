@@ -35,6 +35,11 @@ if(GPUMEM_WERROR)
     target_compile_options(gpumem_flags INTERFACE -Werror)
 endif()
 
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+    # Checks that cost too much elsewhere.
+    target_compile_definitions(gpumem_flags INTERFACE GPUMEM_DEBUG=1)
+endif()
+
 if(GPUMEM_SANITIZE STREQUAL "address")
     set(sanitize -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 elseif(GPUMEM_SANITIZE STREQUAL "thread")

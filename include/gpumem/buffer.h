@@ -102,8 +102,8 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_shrink(gpumem_buffer *b
  * including `stream` (NULL names none), and is unmapped when they have passed this point; until
  * then both addresses show the same bytes. All or nothing. BUSY: a hold or an export, to which the
  * address was promised. INVALID_ARGUMENT: a capacity below the size. OUT_OF_CAPACITY,
- * OUT_OF_MEMORY: no such address range. NOT_SUPPORTED: not a buffer of a virtual resource. The
- * alignment is the resource's.
+ * OUT_OF_MEMORY: no such address range. NOT_SUPPORTED: not a buffer of a virtual resource, or one
+ * for which a wrapper promises a larger alignment than the resource's, which the new address has.
  * Driver: cuMemAddressReserve, cuMemMap, cuMemSetAccess, later cuMemUnmap, cuMemAddressFree.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_move_to_capacity(gpumem_buffer *buffer,

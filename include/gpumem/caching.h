@@ -13,6 +13,12 @@
  * takes an event for each 32 blocks of up to small_maximum, and for each larger one; allocate it
  * with GPUMEM_STREAM_NONE if no stream will use it at all.
  *
+ * A freed buffer must not be used again, least of all freed: its object serves the next allocation,
+ * so that a stale free may free the buffer of another owner. Where a program does that is found by
+ * a build of the library for debugging (CMAKE_BUILD_TYPE Debug): there each allocation has an
+ * object of its own, and a stale one is refused with INVALID_ARGUMENT, as those of other resources
+ * are.
+ *
  * Streams are known by their handles, which the driver reuses. gpumem_stream_destroy notifies the
  * caches of its device; before destroying a stream in any other way, call
  * gpumem_caching_forget_stream.
@@ -65,7 +71,9 @@ typedef struct gpumem_caching_info {
     size_t largest_free_bytes; /* the largest piece of these; far less means fragmentation */
     size_t parcel_bytes;       /* free blocks of a stream that are in no thread's cache */
     size_t thread_bytes;       /* free blocks in the caches of threads */
-    size_t pending_bytes;      /* freed, but still in use by queued work */
+    /* Freed, but still in use by queued work, or by a graph until its capture pool is destroyed:
+     * what gpumem_stats counts as deferred. Trimming gives nothing of it back. */
+    size_t pending_bytes;
     size_t threads;            /* that have a cache */
     size_t streams;            /* that own memory; at most 1 where the CPU writes it */
 } gpumem_caching_info;

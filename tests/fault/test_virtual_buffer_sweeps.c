@@ -196,6 +196,22 @@ TEST(moving_a_buffer_is_all_or_nothing) {
     end(&s, 1);
 }
 
+/* ---- Through a wrapper with a buffer of its own inside --------------------------------------- */
+
+TEST(changing_a_wrapped_buffer_is_all_or_nothing) {
+    struct subject s = make(0);
+    gpumem_resource *memory = s.resource;
+    s.resource = NEW_ALIGNMENT(memory, .alignment = 4096);
+    allocate(&s);
+    sweep_act("wrapped access of a part", take_a_part, give_the_part, &s);
+    sweep_act("wrapped decommit", decommit, recommit_again, &s);
+    OK(gpumem_buffer_decommit(s.other, 0, 4 * MIB, NULL, NULL));
+    sweep_act("wrapped recommit", recommit, decommit_again, &s);
+    sweep_act("wrapped move", move, move_back, &s);
+    end(&s, 1);
+    OK(gpumem_resource_destroy(memory));
+}
+
 /* ---- Sharing --------------------------------------------------------------------------------- */
 
 /* The second buffer gets the memory of the first, which its stream still fills. */

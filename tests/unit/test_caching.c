@@ -36,6 +36,37 @@ static gpumem_status try_allocate(gpumem_resource *cache, size_t bytes, CUstream
     return gpumem_buffer_allocate(cache, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), buffer);
 }
 
+/* ---- Stale handles --------------------------------------------------------------------------- */
+
+TEST(a_debug_build_finds_a_stale_free) {
+#ifndef GPUMEM_DEBUG
+    print_message("skip: only builds with CMAKE_BUILD_TYPE Debug find it\n");
+    skip();
+#endif
+    gpumem_resource *cache = cache_of(pool, 0);
+    CUstream streams[6];
+    for (size_t i = 0; i < COUNT(streams); i++)
+        streams[i] = NEW_STREAM();
+    const size_t sizes[] = {256, MIB, 3 * MIB};
+    for (size_t i = 0; i < 2 * COUNT(sizes); i++) {
+        size_t bytes = sizes[i / 2];
+        int named = i % 2; /* more streams than an object has room for */
+        gpumem_buffer *stale = allocate_on(cache, bytes, NULL);
+        for (size_t j = 0; named && j < COUNT(streams); j++)
+            OK(gpumem_buffer_use(stale, streams[j]));
+        CUdeviceptr address = gpumem_buffer_pointer(stale);
+        OK(gpumem_buffer_free(stale, NULL));
+        gpumem_buffer *next = allocate_on(cache, bytes, NULL);
+        assert_true(named || gpumem_buffer_pointer(next) == address);
+        FAILS_SAYING(INVALID_ARGUMENT, "destroyed", gpumem_buffer_free(stale, NULL));
+        FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(stale, 0, 1, 1, NULL));
+        OK(gpumem_buffer_fill(next, 0, bytes, 1, NULL));
+        OK(gpumem_buffer_free(next, NULL));
+    }
+    DESTROY_EACH(streams, COUNT(streams));
+    OK(gpumem_resource_destroy(cache));
+}
+
 /* ---- Device memory: the order of streams ----------------------------------------------------- */
 
 TEST(freed_memory_is_reused_at_once_on_its_own_stream) {
@@ -153,6 +184,42 @@ TEST(memory_of_a_forgotten_stream_is_not_reused_before_it_passes) {
     gate_drain(&gate);
     OK(gpumem_resource_trim(cache, 0));
     assert_int_equal(caching_info_of(cache).segments, 0);
+    DESTROY(cache, &gate);
+}
+
+/* ---- What the numbers say -------------------------------------------------------------------- */
+
+/* All that the cache has taken is in a buffer, kept, or held back. */
+static void check_held_back(gpumem_resource *cache, size_t blocks, size_t bytes) {
+    gpumem_caching_info info = caching_info_of(cache);
+    gpumem_stats stats = stats_of(cache);
+    assert_int_equal(info.pending_bytes, bytes);
+    assert_int_equal(stats.deferred_bytes, bytes);
+    assert_int_equal(stats.deferred_frees, blocks);
+    assert_int_equal(stats.in_use_bytes, 0);
+    assert_int_equal(stats.cached_bytes + bytes, info.segment_bytes);
+    assert_int_equal(info.free_bytes + info.parcel_bytes + info.thread_bytes + bytes,
+                     info.segment_bytes);
+    assert_true(device_stats().deferred_bytes == bytes);
+}
+
+TEST(memory_that_waits_for_queued_work_is_counted_as_held_back) {
+    gpumem_resource *cache = cache_of(pinned, 0);
+    struct gate gate = gate_with_stream();
+    gpumem_buffer *buffers[70]; /* two marked batches and a rest */
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        buffers[i] = allocate_on(cache, 4096, gate.stream);
+    gpumem_buffer *large = allocate_on(cache, 3 * MIB, gate.stream);
+    DESTROY_EACH(buffers, COUNT(buffers));
+    OK(gpumem_buffer_free(large, NULL));
+    size_t bytes = COUNT(buffers) * 4096 + 3 * MIB;
+    check_held_back(cache, COUNT(buffers) + 1, bytes);
+    OK(gpumem_resource_trim(cache, 0)); /* gives nothing of it back */
+    check_held_back(cache, COUNT(buffers) + 1, bytes);
+    gate_drain(&gate);
+    OK(gpumem_resource_trim(cache, 0));
+    check_held_back(cache, 0, 0);
+    assert_int_equal(caching_info_of(cache).segment_bytes, 0);
     DESTROY(cache, &gate);
 }
 

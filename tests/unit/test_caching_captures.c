@@ -82,6 +82,8 @@ TEST(host_memory_is_not_reused_within_a_capture) {
         OK(gpumem_buffer_free(source, NULL));
     }
     assert_false(addresses[0] == addresses[1]);
+    assert_int_equal(caching_info_of(all.cache).pending_bytes, 8192); /* the graph's */
+    assert_int_equal(stats_of(all.cache).deferred_frees, 2);
     CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, all.first);
     OK(gpumem_capture_pool_end(all.pool, all.first));
     CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);

@@ -185,8 +185,9 @@ struct gpumem_resource {
     struct gm_engine *engine;         /* mapped/engine.h; likewise */
     int users;                        /* made of the user's functions */
     int transparent;                  /* a wrapper without a limit of its own */
-    int own_stream;                   /* stream-ordered, with a stream for callers that name none */
-    int reclaims;                     /* its own functions handle running out of memory */
+    size_t multiple; /* of a wrapper: of which it makes addresses and capacities; 0: any */
+    int own_stream;  /* stream-ordered, with a stream for callers that name none */
+    int reclaims;    /* its own functions handle running out of memory */
     /* Its allocate, deallocate and resize make the context current themselves, and only where they
      * call the driver. */
     int enters;

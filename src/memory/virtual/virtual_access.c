@@ -10,6 +10,7 @@
 #include "memory/object/resource.h"
 #include "memory/object/watch.h"
 #include "memory/virtual/virtual_resource.h"
+#include "memory/virtual/virtual_through.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -307,6 +308,9 @@ gpumem_status gpumem_buffer_set_access(gpumem_buffer *buffer, size_t offset, siz
     static const char call[] = "gpumem_buffer_set_access";
     GM_CHECK(buffer, call);
     GM_REQUIRE((unsigned)access <= GPUMEM_ACCESS_NONE, "%s: unknown access %d", call, (int)access);
+    gpumem_buffer *inner = gm_through(buffer);
+    if (inner)
+        return gm_through_set_access(buffer, inner, offset, bytes, ordinal, access, stream);
     struct gm_virtual_resource *v = gm_virtual_behind(buffer->resource);
     if (!v)
         return gm_virtual_missing(buffer, call);
@@ -364,6 +368,9 @@ gpumem_status gpumem_buffer_get_access(gpumem_buffer *buffer, size_t offset, int
     }
     if (gm_resource_is_imported(buffer->resource))
         return access_of_import(buffer, offset, ordinal, call, access);
+    gpumem_buffer *inner = gm_through(buffer);
+    if (inner)
+        return gm_through_get_access(buffer, inner, offset, ordinal, access);
     struct gm_virtual_resource *v = gm_virtual_behind(buffer->resource);
     if (!v)
         return gm_virtual_missing(buffer, call);

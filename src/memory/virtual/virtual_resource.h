@@ -72,6 +72,10 @@ void gm_virtual_free_lists(struct gm_virtual_resource *v);
 /* The range of a buffer of a virtual resource or of the library's wrappers; NULL for others. */
 struct gm_virtual_resource *gm_virtual_behind(const gpumem_resource *resource);
 
+/* Wrappers find what they know of an allocation by its address, which was `from`. No lock is
+ * held. */
+void gm_virtual_tell_wrappers(const gpumem_buffer *buffer, CUdeviceptr from);
+
 /* For calls on a part of a buffer, which may have no memory. */
 gpumem_status gm_virtual_check_range(const gpumem_buffer *buffer, size_t offset, size_t bytes,
                                      const char *call);

@@ -4,13 +4,15 @@
 #include "memory/object/buffer.h"
 #include "memory/object/resource.h"
 #include "memory/virtual/virtual_resource.h"
+#include "memory/virtual/virtual_through.h"
 
 gpumem_status gpumem_buffer_mark_shared(gpumem_buffer *buffer) {
     GM_UNCANCELLED;
     static const char call[] = "gpumem_buffer_mark_shared";
     GM_CHECK(buffer, call);
-    const struct gm_mapped *mapped = buffer->resource->mapped;
-    return mapped ? mapped->share(&buffer->allocation) : gm_virtual_missing(buffer, call);
+    const gpumem_buffer *innermost = gm_through(buffer) ? gm_buffer_innermost(buffer) : buffer;
+    const struct gm_mapped *mapped = innermost ? innermost->resource->mapped : NULL;
+    return mapped ? mapped->share(&innermost->allocation) : gm_virtual_missing(buffer, call);
 }
 
 static int is_in(const struct gm_range *range, CUdeviceptr address) {
