@@ -96,9 +96,8 @@ static bool compute(struct sg_build *b, const struct sg_instruction *in, struct 
 
 bool sg_build_sums(struct sg_build *b, const struct sg_instruction *in, struct sg_operand *operands,
                    unsigned count) {
-    bool names = sg_build_takes_names(in->op);
     for (unsigned i = 0; i < count; i++)
-        if ((is_sum(&operands[i]) || (!names && is_address(&operands[i]))) &&
+        if ((is_sum(&operands[i]) || (is_address(&operands[i]) && !sg_build_takes_names(in->op))) &&
             !compute(b, in, &operands[i]))
             return false;
     return true;
