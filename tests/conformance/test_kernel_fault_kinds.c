@@ -88,7 +88,7 @@ static const struct kind {
     {"odd_load", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_load: misaligned address: read of 4",
      "98 bytes before the end of an allocation of 100 bytes", NULL},
     {"odd_nowhere", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_nowhere: misaligned address",
-     "ld.u32 %r0, [%d1]", NULL},
+     "ld.u32 %r0, [%d1]", "hardware answers this, or ILLEGAL_ADDRESS"},
     {"odd_beyond", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel odd_beyond: illegal address",
      "ld.global.u32 %r0, [%d1]", NULL},
     {"odd_atomic", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_atomic: misaligned address",
