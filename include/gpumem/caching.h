@@ -3,13 +3,15 @@
  *
  * It takes memory from the wrapped resource in segments, divides them into blocks, and keeps freed
  * blocks: those of up to 1 MiB in per-thread caches, larger ones in the segments, where free
- * neighbours are merged. It makes no driver call while it has memory. Its buffers cannot grow and
- * cannot be exported.
+ * neighbours are merged. It makes no driver call while it has memory, not even to see which context
+ * is current; what it asks about streams is said below. Its buffers cannot grow and cannot be
+ * exported.
  *
  * Device memory is handed out in stream order: memory freed on a stream can be reused on the same
  * stream at once, and on another when the first has passed. Memory that the CPU writes is reused
- * only when all streams that used it have passed, because the CPU does not wait for them; allocate
- * it with GPUMEM_STREAM_NONE if no stream will use it at all.
+ * only when all streams that used it have passed, because the CPU does not wait for them, and that
+ * takes an event for each 32 blocks of up to small_maximum, and for each larger one; allocate it
+ * with GPUMEM_STREAM_NONE if no stream will use it at all.
  *
  * Streams are known by their handles, which the driver reuses. gpumem_stream_destroy notifies the
  * caches of its device; before destroying a stream in any other way, call
@@ -45,7 +47,8 @@ typedef struct gpumem_caching_options {
  * is refused for device memory. Statistics: high-water marks of in_use are accurate to 1 MiB per
  * thread. Thread-safe; takes a lock only when a thread's cache is empty or full. A thread that ends
  * gives up its cache. Driver: as `upstream`; cuStreamCreate, cuStreamSynchronize of a stream of its
- * own if `upstream` is stream-ordered; cuEventRecord, cuEventQuery when memory changes streams.
+ * own if `upstream` is stream-ordered; cuEventRecord, cuEventQuery when memory changes streams, or
+ * was used by streams besides its own.
  *
  * gpumem_resource_destroy returns BUSY, with the reason, while it has a buffer or a capture pool,
  * and while a capture in progress uses its memory. Threads that used it may end before or after it.

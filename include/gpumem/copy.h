@@ -23,7 +23,8 @@ extern "C" {
  * not change, and host memory that is read into is not valid, until the stream has passed the copy.
  * If host memory is not pinned, the call may block until then, but programs must not rely on that:
  * see the synchronous forms below. A size of 0 does nothing. NOT_PERMITTED: writing to a read-only
- * buffer. The stream is recorded as using the buffers (gpumem_buffer_use). Copies between buffers
+ * buffer (gpumem_buffer_attributes), or what the buffer's device has no access for
+ * (gpumem_buffer_set_access); nothing is queued. The stream is recorded as using the buffers (gpumem_buffer_use). Copies between buffers
  * of two devices need no access; the stream may belong to either.
  * Driver: cuMemcpyAsync, cuMemsetD8Async; cuMemcpyPeerAsync between two devices.
  */
@@ -146,7 +147,8 @@ typedef struct gpumem_stream_options {
 } gpumem_stream_options;
 #define GPUMEM_STREAM_OPTIONS(...) GPUMEM_OPTIONS(gpumem_stream_options, __VA_ARGS__)
 
-/* The caller destroys the stream. Driver: cuStreamCreateWithPriority. */
+/* The caller destroys the stream, by gpumem_stream_destroy: until then the library may ask it for
+ * what was freed on it. Driver: cuStreamCreateWithPriority. */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
 gpumem_stream_create(gpumem_device *device, const gpumem_stream_options *options, CUstream *stream);
 /* Returns at once; queued work still runs. Free the buffers that use the stream first: frees that

@@ -77,14 +77,9 @@ static gpumem_status allocate_buffer(gpumem_resource *resource, const gpumem_req
     gpumem_request request = *given;
     request.stream = canonical(given->stream);
     gpumem_status status = check_stream(cache, request.stream);
-    struct gm_current current;
-    if (status == GPUMEM_OK)
-        status = gm_current_enter(&current, cache->device);
-    if (status != GPUMEM_OK)
-        return status;
     struct gm_block *block;
-    status = gm_cache_take(cache, &request, &block);
-    gm_current_leave(&current);
+    if (status == GPUMEM_OK)
+        status = gm_cache_take(cache, &request, &block);
     if (status != GPUMEM_OK)
         return status;
     gm_magazine_count(cache, request.bytes);
@@ -282,9 +277,9 @@ void gm_cache_trim(struct gm_cache *cache, size_t keep, int wait) {
     pthread_mutex_lock(&cache->lock);
     if (wait) /* other threads may have freed into their magazines meanwhile */
         gm_threads_flush(cache);
-    (void)gm_pending_poll(cache);
+    (void)gm_pending_poll(cache, NULL);
     gm_lanes_join(cache);
-    struct gm_segment *surplus = gm_lanes_surplus(cache, keep, wait);
+    struct gm_segment *surplus = gm_lanes_surplus(cache, keep, wait, NULL);
     pthread_mutex_unlock(&cache->lock);
     gm_segments_release(cache, surplus);
     pthread_mutex_lock(&cache->lock);
@@ -471,6 +466,7 @@ gpumem_status gpumem_caching_resource_create(gpumem_resource *upstream,
     cache->resource->chunks = NULL; /* blocks share handles: none can be exported separately */
     cache->resource->mapped = NULL;
     cache->resource->fast = &fast;
+    cache->resource->enters = 1;
     gm_cache_describe(cache);
     *resource = cache->resource;
     return GPUMEM_OK;

@@ -13,26 +13,22 @@ static int begin(void **state) {
     return failed;
 }
 
-static int end(void **state) {
+AFTER(test_end) {
     if (graph) {
         destroy_graph(graph);
         OK_CU(cu.cuMemFree_v2(memory));
     }
     graph = NULL;
-    return test_end(state);
 }
 
-EACH_TEST(begin, end);
+EACH_TEST(begin, after);
 
 static void assert_type(CUgraphNode node, CUgraphNodeType wanted) {
-    CUgraphNodeType type;
-    OK_CU(cu.cuGraphNodeGetType(node, &type));
-    assert_int_equal(type, wanted);
+    assert_int_equal(GOT_CU(CUgraphNodeType, cuGraphNodeGetType, node), wanted);
 }
 
 static CUgraphNode empty(void) {
-    CUgraphNode node;
-    OK_CU(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddEmptyNode, graph, NULL, 0);
     assert_type(node, CU_GRAPH_NODE_TYPE_EMPTY);
     return node;
 }
@@ -134,14 +130,12 @@ TEST(host_node_parameters_are_kept_and_changed) {
 }
 
 TEST(event_node_parameters_are_kept_and_changed) {
-    CUevent out;
-    CUgraphNode record, wait;
     CUevent a = new_timed_event(), b = new_timed_event();
-    OK_CU(cu.cuGraphAddEventRecordNode(&record, graph, NULL, 0, a));
-    OK_CU(cu.cuGraphAddEventWaitNode(&wait, graph, NULL, 0, b));
+    CUgraphNode record = MADE_CU(CUgraphNode, cuGraphAddEventRecordNode, graph, NULL, 0, a);
+    CUgraphNode wait = MADE_CU(CUgraphNode, cuGraphAddEventWaitNode, graph, NULL, 0, b);
     assert_type(record, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
     assert_type(wait, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
-    OK_CU(cu.cuGraphEventRecordNodeGetEvent(record, &out));
+    CUevent out = GOT_CU(CUevent, cuGraphEventRecordNodeGetEvent, record);
     assert_ptr_equal(out, a);
     OK_CU(cu.cuGraphEventWaitNodeGetEvent(wait, &out));
     assert_ptr_equal(out, b);
@@ -159,7 +153,6 @@ TEST(event_node_parameters_are_kept_and_changed) {
 }
 
 TEST(batch_memory_operation_node_parameters_are_kept_and_changed) {
-    CUgraphNode node;
     CUstreamBatchMemOpParams ops[2];
     memset(ops, 0, sizeof ops);
     for (int i = 0; i < 2; i++) {
@@ -168,7 +161,7 @@ TEST(batch_memory_operation_node_parameters_are_kept_and_changed) {
         ops[i].writeValue.value = 5;
     }
     CUDA_BATCH_MEM_OP_NODE_PARAMS batch = {ctx, 2, ops, 0}, out;
-    OK_CU(cu.cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &batch));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddBatchMemOpNode, graph, NULL, 0, &batch);
     assert_type(node, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
     ops[0].writeValue.value = 6;
     memset(&out, 0x5a, sizeof out);
@@ -239,8 +232,7 @@ TEST(one_function_adds_nodes_of_any_type) {
     assert_ptr_equal(list[0], a);
     params.host.fn = second;
     OK_CU(cu.cuGraphNodeSetParams(b, &params));
-    CUDA_HOST_NODE_PARAMS out;
-    OK_CU(cu.cuGraphHostNodeGetParams(b, &out));
+    CUDA_HOST_NODE_PARAMS out = GOT_CU(CUDA_HOST_NODE_PARAMS, cuGraphHostNodeGetParams, b);
     assert_true(out.fn == second);
     FAILS_CU(INVALID_VALUE, cu.cuGraphNodeSetParams(a, &params));
     params.type = (CUgraphNodeType)99;
@@ -248,7 +240,6 @@ TEST(one_function_adds_nodes_of_any_type) {
 }
 
 TEST(one_function_sets_parameters_of_any_node_type) {
-    CUgraphNode node;
     CUgraphNodeParams params;
     CUDA_MEMSET_NODE_PARAMS out;
     memset(&params, 0, sizeof params);
@@ -258,7 +249,7 @@ TEST(one_function_sets_parameters_of_any_node_type) {
     params.memset.width = 4;
     params.memset.height = 1;
     params.memset.ctx = ctx;
-    OK_CU(cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddNode, graph, NULL, 0, &params);
     params.memset.width = 8;
     OK_CU(cu.cuGraphNodeSetParams(node, &params));
     OK_CU(cu.cuGraphMemsetNodeGetParams(node, &out));

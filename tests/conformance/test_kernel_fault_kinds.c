@@ -163,13 +163,12 @@ static void expect_lines(const char *log, const char *wanted) {
 }
 
 /* argv: the kind */
-CHILD(faults) {
+CHILD_THAT_ENDS(faults) {
     assert_int_equal(argc, 2);
     const struct kind *kind = &kinds[atoi(argv[1])];
     char name[TEMPORARY_ROOM], report[8192] = "";
     unsigned char on = 1;
     size_t one = 1;
-    CUdeviceptr p;
     init_driver();
     int descriptor = temporary_file(name, "report");
     assert_true(descriptor >= 0);
@@ -178,7 +177,7 @@ CHILD(faults) {
         OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, name, &length));
         OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &one));
     }
-    OK_CU(cu.cuMemAlloc_v2(&p, 100));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 100);
     OK_CU(cu.cuMemsetD8_v2(p, 0, 100));
     char whole[sizeof text + sizeof more];
     snprintf(whole, sizeof whole, "%s%s", text, more);
@@ -206,11 +205,9 @@ CHILD(faults) {
         expect_lines(log, kind->place);
     }
     free(log);
-    return 0;
 }
 
-TEST(each_kernel_fault_is_sticky_and_names_its_place) {
-    NEEDS_KERNELS();
+TEST_WHERE(each_kernel_fault_is_sticky_and_names_its_place, NEEDS_KERNELS()) {
     bool good = true;
     for (size_t i = 0; i < COUNT(kinds); i++) {
         char number[16];

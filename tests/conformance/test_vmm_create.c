@@ -61,8 +61,7 @@ TEST(invalid_arguments_are_refused) {
     assert_int_equal(handle, 77);
 }
 
-TEST(host_memory_is_created_on_the_requested_numa_node) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(host_memory_is_created_on_the_requested_numa_node, NEEDS_DESCRIPTORS()) {
     CUmemGenericAllocationHandle handle;
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_HOST, 0), got;
     OK_CU(cu.cuMemCreate(&handle, PAGE, &prop, 0));
@@ -82,8 +81,7 @@ TEST(host_memory_is_created_on_the_requested_numa_node) {
     FAILS_CU(INVALID_VALUE, cu.cuMemCreate(&handle, PAGE, &prop, 0));
 }
 
-TEST(allocation_properties_are_read_back) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(allocation_properties_are_read_back, NEEDS_DESCRIPTORS()) {
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev), got;
     CUmemGenericAllocationHandle handle;
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
@@ -116,9 +114,8 @@ TEST(released_and_foreign_handles_are_refused) {
 TEST(the_granularity_is_the_large_page_size) {
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     for (int option = 0; option < 2; option++) {
-        size_t size = 0;
-        OK_CU(cu.cuMemGetAllocationGranularity(&size, &prop,
-                                               (CUmemAllocationGranularity_flags)option));
+        size_t size = MADE_CU(size_t, cuMemGetAllocationGranularity, &prop,
+                              (CUmemAllocationGranularity_flags)option);
         assert_int_equal(size, PAGE);
     }
     size_t size = 7;

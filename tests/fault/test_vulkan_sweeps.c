@@ -7,7 +7,6 @@
 #include "vulkan_test.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <sys/mman.h>
 
 ALL_TESTS(find_icd, NULL);
@@ -181,9 +180,8 @@ static int end(void **state) {
 
 EACH_TEST(begin, end);
 
-TEST(opening_vulkan_is_all_or_nothing) {
-    sweep(&(struct operation){"open", open_it, close_it}, *state);
-}
+TEST_IS(opening_vulkan_is_all_or_nothing,
+        sweep(&(struct operation){"open", open_it, close_it}, *state));
 
 TEST(allocating_and_importing_vulkan_memory_is_all_or_nothing) {
     struct subject *subject = *state;

@@ -19,6 +19,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 /* cmocka wants the headers above before it. */
 #include <cmocka.h>
 
@@ -63,6 +67,14 @@ const char *test_file(void);
 const char *test_pattern(void);
 
 #define TEST(function) TEST_FUNCTION(function, .own_fixtures = false)
+/* `needs` are statements that skip it: NEEDS_SOFTGPU("..."). */
+#define TEST_WHERE(function, needs)                                                                \
+    static void function##_wanted(void **state);                                                   \
+    TEST(function) {                                                                               \
+        needs;                                                                                     \
+        function##_wanted(state);                                                                  \
+    }                                                                                              \
+    static void function##_wanted(__attribute__((unused)) void **state)
 /* With fixtures of its own, each may be NULL. */
 #define TEST_WITH(function, setup_, teardown_)                                                     \
     TEST_FUNCTION(function, .own_fixtures = true, .setup = (setup_), .teardown = (teardown_))
@@ -83,6 +95,36 @@ const char *test_pattern(void);
 #define ALL_TESTS(setup_, teardown_)                                                               \
     TEST_SETTING(test_all, .kind = TEST_ALL, .setup = (setup_), .teardown = (teardown_))
 
+/*
+ * Fixtures behind others:
+ *
+ *     BEFORE(open_device) {
+ *         memory = NEW_VIRTUAL();
+ *     }
+ *
+ *     AFTER(close_device) {
+ *         DESTROY(memory);
+ *     }
+ *
+ *     EACH_TEST(before, after);
+ */
+#define BEFORE(opens)                                                                              \
+    static void before_body(void);                                                                 \
+    static int before(void **state) {                                                              \
+        if ((opens)(state) != 0)                                                                   \
+            return -1;                                                                             \
+        before_body();                                                                             \
+        return 0;                                                                                  \
+    }                                                                                              \
+    static void before_body(void)
+#define AFTER(closes)                                                                              \
+    static void after_body(void);                                                                  \
+    static int after(void **state) {                                                               \
+        after_body();                                                                              \
+        return (closes)(state);                                                                    \
+    }                                                                                              \
+    static void after_body(void)
+
 /* BEFORE_TESTS { ... return 0; }: in the process of the tests, before all else, and not in
  * children. It may add tests. Another value ends the process as its exit status. */
 #define BEFORE_TESTS                                                                               \
@@ -90,12 +132,30 @@ const char *test_pattern(void);
     TEST_SETTING(test_before, .kind = TEST_BEFORE, .run = before_tests);                           \
     static int before_tests(__attribute__((unused)) int argc, __attribute__((unused)) char **argv)
 
+/* The same for one statement, which cannot fail. */
+#define BEFORE_TESTS_DO(statement)                                                                 \
+    BEFORE_TESTS {                                                                                 \
+        statement;                                                                                 \
+        return 0;                                                                                  \
+    }                                                                                              \
+    struct test_case
+
 /* CHILD(name) { ... return 0; }: another process of a test, `run FILE --child name ARGUMENT...`.
  * argv[0] is the name. What it returns is the exit status. */
 #define CHILD(function)                                                                            \
     static int function(int argc, char **argv);                                                    \
     TEST_SETTING(function##_child, .kind = TEST_CHILD, .run = function, .name = #function);        \
     static int function(__attribute__((unused)) int argc, __attribute__((unused)) char **argv)
+
+/* The same without a value: where it comes to its end, the exit status is 0. */
+#define CHILD_THAT_ENDS(function)                                                                  \
+    static void function##_body(int argc, char **argv);                                            \
+    CHILD(function) {                                                                              \
+        function##_body(argc, argv);                                                               \
+        return 0;                                                                                  \
+    }                                                                                              \
+    static void function##_body(__attribute__((unused)) int argc,                                  \
+                                __attribute__((unused)) char **argv)
 
 /* ---- Inside ---------------------------------------------------------------------------------- */
 

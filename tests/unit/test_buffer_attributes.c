@@ -40,6 +40,50 @@ TEST(pinned_memory_reports_location_and_access) {
     }
 }
 
+static gpumem_status malloc_it(void *user, const gpumem_request *request,
+                               gpumem_allocation *allocation) {
+    void *made = malloc(request->bytes);
+    if (!made)
+        return GPUMEM_ERROR_OUT_OF_HOST_MEMORY;
+    allocation->pointer = (CUdeviceptr)(uintptr_t)made;
+    allocation->host_pointer = made;
+    allocation->bytes = allocation->committed_bytes = allocation->capacity = request->bytes;
+    return GPUMEM_OK;
+}
+
+static void free_it(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    free(allocation->host_pointer);
+}
+
+static void describe_it(void *user, gpumem_resource_properties *properties) {
+    properties->host_accessible = 1;
+}
+
+/* The driver has not failed: it does not know the memory. */
+TEST(memory_that_the_driver_does_not_know_is_as_its_resource_says) {
+    const gpumem_resource_ops ops = {.size = sizeof ops,
+                                     .allocate = malloc_it,
+                                     .deallocate = free_it,
+                                     .properties = describe_it};
+    gpumem_resource *own = MADE(gpumem_resource *, gpumem_resource_create, device, &ops, NULL);
+    gpumem_resource *limit = NEW_LIMIT(own, GIB), *aligned = NEW_ALIGNMENT(own, .alignment = 512);
+    gpumem_resource *const all[] = {own, limit, aligned};
+    for (size_t i = 0; i < COUNT(all); i++) {
+        gpumem_buffer *buffer = allocate(all[i]), *view = NEW_VIEW(buffer, MIB, 64);
+        gpumem_buffer *const both[] = {buffer, view};
+        for (size_t j = 0; j < COUNT(both); j++) {
+            gpumem_buffer_attributes is = attributes_of(both[j]);
+            assert_int_equal(is.location, GPUMEM_LOCATION_HOST);
+            assert_int_equal(is.device_ordinal, -1);
+            assert_int_equal(is.host_accessible, 1);
+            assert_int_equal(is.device_accessible | is.managed | is.foreign | is.exportable, 0);
+            assert_null(is.context);
+        }
+        DESTROY(view, buffer);
+    }
+    DESTROY(aligned, limit, own);
+}
+
 TEST(managed_memory_reports_access_by_host_and_device) {
     gpumem_resource *resource = NEW_MANAGED();
     gpumem_buffer *buffer = allocate(resource);
@@ -70,21 +114,18 @@ TEST(virtual_memory_reports_its_location) {
         assert_int_equal(is.view, 1);
         assert_int_equal(is.exportable, 0); /* the whole can be */
         assert_int_equal(is.location, places[i]);
-        OK(gpumem_buffer_free(view, NULL));
-        DESTROY(buffer, resource);
+        DESTROY(view, buffer, resource);
     }
 }
 
 static gpumem_buffer *import(gpumem_buffer *buffer, gpumem_access access) {
-    gpumem_buffer *imported;
     const void *description;
     size_t bytes;
-    int fd;
     gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_description(exported, &description, &bytes));
-    OK(gpumem_export_get_descriptor(exported, 0, &fd));
-    OK(gpumem_import_create(device, description, bytes, &fd, 1,
-                            GPUMEM_SHARE_OPTIONS(.access = access), &imported));
+    int fd = MADE(int, gpumem_export_get_descriptor, exported, 0);
+    gpumem_buffer *imported = MADE(gpumem_buffer *, gpumem_import_create, device, description,
+                                   bytes, &fd, 1, GPUMEM_SHARE_OPTIONS(.access = access));
     OK(gpumem_export_destroy(exported));
     return imported;
 }
@@ -103,8 +144,7 @@ TEST(imported_memory_reports_its_location) {
         assert_int_equal(is.location, places[i]);
         assert_int_equal(is.host_accessible, i == 1);
         assert_int_equal(is.device_ordinal, i == 0 ? 0 : -1);
-        OK(gpumem_buffer_free(imported, NULL));
-        DESTROY(buffer, resource);
+        DESTROY(imported, buffer, resource);
     }
 }
 

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static gpumem_resource *pool, *pinned;
 
@@ -318,9 +317,8 @@ TEST(held_memory_is_not_reused) {
 }
 
 TEST(a_cache_works_between_a_wrapper_and_virtual_memory) {
-    gpumem_resource *cache;
     gpumem_resource *virtual = NEW_VIRTUAL();
-    cache = cache_of(virtual, 0);
+    gpumem_resource *cache = cache_of(virtual, 0);
     gpumem_resource *limit = NEW_LIMIT(cache, 10 * MIB);
     gpumem_buffer *buffer = allocate_on(limit, 4096, NULL),
                   *large = allocate_on(limit, 4 * MIB, NULL);
@@ -338,9 +336,8 @@ TEST(a_cache_works_between_a_wrapper_and_virtual_memory) {
 TEST(cached_memory_is_released_when_another_resource_needs_it) {
     uint64_t room = 0, total = 0;
     OK(gpumem_device_get_memory(device, &room, &total));
-    gpumem_resource *cache;
     gpumem_resource *virtual = NEW_VIRTUAL();
-    cache = cache_of(virtual, 0);
+    gpumem_resource *cache = cache_of(virtual, 0);
     size_t most = (size_t)room / 3 / MIB * MIB;
     gpumem_buffer *first = allocate_on(cache, most, NULL), *second = allocate_on(cache, most, NULL);
     DESTROY(first, second);
@@ -440,12 +437,11 @@ TEST(a_forked_child_may_not_use_the_cache) {
 
 TEST(captured_memory_stays_with_its_graph) {
     gpumem_resource *cache = cache_of(pool, 0);
-    gpumem_capture_pool *captured;
     CUstream stream = NEW_STREAM();
     gpumem_buffer *before = allocate_on(cache, 4096, stream);
     CUdeviceptr outside = gpumem_buffer_pointer(before);
     OK(gpumem_buffer_free(before, NULL));
-    OK(gpumem_capture_pool_create(cache, &captured));
+    gpumem_capture_pool *captured = MADE(gpumem_capture_pool *, gpumem_capture_pool_create, cache);
     OK(gpumem_capture_pool_begin(captured, stream));
     FAILS(INVALID_ARGUMENT, gpumem_capture_pool_begin(captured, stream));
     gpumem_buffer *first = allocate_on(cache, 4096, stream);

@@ -6,7 +6,6 @@
 
 #include <sched.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 ALL_TESTS(open_device, close_device);
 

@@ -140,12 +140,11 @@ static void run_workers(gpumem_resource *cache, int host) {
     void *failed = NULL;
     atomic_store(&running, THREADS);
     for (unsigned i = 0; i < THREADS; i++) {
-        void *scratch;
         workers[i] = (struct worker){
             .cache = cache, .exchange = &exchange, .seed = i * 7919 + 1, .host = host};
         workers[i].stream = NEW_STREAM();
         use_context();
-        OK_CU(cu->cuMemHostAlloc(&scratch, 4096, 0));
+        void *scratch = MADE_CU(void *, cuMemHostAlloc, 4096, 0);
         leave_context();
         workers[i].scratch = scratch;
     }

@@ -2,9 +2,6 @@
 #include "mapped/copy/copy.h"
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define SIZE ((size_t)1 << 16)

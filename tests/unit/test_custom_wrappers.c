@@ -88,14 +88,11 @@ static gpumem_resource_ops ops_of(gpumem_resource *upstream) {
 static struct wrapper wrapper;
 static gpumem_resource *upstream, *resource;
 
-static int setup(void **state) {
-    if (open_device(state) != 0)
-        return -1;
+BEFORE(open_device) {
     upstream = NEW_VIRTUAL();
     wrapper = (struct wrapper){.upstream = upstream};
     const gpumem_resource_ops ops = ops_of(upstream);
     OK(gpumem_resource_create(device, &ops, &wrapper, &resource));
-    return 0;
 }
 
 static int teardown(void **state) {
@@ -103,7 +100,7 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
-EACH_TEST(setup, teardown);
+EACH_TEST(before, teardown);
 
 static gpumem_buffer *make(gpumem_resource *from, size_t bytes, size_t capacity) {
     return NEW_BUFFER_WITH(from, bytes, .capacity = capacity);
@@ -183,13 +180,12 @@ static void check_export(gpumem_resource *through) {
 }
 
 TEST(exports_pass_through_custom_wrappers) {
-    gpumem_resource *outer;
     check_export(resource);
     gpumem_resource *logged = NEW_LOGGING(resource, .level = GPUMEM_LOG_DEBUG);
     check_export(logged);
     struct wrapper second = {.upstream = logged};
     const gpumem_resource_ops ops = ops_of(logged);
-    OK(gpumem_resource_create(device, &ops, &second, &outer));
+    gpumem_resource *outer = MADE(gpumem_resource *, gpumem_resource_create, device, &ops, &second);
     check_export(outer);
     DESTROY(outer, logged);
 }
@@ -211,22 +207,20 @@ TEST(a_part_of_an_upstream_buffer_cannot_be_exported) {
 
 /* Without `upstream` it is a resource like any other, whatever properties it copies. */
 TEST(a_resource_without_an_upstream_promises_no_exports) {
-    gpumem_resource *plain;
     gpumem_export *none;
     struct wrapper w = {.upstream = upstream};
     gpumem_resource_ops ops = ops_of(NULL);
-    OK(gpumem_resource_create(device, &ops, &w, &plain));
+    gpumem_resource *plain = MADE(gpumem_resource *, gpumem_resource_create, device, &ops, &w);
     gpumem_resource_properties now = properties_of(plain);
     assert_int_equal(now.exportable, 0);
     gpumem_buffer *buffer = make(plain, MIB, 0);
     FAILS_SAYING(NOT_SUPPORTED, "upstream", gpumem_export_create(buffer, &none));
     DESTROY(buffer, plain);
     /* Nor does a wrapper get more than what it wraps. */
-    gpumem_resource *over;
     gpumem_resource *pool = NEW_POOL();
     w.upstream = upstream; /* whose properties it copies */
     ops = ops_of(pool);
-    OK(gpumem_resource_create(device, &ops, &w, &over));
+    gpumem_resource *over = MADE(gpumem_resource *, gpumem_resource_create, device, &ops, &w);
     now = properties_of(over);
     assert_int_equal(now.exportable, 0);
     DESTROY(over, pool);
@@ -245,10 +239,9 @@ TEST(a_wrapper_that_caches_is_counted_and_trimmed) {
 
 TEST(wrapping_a_foreign_or_destroyed_resource_is_refused) {
     gpumem_library *second;
-    gpumem_device *other;
     gpumem_resource *none;
     OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &second));
-    OK(gpumem_device_open(second, 0, &other));
+    gpumem_device *other = MADE(gpumem_device *, gpumem_device_open, second, 0);
     gpumem_resource_ops ops = ops_of(upstream);
     FAILS(INVALID_ARGUMENT, gpumem_resource_create(other, &ops, &wrapper, &none));
     SAYS("another device");

@@ -3,7 +3,6 @@
 #include "vulkan_test.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 
 EACH_TEST(start_with_icd, NULL);
 
@@ -18,10 +17,8 @@ static gpumem_buffer *allocate(size_t bytes) {
 }
 
 static gpumem_host_view *view_of(gpumem_buffer *buffer) {
-    gpumem_host_view *view;
-    OK(gpumem_host_view_create(
-        buffer, GPUMEM_HOST_VIEW_OPTIONS(.method = method, .method_strict = 1), &view));
-    return view;
+    return MADE(gpumem_host_view *, gpumem_host_view_create, buffer,
+                GPUMEM_HOST_VIEW_OPTIONS(.method = method, .method_strict = 1));
 }
 
 static volatile unsigned char *host_of(gpumem_host_view *view) {

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 static size_t reserve; /* huge pages that are left */
 static size_t mapped;

@@ -43,7 +43,4 @@ TEST(refused_pools_name_the_driver_call) {
     SAYS("CONCURRENT_MANAGED_ACCESS is 0");
 }
 
-BEFORE_TESTS {
-    setenv("SOFTGPU_PROFILE", "wsl", 1);
-    return 0;
-}
+BEFORE_TESTS_DO(setenv("SOFTGPU_PROFILE", "wsl", 1));

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <gpumem/load.h>
 #include <pthread.h>
-#include <unistd.h>
 
 static char path[TEMPORARY_ROOM];
 static gpumem_resource *memory;
@@ -95,12 +94,11 @@ TEST(files_of_every_size_are_loaded_completely) {
 /* The first bytes of each 8 MiB are hashed alone: a wrong order or place would show. */
 TEST(the_checksum_is_as_documented) {
     gpumem_buffer *buffer = NULL;
-    uint64_t first, second;
     write_file(17 * MIB, 1);
     OK(gpumem_load_file(memory, path, NULL, &buffer, NULL));
-    OK(gpumem_buffer_checksum(buffer, NULL, &first));
-    OK(gpumem_buffer_checksum(buffer, GPUMEM_LOAD_OPTIONS(.chunk_bytes = 64 * KIB, .threads = 1),
-                              &second));
+    uint64_t first = MADE(uint64_t, gpumem_buffer_checksum, buffer, NULL);
+    uint64_t second = MADE(uint64_t, gpumem_buffer_checksum, buffer,
+                           GPUMEM_LOAD_OPTIONS(.chunk_bytes = 64 * KIB, .threads = 1));
     assert_true(first == second);
     OK(gpumem_buffer_fill(buffer, 16 * MIB + 3, 1, 0, NULL));
     OK(gpumem_buffer_fill(buffer, 16 * MIB + 4, 1, 1, NULL));

@@ -200,7 +200,6 @@ TEST(invalid_arguments_are_refused_with_a_reason) {
 /* A stream that captures is refused before the driver would spoil its capture; advice and questions
  * go on beside one. */
 TEST(managed_memory_calls_do_not_spoil_a_capture) {
-    CUgraph graph = NULL;
     begin(ALLOCATED, MIB);
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     FAILS(NOT_SUPPORTED, gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
@@ -210,7 +209,7 @@ TEST(managed_memory_calls_do_not_spoil_a_capture) {
           gpumem_buffer_discard_and_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
     advise(0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY, GPUMEM_LOCATION_DEVICE, 0);
     assert_int_equal(range_of(0, MIB).read_mostly, 1);
-    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     assert_non_null(graph);
     OK_CU(cu->cuGraphDestroy(graph));
     end();
@@ -269,14 +268,13 @@ TEST(own_managed_pools_have_the_requested_location) {
 }
 
 TEST(allocating_managed_pool_memory_in_a_capture_is_refused) {
-    CUgraph graph = NULL;
     gpumem_buffer *none;
     begin(POOL, MIB);
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     FAILS_SAYING(
         NOT_SUPPORTED, "capturing",
         gpumem_buffer_allocate(resource, MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &none));
-    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu->cuGraphDestroy(graph));
     end();
 }
@@ -326,7 +324,4 @@ TEST(an_older_driver_is_called_by_its_older_functions) {
     end();
 }
 
-BEFORE_TESTS {
-    setenv("SOFTGPU_DEVICES", "2", 1);
-    return 0;
-}
+BEFORE_TESTS_DO(setenv("SOFTGPU_DEVICES", "2", 1));

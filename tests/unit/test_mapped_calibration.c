@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <unistd.h>
 
 static gpumem_resource *mapped;
 
@@ -164,7 +163,6 @@ TEST(each_mapping_method_has_its_own_calibration) {
 }
 
 TEST(wrappers_and_views_use_the_calibration_of_their_memory) {
-    gpumem_host_view *view;
     gpumem_mapped_info info = {.size = sizeof info};
     gpumem_resource *cache = NEW_CACHING(mapped);
     OK(gpumem_mapped_calibrate(cache, &quick));
@@ -172,9 +170,9 @@ TEST(wrappers_and_views_use_the_calibration_of_their_memory) {
     assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE);
     gpumem_resource *plain = NEW_VIRTUAL();
     gpumem_buffer *buffer = NEW_BUFFER(plain, MIB);
-    OK(gpumem_host_view_create(
-        buffer, GPUMEM_HOST_VIEW_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1),
-        &view));
+    gpumem_host_view *view =
+        MADE(gpumem_host_view *, gpumem_host_view_create, buffer,
+             GPUMEM_HOST_VIEW_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1));
     OK(gpumem_host_view_get_info(view, &info));
     assert_int_equal(info.copy_measured, GPUMEM_MEASURED_HERE);
     DESTROY(view, buffer);

@@ -2,8 +2,6 @@
  * method needs. */
 #include "vulkan_test.h"
 
-#include <stdbool.h>
-
 EACH_TEST(start_with_icd, NULL);
 
 static gpumem_resource *mapped;
@@ -102,12 +100,11 @@ TEST(small_buffers_never_share_an_atom) {
 
 /* A producer that acquires the next chunk invalidates it. */
 static void stored_beside(gpumem_resource *resource, size_t alignment) {
-    gpumem_ring *ring;
     gpumem_ring_chunk first = {.size = sizeof first}, second = {.size = sizeof second};
     char bytes[16];
-    OK(gpumem_ring_create(
-        resource, GPUMEM_RING_OPTIONS(.chunk_bytes = 16, .chunk_count = 4, .alignment = alignment),
-        &ring));
+    gpumem_ring *ring =
+        MADE(gpumem_ring *, gpumem_ring_create, resource,
+             GPUMEM_RING_OPTIONS(.chunk_bytes = 16, .chunk_count = 4, .alignment = alignment));
     OK(gpumem_ring_acquire(ring, 0, 0, &first));
     memcpy(first.host, "fifteen letters", 16);
     OK(gpumem_ring_acquire(ring, 0, 0, &second));

@@ -1,8 +1,6 @@
 /* The physical memory behind an address, and what the driver says of it. */
 #include "library_test.h"
 
-#include <unistd.h>
-
 #define PAGE (2 * MIB)
 
 #define MEMORY(...) GPUMEM_PHYSICAL_OPTIONS(__VA_ARGS__)
@@ -19,12 +17,11 @@ static int begin(void **state) {
     return 0;
 }
 
-static int end(void **state) {
+AFTER(close_device) {
     OK(gpumem_reservation_destroy(range));
-    return close_device(state);
 }
 
-EACH_TEST(begin, end);
+EACH_TEST(begin, after);
 
 static gpumem_physical *create(size_t pages, const gpumem_physical_options *options) {
     gpumem_physical *made;
@@ -124,8 +121,7 @@ TEST(an_address_without_a_vmm_mapping_is_refused) {
 /* cuMemGetAddressRange, the only one that knows the size, finds no mapping that nobody may use. */
 TEST(the_size_can_be_given_for_inaccessible_memory) {
     gpumem_physical *made = create(1, NULL), *found;
-    gpumem_mapping *mapping;
-    OK(gpumem_mapping_create(range, 0, made, &mapping));
+    gpumem_mapping *mapping = MADE(gpumem_mapping *, gpumem_mapping_create, range, 0, made);
     char *before = soft->state_dump();
     FAILS(NOT_SUPPORTED, gpumem_physical_from_address(device, base, 0, &found));
     SAYS("give access");

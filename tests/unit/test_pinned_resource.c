@@ -3,7 +3,6 @@
 
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 EACH_TEST(open_device, close_device);
 
@@ -21,10 +20,9 @@ static void check_shared(gpumem_buffer *buffer) {
 
 /* The driver knows the memory as host memory. */
 static void check_pinned(gpumem_buffer *buffer) {
-    unsigned type = 0;
     use_context();
-    OK_CU(cu->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                    gpumem_buffer_pointer(buffer)));
+    unsigned type = MADE_CU(unsigned, cuPointerGetAttribute, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                            gpumem_buffer_pointer(buffer));
     leave_context();
     assert_int_equal(type, CU_MEMORYTYPE_HOST);
 }
@@ -291,8 +289,7 @@ TEST(nonexistent_numa_nodes_are_refused_at_creation) {
 
 TEST(binding_to_an_existing_numa_node_works_or_names_mbind) {
     gpumem_buffer *buffer = NULL;
-    gpumem_resource *resource;
-    resource = NEW_PINNED(.numa_bind = 1);
+    gpumem_resource *resource = NEW_PINNED(.numa_bind = 1);
     gpumem_status status = gpumem_buffer_allocate(resource, MIB, NULL, &buffer);
     if (status == GPUMEM_OK)
         check_shared(buffer);

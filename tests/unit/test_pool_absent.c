@@ -2,8 +2,6 @@
 #include "library_test.h"
 #include "temporary.h"
 
-#include <unistd.h>
-
 static void check_bytes(gpumem_resource *resource) {
     gpumem_buffer *buffer = NEW_BUFFER(resource, 4096);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 0x5a, NULL));

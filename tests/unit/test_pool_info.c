@@ -86,8 +86,7 @@ TEST(a_pool_made_current_is_used_and_not_destroyed) {
     assert_ptr_equal(pool_info_of(fallback).handle, driver_pool(0, CU_MEM_LOCATION_TYPE_HOST));
     assert_int_equal(pool_info_of(fallback).owned, 0);
     assert_int_equal(pool_info_of(own).owned, 1);
-    CUmemoryPool handle = NULL;
-    OK(gpumem_pool_get_handle(own, &handle));
+    CUmemoryPool handle = MADE(CUmemoryPool, gpumem_pool_get_handle, own);
     assert_ptr_equal(handle, pool_info_of(own).handle);
     assert_true(handle != mine && handle != pool_info_of(fallback).handle);
     check_bytes(current);

@@ -4,7 +4,6 @@
 
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #define CHUNK ((size_t)4096)
 
@@ -66,6 +65,24 @@ TEST(chunks_are_contiguous) {
     assert_int_equal(second.offset, CHUNK);
     OK(gpumem_ring_abandon(ring, 0));
     OK(gpumem_ring_abandon(ring, 1));
+}
+
+/* Not those that it was rounded up to: whoever commits them all sends no old bytes. */
+TEST(a_chunk_of_no_size_has_the_bytes_of_the_options) {
+    const size_t sizes[] = {1, 1000, 4095, 4096, 4097};
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        gpumem_ring *odd = MADE(gpumem_ring *, gpumem_ring_create, mapped,
+                                GPUMEM_RING_OPTIONS(.chunk_bytes = sizes[i], .chunk_count = 2));
+        gpumem_ring_chunk first = {.size = sizeof first}, second = first;
+        OK(gpumem_ring_acquire(odd, 0, 0, &first));
+        assert_int_equal(first.bytes, sizes[i]);
+        FAILS(INVALID_ARGUMENT, gpumem_ring_commit(odd, first.sequence, sizes[i] + 1));
+        OK(gpumem_ring_acquire(odd, sizes[i], 0, &second));
+        assert_int_equal(second.bytes, sizes[i]);
+        OK(gpumem_ring_abandon(odd, first.sequence));
+        OK(gpumem_ring_abandon(odd, second.sequence));
+        OK(gpumem_ring_destroy(odd));
+    }
 }
 
 TEST(chunks_are_consumed_in_order_of_acquisition) {
@@ -335,7 +352,6 @@ TEST(destroying_a_ring_waits_for_its_streams) {
 TEST(releasing_behind_a_capturing_stream_is_refused) {
     struct gate gate = gate_with_stream();
     CUstream streams[2] = {gate.stream, NULL};
-    CUgraph graph = NULL;
     streams[1] = NEW_STREAM();
     uint64_t chunk = consumed();
     use_context();
@@ -346,7 +362,7 @@ TEST(releasing_behind_a_capturing_stream_is_refused) {
     for (int i = 0; i < 2; i++)
         (void)acquire();
     FAILS(TIMED_OUT, try_acquire(2)); /* nor does asking for events disturb it */
-    OK_CU(cu->cuStreamEndCapture(streams[1], &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, streams[1]);
     assert_non_null(graph);
     cu->cuGraphDestroy(graph);
     leave_context();

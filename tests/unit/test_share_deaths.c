@@ -115,14 +115,13 @@ static int setup(void **state) {
     return 0;
 }
 
-static int teardown(void **state) {
+AFTER(close_device) {
     OK(gpumem_listener_close(listener));
     DESTROY(buffer, resource);
     assert_int_equal(rmdir(folder), 0);
-    return close_device(state);
 }
 
-EACH_TEST(setup, teardown);
+EACH_TEST(setup, after);
 
 static pid_t start(enum place place) {
     char number[12];

@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 EACH_TEST(open_device, close_device);
 

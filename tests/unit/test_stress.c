@@ -250,9 +250,8 @@ static void *work(void *user) {
 /* ---- The runs -------------------------------------------------------------------------------- */
 
 static void *pin(size_t bytes) {
-    void *pinned = NULL;
     use_context();
-    OK_CU(cu->cuMemHostAlloc(&pinned, bytes, 0));
+    void *pinned = MADE_CU(void *, cuMemHostAlloc, bytes, 0);
     leave_context();
     return pinned;
 }

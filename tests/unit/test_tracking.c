@@ -6,20 +6,16 @@
 
 static gpumem_resource *upstream, *tracked;
 
-static int setup(void **state) {
-    if (open_device(state) != 0)
-        return -1;
+BEFORE(open_device) {
     upstream = NEW_VIRTUAL();
     OK(gpumem_tracking_resource_create(upstream, NULL, &tracked));
-    return 0;
 }
 
-static int teardown(void **state) {
+AFTER(close_device) {
     DESTROY(tracked, upstream);
-    return close_device(state);
 }
 
-EACH_TEST(setup, teardown);
+EACH_TEST(before, after);
 
 /* Two places of the program; each has one call, so one return address. */
 static __attribute__((noinline)) gpumem_buffer *make_here(gpumem_resource *from, size_t bytes) {

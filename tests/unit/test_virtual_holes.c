@@ -73,8 +73,7 @@ TEST(using_or_exporting_a_hole_is_refused) {
     gpumem_resource *resource = make_chunked();
     gpumem_buffer *buffer = allocate(resource, 16 * MIB, 0);
     gpumem_export *exported;
-    size_t released;
-    OK(gpumem_buffer_decommit(buffer, 4 * MIB, 4 * MIB, NULL, &released));
+    size_t released = MADE(size_t, gpumem_buffer_decommit, buffer, 4 * MIB, 4 * MIB, NULL);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(buffer, 3 * MIB, 2 * MIB, 1, NULL));
     SAYS("decommitted");
     FAILS_SAYING(INVALID_ARGUMENT, "recommit", gpumem_export_create(buffer, &exported));

@@ -110,10 +110,9 @@ TEST(handle_type_is_obeyed) {
 /* A hint, as in the reference: the note says where it is not followed. */
 TEST(gpu_direct_rdma_is_requested_but_not_required) {
     struct seen seen = look(OPTIONS(.gpu_direct_rdma = 1));
-    int can = 0;
-    OK_CU(cu->cuDeviceGetAttribute(&can,
-                                   CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
-                                   gpumem_device_handle(device)));
+    int can = MADE_CU(int, cuDeviceGetAttribute,
+                      CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+                      gpumem_device_handle(device));
     assert_int_equal(seen.memory.gpu_direct_rdma, can);
     assert_int_equal(strstr(seen.resource.note, "RDMA") != NULL, !can);
 }
@@ -167,7 +166,4 @@ TEST(self_access_is_obeyed) {
                      GPUMEM_ACCESS_NONE);
 }
 
-BEFORE_TESTS {
-    setenv("SOFTGPU_DEVICES", "2", 1);
-    return 0;
-}
+BEFORE_TESTS_DO(setenv("SOFTGPU_DEVICES", "2", 1));

@@ -35,8 +35,10 @@ static int one_round(unsigned thread, unsigned round, CUstream stream) {
         return 1;
     if (round % 3 == 0 && gpumem_buffer_grow(buffer, bytes + MIB, stream) == GPUMEM_OK)
         bytes += MIB;
+    size_t written = bytes < 64 * KIB ? bytes : 64 * KIB;
     int wrong = gpumem_buffer_size(buffer) != bytes ||
-                gpumem_buffer_fill(buffer, 0, bytes, value, stream) != GPUMEM_OK ||
+                gpumem_buffer_fill(buffer, 0, written, value, stream) != GPUMEM_OK ||
+                gpumem_buffer_fill(buffer, bytes - written, written, value, stream) != GPUMEM_OK ||
                 gpumem_buffer_read(buffer, 0, ends, 1, stream) != GPUMEM_OK ||
                 gpumem_buffer_read(buffer, bytes - 1, ends + 1, 1, stream) != GPUMEM_OK ||
                 gpumem_stream_synchronize(device, stream) != GPUMEM_OK || ends[0] != value ||

@@ -75,6 +75,10 @@ struct gm_virtual_resource *gm_virtual_behind(const gpumem_resource *resource);
 /* For calls on a part of a buffer, which may have no memory. */
 gpumem_status gm_virtual_check_range(const gpumem_buffer *buffer, size_t offset, size_t bytes,
                                      const char *call);
+/* NOT_PERMITTED if the buffer's device may not read, or write, all of the range. OK for memory of
+ * other kinds. */
+gpumem_status gm_virtual_permits(const gpumem_buffer *buffer, size_t offset, size_t bytes,
+                                 int writes, const char *call);
 /* The error for a buffer of another kind. */
 gpumem_status gm_virtual_missing(const gpumem_buffer *buffer, const char *call);
 

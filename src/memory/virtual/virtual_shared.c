@@ -1,6 +1,5 @@
 /* Memory that others may map: kept out of the cache. */
 #include "base/cancel.h"
-#include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
 #include "memory/object/buffer.h"
 #include "memory/object/resource.h"
@@ -11,15 +10,7 @@ gpumem_status gpumem_buffer_mark_shared(gpumem_buffer *buffer) {
     static const char call[] = "gpumem_buffer_mark_shared";
     GM_CHECK(buffer, call);
     const struct gm_mapped *mapped = buffer->resource->mapped;
-    struct gm_current current;
-    if (!mapped)
-        return gm_virtual_missing(buffer, call);
-    gpumem_status status = gm_current_enter(&current, buffer->resource->device);
-    if (status != GPUMEM_OK)
-        return status;
-    status = mapped->share(&buffer->allocation);
-    gm_current_leave(&current);
-    return status;
+    return mapped ? mapped->share(&buffer->allocation) : gm_virtual_missing(buffer, call);
 }
 
 static int is_in(const struct gm_range *range, CUdeviceptr address) {

@@ -136,7 +136,7 @@ bool sg_build_register(struct sg_build *b, const struct sg_ptx_name *name, unsig
 /* Offsets of the variables of a function's frame, and of shared memory. */
 void sg_build_lay_out_frame(struct sg_build *b);
 bool sg_build_lay_out_shared(struct sg_build *b);
-/* What the module declares for each thread, at the entry's frame's end: after all functions. */
+/* What the module declares for each thread, at the end of the entry's frame: after all functions. */
 void sg_build_lay_out_thread(struct sg_build *b);
 
 /*
@@ -158,8 +158,8 @@ bool sg_build_module_register(struct sg_build *b, size_t symbol, uint64_t index,
 /* A variable of the current function's frame without a name: of a call, or of the function. */
 bool sg_build_hidden(struct sg_build *b, uint64_t size, bool of_call, uint32_t *index);
 
-/* Instructions that `in` implies (implied.c). Before it: operands that are sums become
- * registers. */
+/* Instructions that `in` implies (implied.c). Before it: operands that are sums become registers.
+ */
 bool sg_build_sums(struct sg_build *b, const struct sg_instruction *in, struct sg_operand *operands,
                    unsigned count);
 /* Before and after a call: its wide arguments and results become variables. `results` (of

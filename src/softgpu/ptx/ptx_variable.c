@@ -140,7 +140,7 @@ static bool extent(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     return sg_ptx_expect(ptx, "]");
 }
 
-/* Each variable of a range has its own place; registers get one when they are used. */
+/* Each variable of a range has its own place, unlike registers, which get one when used. */
 #define MOST_OF_RANGE 65536
 
 static bool range(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {

@@ -2,8 +2,6 @@
 #include "softgpu/core/config.h"
 
 #include "test.h"
-#include <stdlib.h>
-#include <string.h>
 
 static struct sg_complaints complaints; /* of the last read_with */
 

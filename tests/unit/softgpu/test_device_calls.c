@@ -48,11 +48,8 @@ static struct sg_grid_fault run(const char *text, void *at, unsigned threads, st
     struct sg_grid_fault fault = {.kind = SG_FAULT_COUNT};
     unsigned fault_at = seen->fault_at;
     FOR_EACH_LEVEL(level) {
-        struct kernel kernel;
         *seen = (struct seen){.fault_at = fault_at};
-        kernel_make(&kernel, text, (enum sg_level)level);
-        kernel_pointer(&kernel, at);
-        kernel_shape(&kernel, 1, threads);
+        struct kernel kernel = KERNEL_WITH(text, (enum sg_level)level, 1, threads, at);
         kernel.launch.device_call = note;
         kernel.launch.extent = there;
         kernel.launch.user = seen;
@@ -181,11 +178,8 @@ TEST(a_runtime_call_without_a_handler_is_a_fault) {
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         char text[4096];
-        struct kernel kernel;
         snprintf(text, sizeof text, "%s%s ret; }\n", RUNTIME, all[i].body);
-        kernel_make(&kernel, text, sg_level_best());
-        kernel_pointer(&kernel, NULL);
-        kernel_shape(&kernel, 1, 1);
+        struct kernel kernel = KERNEL_WITH(text, sg_level_best(), 1, 1, NULL);
         assert_int_equal(kernel_run(&kernel, 0).kind, all[i].kind);
         kernel_free(&kernel);
     }

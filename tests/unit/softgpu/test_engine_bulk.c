@@ -110,13 +110,8 @@ static void reduces(const char *operation, const void *old, const void *with, co
     }
 }
 
-TEST(bulk_reductions_of_integers_match_the_reference) {
-    integers_are_reduced(reduces);
-}
-
-TEST(bulk_reductions_of_floats_match_the_reference) {
-    floats_are_reduced(reduces);
-}
+TEST_IS(bulk_reductions_of_integers_match_the_reference, integers_are_reduced(reduces));
+TEST_IS(bulk_reductions_of_floats_match_the_reference, floats_are_reduced(reduces));
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 

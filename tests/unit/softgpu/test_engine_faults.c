@@ -27,10 +27,7 @@ static struct sg_grid_fault fault_of(const char *text, const void *at, unsigned 
                                      uint64_t *range) {
     struct sg_grid_fault fault = {.kind = SG_FAULT_COUNT};
     FOR_EACH_LEVEL(level) {
-        struct kernel kernel;
-        kernel_make(&kernel, text, (enum sg_level)level);
-        kernel_pointer(&kernel, at);
-        kernel_shape(&kernel, 2, threads);
+        struct kernel kernel = KERNEL_WITH(text, (enum sg_level)level, 2, threads, at);
         kernel.launch.extent = range ? only : NULL;
         kernel.launch.user = range;
         fault = kernel_run(&kernel, 0);

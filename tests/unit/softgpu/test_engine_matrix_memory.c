@@ -34,15 +34,11 @@ static bool allocated(void *user, uint64_t address, uint64_t *low, uint64_t *len
 
 static struct sg_grid_fault run(const char *body, enum sg_level level, unsigned threads) {
     char text[4096];
-    struct kernel kernel;
     snprintf(text, sizeof text, "%s%s ret; }\n", HEAD, body);
     for (unsigned i = 0; i < 32 * 8; i++)
         memory.rows[i / 8][i % 8] = (uint16_t)(i * 257 + 3);
     memset(memory.got, 0xcc, sizeof memory.got);
-    kernel_make(&kernel, text, level);
-    kernel_pointer(&kernel, memory.rows);
-    kernel_pointer(&kernel, memory.got);
-    kernel_shape(&kernel, 1, threads);
+    struct kernel kernel = KERNEL_WITH(text, level, 1, threads, memory.rows, memory.got);
     kernel.launch.extent = allocated;
     struct sg_grid_fault fault = kernel_run(&kernel, 0);
     kernel_free(&kernel);

@@ -27,8 +27,8 @@ TEST(surface_loads_of_each_width_return_the_bytes) {
         bytes[i] = (unsigned char)(0xf0 + i);
     struct sg_texture surface = surface_of(bytes, SG_TEXEL_UINT, 4, 32, 4, 0);
     const struct texture_lane at_16 = {.in.i = {16}}, at_3 = {.in.i = {3}};
-    struct texture_lane lane;
-    lane = texture_once("suld.b.1d.b8.trap %o0, [%h1, {%r0}];", &surface, &at_3);
+    struct texture_lane lane =
+        texture_once("suld.b.1d.b8.trap %o0, [%h1, {%r0}];", &surface, &at_3);
     assert_int_equal(lane.out.u[0], 0xf3); /* filled up with zeros */
     lane = texture_once("suld.b.1d.b16.trap %o0, [%h1, {%r0}];", &surface, &at_16);
     assert_int_equal(lane.out.u[0], 0x0100);

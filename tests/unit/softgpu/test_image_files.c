@@ -6,10 +6,6 @@
 
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static char error[1000];
 
 static unsigned char *file(const char *name, size_t *size) {

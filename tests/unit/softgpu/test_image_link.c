@@ -5,10 +5,6 @@
 
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define HEAD  ".version 8.0\n.target sm_90\n.address_size 64\n"
 #define OLD   ".version 8.0\n.target sm_70\n.address_size 64\n"
 #define ALONE ".version 8.0\n.target sm_90a\n.address_size 64\n"

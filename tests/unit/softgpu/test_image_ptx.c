@@ -5,10 +5,6 @@
 
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define HEAD    ".version 8.0\n.target sm_90\n.address_size 64\n"
 #define ENTRY   ".visible .entry k() { ret; }\n"
 #define BODY(x) HEAD ".visible .entry k()\n{\n" x "\n}\n"

@@ -3,11 +3,6 @@
 #include "temporary.h"
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #define GOOD                                                                                       \
     "[device]\nname = Test\nmemory = 64M\npci = 0001:0a:03.1\n"                                    \
     "[attributes]\nCOMPUTE_CAPABILITY_MAJOR = 7\n"

@@ -5,10 +5,6 @@
 
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define HEAD ".version 8.5\n.target sm_90\n.address_size 64\n"
 
 static char error[600];

@@ -4,10 +4,6 @@
 
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "form_text.h"
 
 static const char before[] = FORM_BEFORE;

@@ -4,9 +4,6 @@
 
 #include "test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static const struct sg_image_options h200 = {
     .architecture = 90, .suffix = 'a', .newest_ptx = 90, .prefer_machine = true};
 

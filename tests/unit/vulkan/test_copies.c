@@ -90,7 +90,4 @@ TEST(a_read_returns_the_threads_unflushed_stores) {
     assert_nothing_left();
 }
 
-BEFORE_TESTS {
-    keep_lavapipe_loaded();
-    return 0;
-}
+BEFORE_TESTS_DO(keep_lavapipe_loaded());
