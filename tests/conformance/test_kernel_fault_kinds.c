@@ -35,6 +35,8 @@ static const char text[] =
     "cvta.local.u64 %d1, %d1; st.u32 [%d1], 0; atom.add.u32 %r0, [%d1], 1;\n"
     "st.global.u32 [%d0], %r0; ret; }\n"
     ENTRY("count") "mov.u32 %r0, %ntid.x; sub.u32 %r0, %r0, 1; barrier.sync 1, %r0; ret; }\n"
+    ENTRY("left_out") "mov.u32 %r0, %tid.x; mov.u32 %r1, -1; shl.b32 %r1, %r1, %r0; not.b32 %r1, %r1;\n"
+    "setp.gt.u32 %q, %r0, 3; vote.sync.ballot.b32 %r2, %q, %r1; st.global.u32 [%d0], %r2; ret; }\n"
     ENTRY("nowhere") "mov.u64 %d1, 0x1000; proto: .callprototype _ (); call %d1, (), proto; ret; }\n"
     ENTRY("trap") "mov.u32 %r0, %tid.x; setp.ne.u32 %q, %r0, 3; @%q ret;\ntrap; ret; }\n"
     ENTRY("brkpt") "brkpt; ret; }\n";
@@ -86,7 +88,7 @@ static const struct kind {
     {"odd_load", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_load: misaligned address: read of 4",
      "98 bytes before the end of an allocation of 100 bytes", NULL},
     {"odd_nowhere", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_nowhere: misaligned address",
-     "ld.u32 %r0, [%d1]", NULL},
+     "ld.u32 %r0, [%d1]", "hardware answers this, or ILLEGAL_ADDRESS"},
     {"odd_beyond", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel odd_beyond: illegal address",
      "ld.global.u32 %r0, [%d1]", NULL},
     {"odd_atomic", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_atomic: misaligned address",
@@ -103,6 +105,8 @@ static const struct kind {
     {"count", CUDA_ERROR_ILLEGAL_INSTRUCTION,
      "kernel count: misuse of a barrier: 31 is no multiple of 32 threads", "barrier.sync 1, %r0",
      NULL},
+    {"left_out", CUDA_ERROR_ILLEGAL_INSTRUCTION, "kernel left_out: illegal instruction",
+     "the mask leaves out the lane itself", NULL},
     {"nowhere", CUDA_ERROR_ILLEGAL_INSTRUCTION, "kernel nowhere: illegal instruction: 0x1000",
      "call %d1", NULL},
     {"trap", CUDA_ERROR_LAUNCH_FAILED, "kernel trap: trap",

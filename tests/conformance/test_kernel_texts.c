@@ -45,7 +45,7 @@ static const struct row {
     /* .global and .const in bodies, each block its own */
     {"$.visible .global .u32 g = 9; .func (.reg .b32 r) f() { .global .u32 g = 3;\n"
      "ld.global.u32 r, [g]; add.u32 r, r, 1; st.global.u32 [g], r; ret; }\n"
-     "#.global .u32 g = 5; .global .b64 at = g; .const .u32 t[2] = {6, 7};\n"
+     "#.global .u32 g = 5; .global .u64 at = g; .const .u32 t[2] = {6, 7};\n"
      "{ .global .u32 g = 8; ld.global.u32 %a, [g]; } ld.global.u32 %b, [g]; call (%c), f;\n"
      "call (%c), f; ld.const.u32 %d, [t+4]; st.global.v4.u32 [%o], {%a, %b, %c, %d};\n"
      "ld.global.u64 %x, [at]; ld.global.u32 %a, [%x]; st.global.u32 [%o+16], %a; ret; }\n",
@@ -76,7 +76,7 @@ static const struct row {
      {33, 33 * 34 + 35, 0, 0, 9, 0, 4, 0}},
     /* external variables of a known size that nothing defines */
     {"$.extern .global .u32 t[4]; .extern .const .align 8 .b8 c[16]; .extern .global .u32 t[];\n"
-     ".global .b64 at = t;\n#ld.global.u32 %a, [t+12]; ld.const.u32 %b, [c]; ld.global.u64 %x, "
+     ".global .u64 at = t;\n#ld.global.u32 %a, [t+12]; ld.const.u32 %b, [c]; ld.global.u64 %x, "
      "[at];\n"
      "st.global.u32 [t+4], 6; ld.global.u32 %c, [%x+4]; add.u32 %a, %a, 5;\n"
      "st.global.v4.u32 [%o], {%a, %b, %c, %b}; ret; }\n",
@@ -142,6 +142,13 @@ static const struct row {
      "txq.width.b32 r2, [tx]; st.global.u32 [o+16], r2; suq.height.b32 r2, [sf];\n"
      "st.global.u32 [o+20], r2; st.global.u32 [o+24], a; ret; }\n",
      {0, 0, 0, 0, 0, 0, 1}},
+    /* shifts of 16 bits by more than 65,535; environment registers */
+    {"$#.reg .b16 %g; mov.b16 %h, 0x8235; shr.u16 %g, %h, 65537; cvt.u32.u16 %a, %g;\n"
+     "shl.b16 %g, %h, 65537; cvt.u32.u16 %b, %g; shr.s16 %g, %h, 0x1000f; cvt.u32.u16 %c, %g;\n"
+     "mov.u32 %d, 65537; shr.u16 %g, %h, %d; cvt.u32.u16 %d, %g;\n"
+     "st.global.v4.u32 [%o], {%a, %b, %c, %d}; mov.b32 %a, %envreg4; mov.b32 %b, %envreg0;\n"
+     "st.global.u32 [%o+16], %a; ret; }\n",
+     {0x411a, 0x46a, 0xffff, 0, 0}},
 };
 
 static const char *written_out(const struct row *row) {
@@ -179,6 +186,36 @@ static void gives(const struct row *row, CUdeviceptr out) {
         if (got[i] != row->words[i])
             fail_msg("%s\nword %u: %x, not %x", row->text, i, got[i], row->words[i]);
     OK_CU(cu.cuModuleUnload(module));
+}
+
+/* They load, with the size that they ask for. */
+TEST(kernels_with_too_much_local_memory_are_not_launched) {
+    static const struct {
+        const char *bytes;
+        CUresult launched;
+    } all[] = {{"520000", CUDA_SUCCESS},
+               {"524288", CUDA_ERROR_INVALID_VALUE},
+               {"1073741824", CUDA_ERROR_INVALID_VALUE}};
+    if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) < 9)
+        SKIP("the device is older than these kernels (compute capability 9.0)");
+    for (unsigned i = 0; i < COUNT(all); i++) {
+        char text[400];
+        int bytes = 0;
+        snprintf(
+            text, sizeof text,
+            "%s.entry k() { .local .b8 l[%s]; .reg .u64 d, t; .reg .u32 r; mov.u32 r, %%tid.x;\n"
+            "mov.u64 d, l; cvt.u64.u32 t, r; add.u64 d, d, t; st.local.u8 [d], r; ret; }\n",
+            head, all[i].bytes);
+        CUfunction function;
+        OK_CU(cu.cuModuleGetFunction(&function, new_module(text), "k"));
+        OK_CU(cu.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function));
+        assert_int_equal(bytes, atoi(all[i].bytes));
+        CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+        if (no_kernels(result))
+            SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
+        assert_int_equal(result, all[i].launched);
+        OK_CU(cu.cuCtxSynchronize());
+    }
 }
 
 TEST(forms_of_text_that_few_compilers_write_are_run) {

@@ -361,13 +361,20 @@ TEST(some_attributes_need_a_loaded_function) {
     OK_CU(cu.cuModuleUnload(module));
 }
 
-/* What a linker is to be given first loads, and gives nothing. */
-TEST(relocatable_code_has_no_callable_functions) {
+/* What a linker is to be given first loads, and gives what needs nothing from elsewhere. */
+TEST(relocatable_code_gives_the_functions_that_need_no_others) {
     CUmodule module = load(image_part_cubin);
     CUfunction function = NULL;
     CUdeviceptr p = 0;
     assert_int_equal(MADE_CU(unsigned, cuModuleGetFunctionCount, module), 1);
     FAILS_CU(NOT_FOUND, cu.cuModuleGetFunction(&function, module, "caller"));
     FAILS_CU(INVALID_VALUE, cu.cuModuleGetGlobal_v2(&p, NULL, module, "shared_value"));
+    OK_CU(cu.cuModuleUnload(module));
+    module = load(image_partly_cubin);
+    OK_CU(cu.cuModuleGetFunctionCount(&count, module));
+    assert_int_equal(count, 3);
+    OK_CU(cu.cuModuleGetFunction(&function, module, "alone"));
+    OK_CU(cu.cuModuleGetFunction(&function, module, "through"));
+    FAILS_CU(NOT_FOUND, cu.cuModuleGetFunction(&function, module, "lacking"));
     OK_CU(cu.cuModuleUnload(module));
 }

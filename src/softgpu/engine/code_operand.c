@@ -174,8 +174,6 @@ bool sg_maker_source(struct sg_maker *maker, const struct sg_operand *operand, u
         *place = sg_maker_constant(maker, width, (uint64_t)operand->value);
         return true;
     case SG_OPERAND_SPECIAL:
-        if (operand->first == SG_SPECIAL_ENVREG && operand->value != 1 && operand->value != 2)
-            return sg_maker_refuse(maker, "an environment register whose meaning is not known");
         *place = special(maker, operand, width);
         return true;
     case SG_OPERAND_VARIABLE:

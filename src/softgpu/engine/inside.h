@@ -388,7 +388,7 @@ unsigned char *sg_reach_array(struct sg_warp *warp, const struct sg_step *step, 
  * `size`. */
 unsigned char *sg_reach_some(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                              uint64_t address, uint64_t size, uint64_t *got);
-/* Behind the launch's parameters reads give zero, as far as hardware's bank of constants reaches. */
+/* Reads behind the launch's parameters give zero, as far as hardware's bank of constants goes. */
 #define SG_PAST_PARAMETERS 64u
 unsigned char *sg_reach_parameters(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                                    uint64_t address, uint64_t size);

@@ -1,7 +1,8 @@
 /*
  * What the driver provides to kernels besides parameters, as the headers of cooperative groups
  * expect: a workspace for grid.sync(), whose address is in %envreg1 (high) and %envreg2 (low) in a
- * cooperative launch, and 0 in others; and a reserved part of shared memory, through which
+ * cooperative launch, and 0 in others, as all other environment registers are (of which an H200 has
+ * a value in %envreg0 alone); and a reserved part of shared memory, through which
  * multi-warp tiles synchronise. The specials have the values that an H200 recorded: 288 bytes from
  * address 0, below the kernel's own shared memory.
  */
@@ -65,7 +66,9 @@ uint64_t sg_workspace_special(const struct sg_grid *grid, unsigned special, uint
     case SG_SPECIAL_ENVREG:
         if (!grid->launch.cooperative)
             return 0;
-        return number == 1 ? SG_WORKSPACE_WINDOW >> 32 : (uint32_t)SG_WORKSPACE_WINDOW;
+        return number == 1   ? SG_WORKSPACE_WINDOW >> 32
+               : number == 2 ? (uint32_t)SG_WORKSPACE_WINDOW
+                             : 0;
     default:
         return 0;
     }

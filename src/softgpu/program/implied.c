@@ -1,9 +1,9 @@
 /*
- * Instructions that a text implies. An operand that is a sum, such as r+1, is computed by one of its
- * own. Arguments and results that a register does not hold whole, vectors and those of 128 bits, go
- * through variables in the frame that have no names: the caller and the callee store and load them.
- * Registers of the module, which all functions share, are variables of the thread. vote and shfl
- * without .sync, of targets that run warps in step, are among the lanes that are together.
+ * Instructions that a text implies. An operand that is a sum, such as r+1, is computed by one of
+ * its own. Arguments and results that a register does not hold whole, vectors and those of 128
+ * bits, go through variables in the frame that have no names: the caller and the callee store and
+ * load them. Registers of the module, which all functions share, are variables of the thread. vote
+ * and shfl without .sync, of targets that run warps in step, are among the lanes that are together.
  */
 #include "softgpu/program/build.h"
 
@@ -96,9 +96,8 @@ static bool compute(struct sg_build *b, const struct sg_instruction *in, struct 
 
 bool sg_build_sums(struct sg_build *b, const struct sg_instruction *in, struct sg_operand *operands,
                    unsigned count) {
-    bool names = sg_build_takes_names(in->op);
     for (unsigned i = 0; i < count; i++)
-        if ((is_sum(&operands[i]) || (!names && is_address(&operands[i]))) &&
+        if ((is_sum(&operands[i]) || (is_address(&operands[i]) && !sg_build_takes_names(in->op))) &&
             !compute(b, in, &operands[i]))
             return false;
     return true;

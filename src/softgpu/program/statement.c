@@ -185,6 +185,14 @@ static bool add(struct sg_build *b, struct sg_instruction *one, const struct sg_
     return true;
 }
 
+/* ptxas encodes the count of a shift of 16 bits in 16 bits, where it is a constant; that of a
+ * register counts whole. */
+static void shorten_count(const struct sg_instruction *one, struct sg_operand *operands) {
+    if ((one->op == SG_OP_shl || one->op == SG_OP_shr) && sg_type_bits(one->type) == 16 &&
+        operands[2].kind == SG_OPERAND_IMMEDIATE)
+        operands[2].value &= 0xffff;
+}
+
 static bool call_instruction(struct sg_build *b, const struct sg_ptx_statement *statement,
                              struct sg_instruction *one, const struct sg_operand *from,
                              const char *why) {
@@ -216,6 +224,7 @@ bool sg_build_instruction(struct sg_build *b, const struct sg_ptx_statement *sta
         if (!sg_build_sums(b, &one, operands, statement->operand_count))
             return false;
         why = sg_build_match(b, statement, &one, operands);
+        shorten_count(&one, operands);
     }
     if (why ? !refuse(b, statement, &one, why) : !sg_build_together(b, &one, operands))
         return false;

@@ -175,18 +175,3 @@ TEST(a_rewound_grid_runs_again) {
     sg_grid_end(grid);
     kernel_free(&kernel);
 }
-
-TEST(an_unknown_environment_register_is_refused) {
-    static const char text[] =
-        KERNEL_HEAD ".visible .entry k() { .reg .b32 %r<3>; mov.u32 %r1, %envreg3; ret; }\n";
-    struct sg_image *image = NULL;
-    struct sg_program *program = NULL;
-    const struct sg_image_options options = {.architecture = 90, .newest_ptx = 90};
-    char why[256] = "";
-    assert_int_equal(sg_image_read(text, SIZE_MAX, &options, NULL, &image), CUDA_SUCCESS);
-    assert_int_equal(sg_program_make(image, "k", NULL, &program), CUDA_SUCCESS);
-    assert_false(sg_engine_can(program, why, sizeof why));
-    assert_non_null(strstr(why, "environment register"));
-    sg_program_free(program);
-    sg_image_free(image);
-}
