@@ -43,7 +43,8 @@ extern int device_count;
 #define ANSWERS_CU(result, call) check_result((call), (result), #call, __FILE__, __LINE__)
 void check_result(CUresult got, CUresult wanted, const char *call, const char *file, int line);
 
-/* What a function gives, through its first parameter and through its last. It must give something. */
+/* What a function gives, through its first parameter and through its last. It must give
+ * something. */
 #define MADE_CU(type, function, ...)                                                               \
     __extension__({                                                                                \
         type made_;                                                                                \
