@@ -91,8 +91,7 @@ static inline void run_case(void **state) {
 TEST_WITH(all_memory_is_released_at_the_end, NULL, NULL) {
     open_once();
     if (device) {
-        assert_int_equal(device_stats().quarantined, 0);
-        assert_int_equal(device_stats().committed_bytes, 0);
+        MEMBERS(device_stats(), (quarantined, 0), (committed_bytes, 0));
         OK(gpumem_device_close(device));
     }
     OK(gpumem_close(library));

@@ -43,17 +43,22 @@ extern int device_count;
 #define ANSWERS_CU(result, call) check_result((call), (result), #call, __FILE__, __LINE__)
 void check_result(CUresult got, CUresult wanted, const char *call, const char *file, int line);
 
-/* What a function gives: through its first parameter, and through its last. */
+/* What a function gives, through its first parameter and through its last. It must give
+ * something. */
 #define MADE_CU(type, function, ...)                                                               \
     __extension__({                                                                                \
-        type made_ = {0};                                                                          \
+        type made_;                                                                                \
+        leave_unset(&made_, sizeof made_);                                                         \
         OK_CU(cu.function(&made_, __VA_ARGS__));                                                   \
+        check_set(&made_, sizeof made_, #function, __FILE__, __LINE__);                            \
         made_;                                                                                     \
     })
 #define GOT_CU(type, function, ...)                                                                \
     __extension__({                                                                                \
-        type got_ = {0};                                                                           \
+        type got_;                                                                                 \
+        leave_unset(&got_, sizeof got_);                                                           \
         OK_CU(cu.function(__VA_ARGS__, &got_));                                                    \
+        check_set(&got_, sizeof got_, #function, __FILE__, __LINE__);                              \
         got_;                                                                                      \
     })
 

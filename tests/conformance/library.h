@@ -4,6 +4,8 @@
 
 #include "harness.h"
 
+#include <gpumem/gpumem.h>
+
 static gpumem_library *library;
 static gpumem_device *device;
 

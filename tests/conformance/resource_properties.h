@@ -283,9 +283,8 @@ static inline void adds_up(struct scene *s) {
         sum += 1000 + i * 100000;
     }
     now = stats_of(s->resource);
-    assert_int_equal(now.allocations, BUFFERS);
-    assert_int_equal(now.allocations_total, before.allocations_total + BUFFERS);
-    assert_int_equal(now.in_use_bytes, sum);
+    MEMBERS(now, (allocations, BUFFERS), (allocations_total, before.allocations_total + BUFFERS),
+            (in_use_bytes, sum));
     assert_true(now.in_use_high >= sum);
     assert_true(device_stats().in_use_bytes >= s->before.in_use_bytes + sum);
     assert_true(now.quarantined == 0);
@@ -296,8 +295,7 @@ static inline void adds_up(struct scene *s) {
     for (unsigned i = 0; i < BUFFERS; i++)
         give(buffers[i], s->stream);
     now = stats_of(s->resource);
-    assert_int_equal(now.allocations, now.deferred_frees);
-    assert_int_equal(now.in_use_bytes, 0);
+    MEMBERS(now, (allocations, now.deferred_frees), (in_use_bytes, 0));
     OK(gpumem_stream_synchronize(device, s->stream));
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().allocations, s->before.allocations);
@@ -313,10 +311,9 @@ static inline void gives_back_what_is_trimmed(struct scene *s) {
         OK(gpumem_resource_trim(s->stack.resources[i - 1], 0));
     assert_int_equal(stats_of(s->resource).cached_bytes, 0);
     gpumem_stats now = device_stats();
-    assert_int_equal(now.cached_bytes, s->before.cached_bytes);
-    assert_int_equal(now.committed_bytes, s->before.committed_bytes);
-    assert_int_equal(now.pinned_bytes, s->before.pinned_bytes);
-    assert_int_equal(now.reserved_bytes, s->before.reserved_bytes);
+    MEMBERS(now, (cached_bytes, s->before.cached_bytes),
+            (committed_bytes, s->before.committed_bytes), (pinned_bytes, s->before.pinned_bytes),
+            (reserved_bytes, s->before.reserved_bytes));
 }
 
 static inline void is_not_destroyed_while_it_is_used(struct scene *s) {

@@ -12,12 +12,8 @@ static void check_descriptor(CUarray array, const CUDA_ARRAY3D_DESCRIPTOR *wante
     CUDA_ARRAY3D_DESCRIPTOR d;
     memset(&d, 0xa5, sizeof d);
     OK_CU(cu.cuArray3DGetDescriptor_v2(&d, array));
-    assert_int_equal(d.Width, wanted->Width);
-    assert_int_equal(d.Height, wanted->Height);
-    assert_int_equal(d.Depth, wanted->Depth);
-    assert_int_equal(d.Format, wanted->Format);
-    assert_int_equal(d.NumChannels, wanted->NumChannels);
-    assert_int_equal(d.Flags, wanted->Flags);
+    MEMBERS(d, (Width, wanted->Width), (Height, wanted->Height), (Depth, wanted->Depth),
+            (Format, wanted->Format), (NumChannels, wanted->NumChannels), (Flags, wanted->Flags));
 }
 
 TEST(an_array_reports_its_descriptor) {
@@ -46,10 +42,7 @@ TEST(a_2d_array_reports_its_2d_descriptor) {
     CUarray array = new_array(&wanted);
     memset(&d, 0xa5, sizeof d);
     OK_CU(cu.cuArrayGetDescriptor_v2(&d, array));
-    assert_int_equal(d.Width, 40);
-    assert_int_equal(d.Height, 30);
-    assert_int_equal(d.Format, CU_AD_FORMAT_FLOAT);
-    assert_int_equal(d.NumChannels, 2);
+    MEMBERS(d, (Width, 40), (Height, 30), (Format, CU_AD_FORMAT_FLOAT), (NumChannels, 2));
 }
 
 TEST(two_arrays_do_not_share_memory) {
@@ -118,9 +111,7 @@ TEST(planes_of_an_array_are_arrays) {
         plane[i] = NULL;
         OK_CU(cu.cuArrayGetPlane(&plane[i], whole, i));
         OK_CU(cu.cuArrayGetDescriptor_v2(&flat, plane[i]));
-        assert_int_equal(flat.Width, i ? 32 : 64);
-        assert_int_equal(flat.Height, i ? 16 : 32);
-        assert_int_equal(flat.NumChannels, i + 1);
+        MEMBERS(flat, (Width, i ? 32 : 64), (Height, i ? 16 : 32), (NumChannels, i + 1));
         fill_pattern(bytes, sizeof bytes, i);
         CUDA_MEMCPY2D in = rows(plane[i], bytes, 64, i ? 16 : 32, true);
         OK_CU(cu.cuMemcpy2D_v2(&in));

@@ -35,13 +35,9 @@ CHILD_TEST(arrays_of_the_first_api_report_their_descriptors) {
     memset(&d, 0xa5, sizeof d);
     memset(&d3, 0xa5, sizeof d3);
     OK_CU(cu.cuArrayGetDescriptor(&d, flat));
-    assert_int_equal(d.Width, LENGTH);
-    assert_int_equal(d.Height, 0);
-    assert_int_equal(d.NumChannels, 1);
+    MEMBERS(d, (Width, LENGTH), (Height, 0), (NumChannels, 1));
     OK_CU(cu.cuArray3DGetDescriptor(&d3, deep));
-    assert_int_equal(d3.Width, WIDTH);
-    assert_int_equal(d3.Height, HEIGHT);
-    assert_int_equal(d3.Depth, 2);
+    MEMBERS(d3, (Width, WIDTH), (Height, HEIGHT), (Depth, 2));
     FAILS_CU(INVALID_CONTEXT, cu.cuArrayCreate_v2(&none, &now));
     DESTROY_CU(flat, deep);
     OK_CU(cu.cuCtxDestroy(context));

@@ -276,8 +276,7 @@ TEST(a_memset_is_captured_whatever_its_address) {
         assert_int_equal(nodes_of(graph), 1);
         OK_CU(cu.cuGraphGetNodes(graph, &node, &count));
         OK_CU(cu.cuGraphMemsetNodeGetParams(node, &params));
-        assert_int_equal(params.dst, addresses[i]);
-        assert_int_equal(params.width, (size_t)1 << 30);
+        MEMBERS(params, (dst, addresses[i]), (width, (size_t)1 << 30));
         FAILS_CU(INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
         OK_CU(cu.cuGraphDestroy(graph));
     }

@@ -210,13 +210,11 @@ TEST_WHERE(callbacks_may_call_the_driver, NEEDS_SOFTGPU("says what callbacks may
     OK_CU(cu.cuLogsRegisterCallback(call_driver, &one, &handle));
     CUlogIterator before = now();
     cu.cuStreamCreate(NULL, 0); /* one line */
-    assert_int_equal(one.calls, 1);
-    assert_int_equal(one.inside, CUDA_SUCCESS);
+    MEMBERS(one, (calls, 1), (inside, CUDA_SUCCESS));
     assert_int_equal(now() - before, 3); /* that, and two of the one inside */
     one.own = handle;
     refuse();
-    assert_int_equal(one.calls, 2);
-    assert_int_equal(one.inside, CUDA_SUCCESS);
+    MEMBERS(one, (calls, 2), (inside, CUDA_SUCCESS));
     refuse();
     assert_int_equal(one.calls, 2);
 }

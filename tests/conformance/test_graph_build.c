@@ -124,8 +124,7 @@ TEST(functions_with_edge_data_list_the_same_edges) {
     assert_int_equal(count, 1);
     assert_ptr_equal(from[0], a);
     assert_ptr_equal(to[0], b);
-    assert_int_equal(data[0].from_port, 0);
-    assert_int_equal(data[0].type, 0);
+    MEMBERS(data[0], (from_port, 0), (type, 0));
     count = 2;
     memset(data, 0x5a, sizeof data);
     OK_CU(cu.cuGraphNodeGetDependencies_v2(b, from, data, &count));

@@ -34,9 +34,7 @@ TEST(kernel_node_parameters_are_returned) {
     memset(&out, 0x5a, sizeof out);
     OK_CU(cu.cuGraphKernelNodeGetParams_v2(node, &out));
     assert_ptr_equal(out.func, nothing);
-    assert_int_equal(out.gridDimX, 4);
-    assert_int_equal(out.blockDimX, 32);
-    assert_int_equal(out.sharedMemBytes, 0);
+    MEMBERS(out, (gridDimX, 4), (blockDimX, 32), (sharedMemBytes, 0));
     assert_ptr_equal(out.ctx, ctx);
     assert_null(out.kern);
     assert_null(out.kernelParams);
@@ -203,8 +201,7 @@ TEST(edges_keep_their_edge_data) {
     FAILS_CU(INVALID_VALUE, cu.cuGraphAddDependencies_v2(graph, &b, &a, &wrong, 1));
     OK_CU(cu.cuGraphGetEdges_v2(graph, from, to, data, &count));
     assert_int_equal(count, 1);
-    assert_int_equal(data[0].from_port, 1);
-    assert_int_equal(data[0].type, 1);
+    MEMBERS(data[0], (from_port, 1), (type, 1));
     FAILS_CU(LOSSY_QUERY, cu.cuGraphGetEdges(graph, from, to, &count));
     FAILS_CU(LOSSY_QUERY, cu.cuGraphNodeGetDependencies(b, from, &count));
     FAILS_CU(LOSSY_QUERY, cu.cuGraphNodeGetDependentNodes(a, from, &count));

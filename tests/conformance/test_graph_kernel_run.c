@@ -116,8 +116,7 @@ TEST(one_kernel_node_of_an_exec_can_be_changed) {
     OK_CU(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
     words.host[2] = 1;
     OK_CU(cu.cuStreamSynchronize(stream));
-    assert_int_equal(words.host[0], 0);
-    assert_int_equal(words.host[1], 24 * 16001);
+    MEMBERS(words, (host[0], 0), (host[1], 24 * 16001));
 }
 
 TEST(a_whole_exec_with_kernels_can_be_updated) {
@@ -219,8 +218,7 @@ TEST(two_graphs_may_wait_for_each_other) {
     FAILS_CU(NOT_READY, cu.cuStreamQuery(streams[1]));
     words.host[0] = 5;
     OK_CU(cu.cuStreamSynchronize(streams[1]));
-    assert_int_equal(words.host[1], 6);
-    assert_int_equal(words.host[2], 7);
+    MEMBERS(words, (host[1], 6), (host[2], 7));
     OK_CU(cu.cuStreamSynchronize(streams[0]));
     for (int i = 0; i < 2; i++)
         destroy_exec(execs[i]);

@@ -53,12 +53,8 @@ TEST(memcpy_node_parameters_are_kept_and_changed) {
     assert_type(node, CU_GRAPH_NODE_TYPE_MEMCPY);
     memset(&out, 0x5a, sizeof out);
     OK_CU(cu.cuGraphMemcpyNodeGetParams(node, &out));
-    assert_int_equal(out.srcMemoryType, CU_MEMORYTYPE_DEVICE);
-    assert_int_equal(out.srcDevice, memory);
-    assert_int_equal(out.dstDevice, memory + 2048);
-    assert_int_equal(out.WidthInBytes, 64);
-    assert_int_equal(out.Height, 1);
-    assert_int_equal(out.Depth, 1);
+    MEMBERS(out, (srcMemoryType, CU_MEMORYTYPE_DEVICE), (srcDevice, memory),
+            (dstDevice, memory + 2048), (WidthInBytes, 64), (Height, 1), (Depth, 1));
     copy = copy_of(128);
     OK_CU(cu.cuGraphMemcpyNodeSetParams(node, &copy));
     OK_CU(cu.cuGraphMemcpyNodeGetParams(node, &out));
@@ -85,17 +81,11 @@ TEST(memset_node_parameters_are_kept_and_changed) {
     assert_type(node, CU_GRAPH_NODE_TYPE_MEMSET);
     memset(&out, 0x5a, sizeof out);
     OK_CU(cu.cuGraphMemsetNodeGetParams(node, &out));
-    assert_int_equal(out.dst, memory);
-    assert_int_equal(out.value, 7);
-    assert_int_equal(out.elementSize, 1);
-    assert_int_equal(out.width, 16);
-    assert_int_equal(out.height, 1);
+    MEMBERS(out, (dst, memory), (value, 7), (elementSize, 1), (width, 16), (height, 1));
     set = set_of(0x12345678, 4, 8);
     OK_CU(cu.cuGraphMemsetNodeSetParams(node, &set));
     OK_CU(cu.cuGraphMemsetNodeGetParams(node, &out));
-    assert_int_equal(out.value, 0x12345678);
-    assert_int_equal(out.elementSize, 4);
-    assert_int_equal(out.width, 8);
+    MEMBERS(out, (value, 0x12345678), (elementSize, 4), (width, 8));
     set.elementSize = 3;
     FAILS_CU(INVALID_VALUE, cu.cuGraphMemsetNodeSetParams(node, &set));
     FAILS_CU(INVALID_VALUE, cu.cuGraphAddMemsetNode(&made, graph, NULL, 0, &set, ctx));
@@ -253,6 +243,5 @@ TEST(one_function_sets_parameters_of_any_node_type) {
     params.memset.width = 8;
     OK_CU(cu.cuGraphNodeSetParams(node, &params));
     OK_CU(cu.cuGraphMemsetNodeGetParams(node, &out));
-    assert_int_equal(out.width, 8);
-    assert_int_equal(out.elementSize, 2);
+    MEMBERS(out, (width, 8), (elementSize, 2));
 }

@@ -41,9 +41,7 @@ TEST(allocation_nodes_have_an_address_when_added) {
     assert_true(address != 0);
     memset(&out, 0x5a, sizeof out);
     OK_CU(cu.cuGraphMemAllocNodeGetParams(node, &out));
-    assert_int_equal(out.dptr, address);
-    assert_int_equal(out.bytesize, 4096);
-    assert_int_equal(out.accessDescCount, 0);
+    MEMBERS(out, (dptr, address), (bytesize, 4096), (accessDescCount, 0));
     CUgraphNodeType type = GOT_CU(CUgraphNodeType, cuGraphNodeGetType, node);
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
     OK_CU(cu.cuGraphAddMemFreeNode(&free_node, graph, &node, 1, address));

@@ -36,9 +36,7 @@ TEST(host_functions_run_in_stream_order) {
     assert_int_equal(atomic_load(&record.calls), 0);
     gate_drain(&gate, stream);
     assert_int_equal(atomic_load(&record.calls), 3);
-    assert_int_equal(record.order[0], 1);
-    assert_int_equal(record.order[1], 2);
-    assert_int_equal(record.order[2], 3);
+    MEMBERS(record, (order[0], 1), (order[1], 2), (order[2], 3));
     assert_false(pthread_equal(record.thread, pthread_self()));
 }
 

@@ -678,9 +678,7 @@ TEST(surface_size_queries_return_the_dimensions) {
     CUarray array = array_of(CU_AD_FORMAT_UNSIGNED_INT32, 1, 8, 4, 2, CUDA_ARRAY3D_SURFACE_LDST);
     CUsurfObject object = surface_of(array);
     run("q_surface", object, 1);
-    assert_int_equal(got[0].u[0], 8);
-    assert_int_equal(got[0].u[1], 4);
-    assert_int_equal(got[0].u[2], 2);
+    MEMBERS(got[0], (u[0], 8), (u[1], 4), (u[2], 2));
     for (size_t i = 0; i < COUNT(surface_queries); i++) {
         CUmodule other = NULL;
         CUfunction function;

@@ -59,10 +59,7 @@ TEST(captured_launches_become_nodes) {
     assert_int_equal(count, 3);
     OK_CU(cu.cuGraphKernelNodeGetParams_v2(nodes[0], &got));
     assert_ptr_equal(got.func, f);
-    assert_int_equal(got.gridDimX, 2);
-    assert_int_equal(got.gridDimY, 3);
-    assert_int_equal(got.blockDimX, 64);
-    assert_int_equal(got.sharedMemBytes, 128);
+    MEMBERS(got, (gridDimX, 2), (gridDimY, 3), (blockDimX, 64), (sharedMemBytes, 128));
     assert_int_equal(*(CUdeviceptr *)got.kernelParams[0], 0x1234);
     OK_CU(cu.cuGraphKernelNodeGetParams_v2(nodes[1], &got));
     assert_int_equal(got.gridDimX, 5);

@@ -144,8 +144,7 @@ TEST(parameters_may_have_32764_bytes) {
     OK_CU(cu.cuLaunchKernel(kernel("large"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     memset(bytes, 0, sizeof bytes);
     OK_CU(cu.cuCtxSynchronize());
-    assert_int_equal(words.host[0], 0x11111111);
-    assert_int_equal(words.host[1], 0x22222222);
+    MEMBERS(words, (host[0], 0x11111111), (host[1], 0x22222222));
 }
 
 TEST(shared_memory_above_48_kib_needs_the_attribute) {
@@ -170,16 +169,12 @@ TEST(a_block_must_fit_the_shape_its_function_requires) {
     FAILS_CU(INVALID_VALUE, cu.cuLaunchKernel(f, 1, 1, 1, 4, 8, 2, 0, NULL, params, NULL));
     OK_CU(cu.cuLaunchKernel(f, 3, 1, 1, 8, 4, 2, 0, NULL, params, NULL));
     assert_int_equal(take_sum(), 8);
-    assert_int_equal(words.host[1], 4);
-    assert_int_equal(words.host[2], 2);
-    assert_int_equal(words.host[3], 3 * 64);
+    MEMBERS(words, (host[1], 4), (host[2], 2), (host[3], 3 * 64));
     words.host[1] = words.host[2] = words.host[3] = 0;
     /* A single thread stands for it. */
     OK_CU(cu.cuLaunchKernel(f, 2, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     assert_int_equal(take_sum(), 8);
-    assert_int_equal(words.host[1], 4);
-    assert_int_equal(words.host[2], 2);
-    assert_int_equal(words.host[3], 2 * 64);
+    MEMBERS(words, (host[1], 4), (host[2], 2), (host[3], 2 * 64));
     OK_CU(cu.cuLaunchKernel(bounded, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL));
     FAILS_CU(INVALID_VALUE, cu.cuLaunchKernel(bounded, 1, 1, 1, 65, 1, 1, 0, NULL, NULL, NULL));
     OK_CU(cu.cuCtxSynchronize());

@@ -214,10 +214,8 @@ static void check_attributes(gpumem_resource *resource, gpumem_location location
     /* Of memory of a NUMA node an H200 says HOST. */
     assert_true(is.location == location || (!soft && location == GPUMEM_LOCATION_HOST_NUMA &&
                                             is.location == GPUMEM_LOCATION_HOST));
-    assert_int_equal(is.host_accessible, on_cpu);
-    assert_int_equal(is.managed, managed);
-    assert_int_equal(is.device_accessible, 1);
-    assert_int_equal(is.device_ordinal, location == GPUMEM_LOCATION_DEVICE ? 0 : -1);
+    MEMBERS(is, (host_accessible, on_cpu), (managed, managed), (device_accessible, 1),
+            (device_ordinal, location == GPUMEM_LOCATION_DEVICE ? 0 : -1));
     OK(gpumem_buffer_free(buffer, stream));
     OK(gpumem_resource_destroy(resource));
 }
@@ -282,8 +280,7 @@ TEST(an_unmapping_is_announced_to_the_watcher_first) {
     OK(gpumem_buffer_free(buffer, stream));
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(heard.count, 2);
-    assert_int_equal(heard.event.base, layout.base);
-    assert_int_equal(heard.event.bytes, later.bytes);
+    MEMBERS(heard.event, (base, layout.base), (bytes, later.bytes));
     assert_int_equal(heard.mapped, CUDA_SUCCESS);
     OK(gpumem_watch_end(watch));
     OK(gpumem_resource_destroy(resource));

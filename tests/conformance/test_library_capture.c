@@ -140,8 +140,7 @@ static void free_during_a_capture(CUstreamCaptureMode mode, CUstream stream, boo
     OK_CU(cu.cuGraphDestroy(end_capture(captured)));
     OK(gpumem_device_trim(device, 1));
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.quarantined, 0);
+    MEMBERS(stats, (deferred_frees, 0), (quarantined, 0));
     for (size_t i = 0; i < COUNT(resources); i++)
         OK(gpumem_resource_destroy(resources[i]));
     OK_CU(cu.cuStreamDestroy_v2(captured));
@@ -286,8 +285,7 @@ TEST(frees_in_other_threads_do_not_invalidate_captures) {
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(spoilt, 0);
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.quarantined, 0);
+    MEMBERS(stats, (deferred_frees, 0), (quarantined, 0));
     for (size_t i = 0; i < COUNT(exchanges); i++)
         OK(gpumem_resource_destroy(exchanges[i].resource));
     OK_CU(cu.cuCtxSynchronize());
@@ -359,8 +357,7 @@ TEST(memory_allocated_and_freed_in_a_capture_becomes_nodes) {
         OK_CU(cu.cuStreamDestroy_v2(stream));
     }
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.quarantined, 0);
+    MEMBERS(stats, (deferred_frees, 0), (quarantined, 0));
     OK(gpumem_resource_destroy(pool));
     OK_CU(cu.cuDeviceGraphMemTrim(dev));
 }
@@ -400,8 +397,7 @@ static void free_from_outside(gpumem_resource *resource, CUstreamCaptureMode mod
     assert_int_equal(count_nodes(graph, CU_GRAPH_NODE_TYPE_MEM_FREE), 0);
     OK(gpumem_device_trim(device, 1));
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.quarantined, 0);
+    MEMBERS(stats, (deferred_frees, 0), (quarantined, 0));
     DESTROY_CU(graph, stream);
 }
 
@@ -454,8 +450,7 @@ TEST(a_free_in_a_capture_through_a_wrapper_is_deferred) {
     OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(pool_used(), used);
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.quarantined, 0);
-    assert_int_equal(stats.committed_bytes, 0);
+    MEMBERS(stats, (quarantined, 0), (committed_bytes, 0));
     OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
@@ -476,8 +471,7 @@ TEST(an_invalidated_capture_leaks_no_memory) {
     FAILS_CU(STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(stream, &graph));
     OK(gpumem_device_trim(device, 1));
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.quarantined, 0);
+    MEMBERS(stats, (deferred_frees, 0), (quarantined, 0));
     OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(pool_used(), used);
     OK(gpumem_resource_destroy(pool));
@@ -494,9 +488,7 @@ TEST(a_buffer_allocated_in_a_capture_is_freed_outside) {
     CUgraph graph = end_capture(stream);
     OK(gpumem_buffer_free(early, stream));
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.quarantined, 0);
-    assert_int_equal(stats.committed_bytes, 0);
+    MEMBERS(stats, (deferred_frees, 0), (quarantined, 0), (committed_bytes, 0));
     OK_CU(cu.cuGraphDestroy(graph));
 
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -508,8 +500,7 @@ TEST(a_buffer_allocated_in_a_capture_is_freed_outside) {
     OK(gpumem_buffer_free(late, stream));
     OK_CU(cu.cuStreamSynchronize(stream));
     stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.quarantined, 0);
+    MEMBERS(stats, (deferred_frees, 0), (quarantined, 0));
     OK_CU(cu.cuDeviceGraphMemTrim(dev));
     assert_int_equal(graph_memory_used(), used);
     OK(gpumem_resource_destroy(pool));

@@ -43,16 +43,10 @@ TEST_WHERE(advice_and_prefetch_are_read_back, NEEDS_MANAGED()) {
     OK(gpumem_buffer_prefetch(buffer, 2 * MIB, 2 * MIB, GPUMEM_LOCATION_DEVICE, 0, stream));
     OK(gpumem_stream_synchronize(device, stream));
     gpumem_managed_range first = range_of(0, 2 * MIB), second = range_of(2 * MIB, 2 * MIB);
-    assert_int_equal(first.read_mostly, 1);
-    assert_int_equal(first.has_preferred, 1);
-    assert_int_equal(first.preferred, GPUMEM_LOCATION_HOST);
-    assert_int_equal(first.accessed_by, 0);
-    assert_int_equal(second.read_mostly, 0);
-    assert_int_equal(second.has_preferred, 0);
-    assert_int_equal(second.accessed_by, 1);
-    assert_int_equal(second.has_prefetched, 1);
-    assert_int_equal(second.prefetched, GPUMEM_LOCATION_DEVICE);
-    assert_int_equal(second.prefetched_id, 0);
+    MEMBERS(first, (read_mostly, 1), (has_preferred, 1), (preferred, GPUMEM_LOCATION_HOST),
+            (accessed_by, 0));
+    MEMBERS(second, (read_mostly, 0), (has_preferred, 0), (accessed_by, 1), (has_prefetched, 1),
+            (prefetched, GPUMEM_LOCATION_DEVICE), (prefetched_id, 0));
     assert_true(has_pattern(bytes, 4 * MIB, 3));
     end();
 }

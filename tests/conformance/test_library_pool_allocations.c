@@ -17,8 +17,7 @@ static void begin(void) {
 
 static void finish(void) {
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.allocations, 0);
-    assert_int_equal(stats.quarantined, 0);
+    MEMBERS(stats, (allocations, 0), (quarantined, 0));
     DESTROY(stream, pool);
 }
 

@@ -2,6 +2,8 @@
  * fabric handles, and the virtual resource's options. */
 #include "harness.h"
 
+#include <gpumem/gpumem.h>
+
 #define MEMORY(...) GPUMEM_OPTIONS(gpumem_physical_options, __VA_ARGS__)
 
 static gpumem_library *library;
@@ -152,9 +154,8 @@ TEST_WHERE(the_physical_memory_of_an_address_is_found, NEEDS_VIRTUAL()) {
     assert_int_equal(gpumem_physical_size(found), 2 * page);
     gpumem_physical_properties properties = {.size = sizeof properties};
     OK(gpumem_physical_get_properties(found, &properties));
-    assert_int_equal(properties.location, GPUMEM_LOCATION_DEVICE);
-    assert_int_equal(properties.device, 0);
-    assert_int_equal(properties.allocation_type, GPUMEM_ALLOCATION_PINNED);
+    MEMBERS(properties, (location, GPUMEM_LOCATION_DEVICE), (device, 0),
+            (allocation_type, GPUMEM_ALLOCATION_PINNED));
     DESTROY(buffer, resource);
     gpumem_mapping *mapping = map(2, found);
     OK(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));

@@ -31,8 +31,7 @@ TEST(each_level_is_half_the_size_of_the_one_before) {
         CUDA_ARRAY3D_DESCRIPTOR d;
         CUarray level = MADE_CU(CUarray, cuMipmappedArrayGetLevel, mipmap, i);
         OK_CU(cu.cuArray3DGetDescriptor_v2(&d, level));
-        assert_int_equal(d.Width, SIDE >> i);
-        assert_int_equal(d.Height, (SIDE / 4) >> i ? (SIDE / 4) >> i : 1);
+        MEMBERS(d, (Width, SIDE >> i), (Height, (SIDE / 4) >> i ? (SIDE / 4) >> i : 1));
     }
     CUarray none;
     FAILS_CU(INVALID_VALUE, cu.cuMipmappedArrayGetLevel(&none, mipmap, 7));

@@ -68,8 +68,7 @@ TEST(a_callback_reports_refused_allocations) {
     assert_int_equal(soft->memory_info(0, &used, &limit), 0);
     assert_int_equal(heard.missing, left + 3 * page - (limit - used));
     assert_ptr_equal(heard.handle, handle);
-    assert_int_equal(heard.registers, CUDA_ERROR_NOT_PERMITTED);
-    assert_int_equal(heard.driver, CUDA_SUCCESS);
+    MEMBERS(heard, (registers, CUDA_ERROR_NOT_PERMITTED), (driver, CUDA_SUCCESS));
     assert_false(pthread_equal(heard.thread, pthread_self()));
     OK_CU(cu.cuDeviceUnregisterAsyncNotification(dev, handle));
     FAILS_CU(OUT_OF_MEMORY, cu.cuMemCreate(&memory, left + 3 * page, &prop, 0));

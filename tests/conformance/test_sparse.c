@@ -104,9 +104,7 @@ TEST(tiles_of_32_bit_elements_are_128_by_128) {
     CUDA_ARRAY_SPARSE_PROPERTIES properties;
     memset(&properties, 0xa5, sizeof properties);
     OK_CU(cu.cuArrayGetSparseProperties(&properties, s.array));
-    assert_int_equal(properties.tileExtent.width, 128);
-    assert_int_equal(properties.tileExtent.height, 128);
-    assert_int_equal(properties.tileExtent.depth, 1);
+    MEMBERS(properties.tileExtent, (width, 128), (height, 128), (depth, 1));
     end(&s);
 }
 
@@ -205,8 +203,7 @@ TEST(a_sparse_mipmap_has_tiles_and_a_mip_tail) {
     CUmipmappedArray mipmap = MADE_CU(CUmipmappedArray, cuMipmappedArrayCreate, &d, 6);
     memset(&properties, 0xa5, sizeof properties);
     OK_CU(cu.cuMipmappedArrayGetSparseProperties(&properties, mipmap));
-    assert_int_equal(properties.tileExtent.width, 128);
-    assert_int_equal(properties.tileExtent.height, 128);
+    MEMBERS(properties.tileExtent, (width, 128), (height, 128));
     assert_int_equal(properties.miptailFirstLevel, 3);
     assert_true(properties.miptailSize > 0 && properties.miptailSize % TILE == 0);
     OK_CU(cu.cuMipmappedArrayDestroy(mipmap));
@@ -265,9 +262,7 @@ TEST(sparse_3d_arrays_have_3d_tiles) {
     CUDA_ARRAY_SPARSE_PROPERTIES tile;
     solid.array = new_array_3d(&d);
     OK_CU(cu.cuArrayGetSparseProperties(&tile, solid.array));
-    assert_int_equal(tile.tileExtent.width, 32);
-    assert_int_equal(tile.tileExtent.height, 32);
-    assert_int_equal(tile.tileExtent.depth, 16);
+    MEMBERS(tile.tileExtent, (width, 32), (height, 32), (depth, 16));
     CUarrayMapInfo map = entry(&solid, 0, 0, 64, 32);
     map.subresource.sparseLevel.extentDepth = 32;
     OK_CU(cu.cuMemMapArrayAsync(&map, 1, s.stream));

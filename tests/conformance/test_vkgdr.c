@@ -23,9 +23,9 @@
     X(vkgdr_memory_invalidate)
 
 static struct {
-#define MEMBER(name) __typeof__(name) *name;
-    FUNCTIONS(MEMBER)
-#undef MEMBER
+#define FUNCTION(name) __typeof__(name) *name;
+    FUNCTIONS(FUNCTION)
+#undef FUNCTION
 } vk;
 
 /* What lies beside this program, in a build and in a bundle. */

@@ -78,9 +78,8 @@ static void check(gpumem_resource *upstream, gpumem_resource *resource, const ch
     if (strcmp(name, "caching") == 0) { /* parts of what it keeps */
         assert_false(p.can_resize || p.exportable);
     } else {
-        assert_int_equal(p.can_resize, up.can_resize);
-        assert_int_equal(p.exportable, up.exportable);
-        assert_int_equal(p.stream_ordered, up.stream_ordered);
+        MEMBERS(p, (can_resize, up.can_resize), (exportable, up.exportable),
+                (stream_ordered, up.stream_ordered));
     }
     gpumem_buffer *buffer = allocate(resource, 70001, 0);
     assert_int_equal(device_stats().allocations, before + 1);

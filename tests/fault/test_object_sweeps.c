@@ -153,9 +153,7 @@ static void free_behind_work(uint64_t n, softgpu_fault_mode mode, uint64_t *fire
     gate_drain(&gate); /* no fault of the device: the fill found its memory */
     settle(NULL);
     stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.chunks, 0);
-    assert_int_equal(stats.mappings, 0);
+    MEMBERS(stats, (deferred_frees, 0), (chunks, 0), (mappings, 0));
     gate_remove(&gate);
     end_resource(NULL);
 }

@@ -227,8 +227,7 @@ TEST_WITH(vulkan_memory_that_cannot_be_unmapped_is_kept, begin, NULL) {
     struct gm_vulkan *was = subject->vulkan;
     close_it(subject);
     struct vulkan_icd_live live = icd->live();
-    assert_int_equal(live.devices, 1);
-    assert_int_equal(live.memories, 1);
+    MEMBERS(live, (devices, 1), (memories, 1));
     OK(open_it(subject)); /* that one again, and it works */
     assert_ptr_equal(subject->vulkan, was);
     OK(allocate(subject));

@@ -92,8 +92,7 @@ static int count_one(void *user, const gpumem_tracked *tracked) {
 static void check_nothing_known(const struct subject *s) {
     size_t known = 0;
     gpumem_stats stats = stats_of(s->resource);
-    assert_int_equal(stats.allocations, 0);
-    assert_int_equal(stats.in_use_bytes, 0);
+    MEMBERS(stats, (allocations, 0), (in_use_bytes, 0));
     gpumem_resource_properties properties = properties_of(s->resource);
     if (strcmp(properties.kind, "tracking") == 0)
         OK(gpumem_tracking_visit(s->resource, count_one, &known));

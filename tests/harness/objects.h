@@ -15,11 +15,13 @@
 
 #include "checks.h"
 
-/* What a function gives through its last parameter. */
+/* What a function gives through its last parameter. It must give something. */
 #define MADE(type, create, ...)                                                                    \
     __extension__({                                                                                \
-        type made_ = {0};                                                                          \
+        type made_;                                                                                \
+        leave_unset(&made_, sizeof made_);                                                         \
         OK(create(__VA_ARGS__, &made_));                                                           \
+        check_set(&made_, sizeof made_, #create, __FILE__, __LINE__);                              \
         made_;                                                                                     \
     })
 

@@ -157,6 +157,19 @@ const char *test_pattern(void);
     static void function##_body(__attribute__((unused)) int argc,                                  \
                                 __attribute__((unused)) char **argv)
 
+/* An output of a call before it, and behind it: it was set. */
+void leave_unset(void *output, size_t size);
+void check_set(const void *output, size_t size, const char *call, const char *file, int line);
+
+/*
+ * Checks up to eight members of a struct, whose values are integers:
+ *
+ *     MEMBERS(stats, (allocations, 2), (quarantined, 0));
+ */
+#define MEMBERS(object, ...)                                                                       \
+    MEMBERS_COUNTED(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)(object, __VA_ARGS__)
+void check_member(uintmax_t got, uintmax_t wanted, const char *member, const char *file, int line);
+
 /* ---- Inside ---------------------------------------------------------------------------------- */
 
 #define TEST_FUNCTION(function, ...)                                                               \
@@ -182,5 +195,21 @@ const char *test_pattern(void);
         test_add_setting(&name_##_setting);                                                        \
     }                                                                                              \
     static struct test_setting name_##_setting = {.file = __BASE_FILE__, __VA_ARGS__}
+
+/* Which of the following it is. */
+#define MEMBERS_COUNTED(a, b, c, d, e, f, g, h, count, ...) MEMBERS_##count
+#define MEMBER_PAIR(object, pair)                           MEMBER_OF(object, MEMBER_AND_VALUE pair)
+#define MEMBER_AND_VALUE(member, value)                     member, value
+#define MEMBER_OF(...)                                      MEMBER_IS(__VA_ARGS__)
+#define MEMBER_IS(object, member, value)                                                           \
+    check_member((uintmax_t)((object).member), (uintmax_t)(value), #member, __FILE__, __LINE__)
+#define MEMBERS_1(o, a)      MEMBER_PAIR(o, a)
+#define MEMBERS_2(o, a, ...) (MEMBER_PAIR(o, a), MEMBERS_1(o, __VA_ARGS__))
+#define MEMBERS_3(o, a, ...) (MEMBER_PAIR(o, a), MEMBERS_2(o, __VA_ARGS__))
+#define MEMBERS_4(o, a, ...) (MEMBER_PAIR(o, a), MEMBERS_3(o, __VA_ARGS__))
+#define MEMBERS_5(o, a, ...) (MEMBER_PAIR(o, a), MEMBERS_4(o, __VA_ARGS__))
+#define MEMBERS_6(o, a, ...) (MEMBER_PAIR(o, a), MEMBERS_5(o, __VA_ARGS__))
+#define MEMBERS_7(o, a, ...) (MEMBER_PAIR(o, a), MEMBERS_6(o, __VA_ARGS__))
+#define MEMBERS_8(o, a, ...) (MEMBER_PAIR(o, a), MEMBERS_7(o, __VA_ARGS__))
 
 #endif

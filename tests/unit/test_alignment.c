@@ -103,9 +103,7 @@ TEST(growth_and_exports_pass_through_an_alignment_wrapper) {
     gpumem_resource *upstream = NEW_VIRTUAL();
     gpumem_resource *resource = aligned(upstream, 8 * MIB, 0, 0);
     gpumem_resource_properties p = properties_of(resource);
-    assert_int_equal(p.exportable, 1);
-    assert_int_equal(p.can_resize, 1);
-    assert_int_equal(p.granularity, 8 * MIB);
+    MEMBERS(p, (exportable, 1), (can_resize, 1), (granularity, 8 * MIB));
     gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, MIB, .capacity = 60 * MIB);
     CUdeviceptr pointer = gpumem_buffer_pointer(buffer);
     assert_int_equal(pointer % (8 * MIB), 0);

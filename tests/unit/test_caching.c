@@ -336,14 +336,10 @@ TEST(statistics_of_cache_and_device_add_up) {
     gpumem_buffer *small = allocate_on(cache, 1000, NULL),
                   *large = allocate_on(cache, 3 * MIB, NULL);
     gpumem_stats stats = stats_of(cache), all = device_stats();
-    assert_int_equal(stats.allocations, 2);
-    assert_int_equal(stats.allocations_total, 2);
-    assert_int_equal(stats.in_use_bytes, 1000 + 3 * MIB);
-    assert_int_equal(stats.in_use_high, 1000 + 3 * MIB);
-    assert_int_equal(stats.committed_bytes, caching_info_of(cache).segment_bytes);
-    assert_int_equal(stats.cached_bytes, stats.committed_bytes - 1024 - 3 * MIB);
-    assert_int_equal(all.in_use_bytes, 1000 + 3 * MIB);
-    assert_int_equal(all.allocations, 2);
+    MEMBERS(stats, (allocations, 2), (allocations_total, 2), (in_use_bytes, 1000 + 3 * MIB),
+            (in_use_high, 1000 + 3 * MIB), (committed_bytes, caching_info_of(cache).segment_bytes),
+            (cached_bytes, stats.committed_bytes - 1024 - 3 * MIB));
+    MEMBERS(all, (in_use_bytes, 1000 + 3 * MIB), (allocations, 2));
     assert_true(all.committed_bytes >= stats.committed_bytes); /* the pool keeps memory too */
     FAILS_SAYING(BUSY, "2 buffers", gpumem_resource_destroy(cache));
     DESTROY(small, large);
@@ -434,10 +430,8 @@ TEST(an_ending_thread_returns_its_cached_blocks) {
         assert_int_equal(pthread_join(thread, &failed), 0);
         assert_null(failed);
         gpumem_caching_info info = caching_info_of(cache);
-        assert_int_equal(info.thread_bytes, 0);
-        assert_int_equal(info.threads, 0);
-        assert_int_equal(stats_of(cache).allocations, 0);
-        assert_int_equal(stats_of(cache).allocations_total, 64 * (i + 1));
+        MEMBERS(info, (thread_bytes, 0), (threads, 0));
+        MEMBERS(stats_of(cache), (allocations, 0), (allocations_total, 64 * (i + 1)));
     }
     OK(gpumem_resource_destroy(cache));
 }

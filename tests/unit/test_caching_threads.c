@@ -161,9 +161,7 @@ static void run_workers(gpumem_resource *cache, int host) {
     for (size_t i = 0; i < COUNT(exchange.places); i++)
         OK(gpumem_buffer_free(atomic_load(&exchange.places[i]), NULL));
     gpumem_stats stats = stats_of(cache);
-    assert_int_equal(stats.allocations, 0);
-    assert_int_equal(stats.in_use_bytes, 0);
-    assert_int_equal(stats.allocations_total, THREADS * ROUNDS);
+    MEMBERS(stats, (allocations, 0), (in_use_bytes, 0), (allocations_total, THREADS * ROUNDS));
     OK(gpumem_resource_destroy(cache));
     for (unsigned i = 0; i < THREADS; i++) {
         OK(gpumem_stream_destroy(device, workers[i].stream));

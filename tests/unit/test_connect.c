@@ -68,10 +68,8 @@ static void meet(gpumem_listener *listener, const char *path) {
     OK(gpumem_accept(listener, NULL, &connection, &peer));
     pthread_join(client.thread, NULL);
     OK(client.status);
-    assert_int_equal(peer.pid, getpid());
-    assert_int_equal(peer.user, getuid());
-    assert_int_equal(client.peer.pid, getpid());
-    assert_int_equal(client.peer.user, getuid());
+    MEMBERS(peer, (pid, getpid()), (user, getuid()));
+    MEMBERS(client.peer, (pid, getpid()), (user, getuid()));
     for (int i = 0; i < 2; i++) {
         int fd = i ? client.connection : connection, passes = -1;
         socklen_t size = sizeof passes;
@@ -278,8 +276,7 @@ TEST(only_listed_users_may_connect) {
     FAILS(PEER, exit_of(stranger));
     pid_t friend = connect_as(name, 1234);
     OK(gpumem_accept(listener, NULL, &connection, &peer));
-    assert_int_equal(peer.user, 1234);
-    assert_int_equal(peer.pid, friend);
+    MEMBERS(peer, (user, 1234), (pid, friend));
     assert_int_equal(exit_of(friend), 0);
     close(connection);
     /* Not even the listener's own user, who was not named; and whom the client does not name. */

@@ -107,10 +107,8 @@ static gpumem_buffer *make(gpumem_resource *from, size_t bytes, size_t capacity)
 }
 
 static void check_counts(gpumem_stats now, uint64_t allocations, uint64_t bytes) {
-    assert_int_equal(now.allocations, allocations);
-    assert_int_equal(now.in_use_bytes, bytes);
-    assert_int_equal(now.committed_bytes, bytes);
-    assert_int_equal(now.reserved_bytes, bytes ? 16 * MIB : 0);
+    MEMBERS(now, (allocations, allocations), (in_use_bytes, bytes), (committed_bytes, bytes),
+            (reserved_bytes, bytes ? 16 * MIB : 0));
 }
 
 /* Memory of wrapped resources is counted once for a device, by the innermost. */
@@ -146,8 +144,7 @@ TEST(a_wrapped_resource_cannot_be_destroyed) {
 
 static void check_export(gpumem_resource *through) {
     gpumem_resource_properties now = properties_of(through);
-    assert_int_equal(now.exportable, 1);
-    assert_int_equal(now.handle_type, GPUMEM_HANDLE_POSIX_FD);
+    MEMBERS(now, (exportable, 1), (handle_type, GPUMEM_HANDLE_POSIX_FD));
     gpumem_buffer *buffer = make(through, 4 * MIB, 16 * MIB), *imported;
     const void *description;
     size_t bytes;
@@ -229,12 +226,10 @@ TEST(a_resource_without_an_upstream_promises_no_exports) {
 TEST(a_wrapper_that_caches_is_counted_and_trimmed) {
     wrapper.caches = 1;
     OK(gpumem_buffer_free(make(resource, 4 * MIB, 0), NULL));
-    assert_int_equal(device_stats().cached_bytes, 4 * MIB);
-    assert_int_equal(device_stats().committed_bytes, 4 * MIB);
+    MEMBERS(device_stats(), (cached_bytes, 4 * MIB), (committed_bytes, 4 * MIB));
     assert_int_equal(stats_of(resource).allocations, 0);
     OK(gpumem_device_trim(device, 1));
-    assert_int_equal(device_stats().cached_bytes, 0);
-    assert_int_equal(device_stats().committed_bytes, 0);
+    MEMBERS(device_stats(), (cached_bytes, 0), (committed_bytes, 0));
 }
 
 TEST(wrapping_a_foreign_or_destroyed_resource_is_refused) {

@@ -49,14 +49,11 @@ TEST(a_buffer_becomes_a_one_dimensional_tensor_of_bytes) {
     assert_int_equal(tensor->version.major, 1);
     assert_int_equal(tensor->flags, 0);
     assert_int_equal((uintptr_t)is->data + is->byte_offset, gpumem_buffer_pointer(buffer));
-    assert_int_equal(is->device.device_type, kDLCUDA);
-    assert_int_equal(is->device.device_id, 0);
+    MEMBERS(is->device, (device_type, kDLCUDA), (device_id, 0));
     assert_int_equal(is->ndim, 1);
     assert_int_equal(is->shape[0], 1000);
     assert_int_equal(is->strides[0], 1);
-    assert_int_equal(is->dtype.code, kDLUInt);
-    assert_int_equal(is->dtype.bits, 8);
-    assert_int_equal(is->dtype.lanes, 1);
+    MEMBERS(is->dtype, (code, kDLUInt), (bits, 8), (lanes, 1));
     tensor->deleter(tensor);
     OK(gpumem_buffer_free(buffer, NULL));
 }
@@ -152,8 +149,7 @@ TEST(the_tensors_device_type_follows_the_memory) {
         DLManagedTensorVersioned *tensor;
         gpumem_buffer *buffer = NEW_BUFFER(resources[i], KIB);
         OK(gpumem_buffer_to_dlpack(buffer, NULL, &tensor));
-        assert_int_equal(tensor->dl_tensor.device.device_type, types[i]);
-        assert_int_equal(tensor->dl_tensor.device.device_id, 0);
+        MEMBERS(tensor->dl_tensor.device, (device_type, types[i]), (device_id, 0));
         tensor->deleter(tensor);
         OK(gpumem_buffer_free(buffer, NULL));
     }

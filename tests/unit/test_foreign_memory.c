@@ -39,8 +39,7 @@ TEST(freeing_a_foreign_buffer_does_not_free_its_memory) {
     assert_int_equal(gpumem_buffer_size(buffer), 512);
     assert_null(gpumem_buffer_host_pointer(buffer));
     assert_null(gpumem_buffer_resource(buffer));
-    assert_int_equal(device_stats().allocations, 1);
-    assert_int_equal(device_stats().committed_bytes, 0);
+    MEMBERS(device_stats(), (allocations, 1), (committed_bytes, 0));
     OK(gpumem_buffer_fill_sync(buffer, 0, 512, 4, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(buffer, 1, 512, 4, NULL));
     FAILS(NOT_SUPPORTED, gpumem_buffer_grow(buffer, 513, NULL));
@@ -57,11 +56,8 @@ TEST(freeing_a_foreign_buffer_does_not_free_its_memory) {
 static void check_kind(CUdeviceptr pointer, gpumem_location location, int managed, int on_cpu) {
     gpumem_buffer *buffer = over(pointer, KIB, NULL);
     gpumem_buffer_attributes attributes = attributes_of(buffer);
-    assert_int_equal(attributes.location, location);
-    assert_int_equal(attributes.managed, managed);
-    assert_int_equal(attributes.host_accessible, on_cpu);
-    assert_int_equal(attributes.foreign, 1);
-    assert_int_equal(attributes.imported, 0);
+    MEMBERS(attributes, (location, location), (managed, managed), (host_accessible, on_cpu),
+            (foreign, 1), (imported, 0));
     assert_int_equal(gpumem_buffer_host_pointer(buffer) != NULL, on_cpu);
     OK(gpumem_buffer_fill_sync(buffer, 0, KIB, 6, NULL));
     if (on_cpu)
@@ -253,9 +249,7 @@ TEST(the_deleter_is_called_after_the_last_use) {
     assert_int_equal(device_stats().deferred_frees, 1);
     gate_drain(&gate);
     OK(gpumem_device_trim(device, 0));
-    assert_int_equal(deleted.calls, 1);
-    assert_int_equal(deleted.pointer, pointer);
-    assert_int_equal(deleted.bytes, KIB);
+    MEMBERS(deleted, (calls, 1), (pointer, pointer), (bytes, KIB));
     gate_remove(&gate);
 }
 

@@ -33,8 +33,7 @@ static void by_each(void (*test)(void), size_t cache_bytes) {
             NEW_VIRTUAL(.capacity = 32 * MIB, .chunk_maximum = 2 * MIB, .cache_bytes = cache_bytes);
         test();
         OK(gpumem_resource_destroy(plain));
-        assert_int_equal(device_stats().committed_bytes, 0);
-        assert_int_equal(device_stats().quarantined, 0);
+        MEMBERS(device_stats(), (committed_bytes, 0), (quarantined, 0));
         assert_nothing_left();
     }
 }

@@ -8,8 +8,7 @@ TEST(a_device_without_a_uuid_reports_why) {
     gpumem_device_info info = {.size = sizeof info};
     gpumem_device *none;
     gpumem_capability_report report = capability_of(GPUMEM_CAPABILITY_DEVICE_UUID);
-    assert_int_equal(report.supported, 0);
-    assert_int_equal(report.value, -1);
+    MEMBERS(report, (supported, 0), (value, -1));
     assert_string_equal(report.reason, "cuDeviceGetUuid answered CUDA_ERROR_NOT_SUPPORTED");
     OK(gpumem_device_get_info(device, &info));
     assert_memory_equal(info.uuid, zeros, sizeof zeros);

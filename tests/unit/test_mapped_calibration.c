@@ -63,9 +63,8 @@ TEST(a_calibration_is_measured_on_request_and_stored) {
     const struct gm_copy_plan *kept = &gm_plan_now(second->engine->plans)->plan;
     assert_int_equal(kept->class_count, measured.class_count);
     for (unsigned i = 0; i < measured.class_count; i++) {
-        assert_int_equal(kept->classes[i].bytes, measured.classes[i].bytes);
-        assert_int_equal(kept->classes[i].store, measured.classes[i].store);
-        assert_int_equal(kept->classes[i].load, measured.classes[i].load);
+        MEMBERS(kept->classes[i], (bytes, measured.classes[i].bytes),
+                (store, measured.classes[i].store), (load, measured.classes[i].load));
     }
     assert_true(kept->store.pinned == measured.store.pinned);
     assert_true(kept->store.pageable == measured.store.pageable);

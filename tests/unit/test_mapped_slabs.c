@@ -412,12 +412,10 @@ TEST(slabs_are_hidden_behind_one_resource) {
     assert_int_equal(info.method, GPUMEM_MAPPED_DESCRIPTOR);
     OK(gpumem_buffer_free(part, NULL));
     gpumem_stats stats = stats_of(resource), all = device_stats();
-    assert_int_equal(stats.allocations, 2);
-    assert_int_equal(stats.in_use_bytes, 1000 + 3 * MIB);
-    assert_int_equal(stats.committed_bytes, SLAB + 4 * MIB);
-    assert_int_equal(all.allocations, 2);
-    assert_int_equal(all.committed_bytes, SLAB + 4 * MIB);
-    assert_int_equal(all.cached_bytes, stats.cached_bytes);
+    MEMBERS(stats, (allocations, 2), (in_use_bytes, 1000 + 3 * MIB),
+            (committed_bytes, SLAB + 4 * MIB));
+    MEMBERS(all, (allocations, 2), (committed_bytes, SLAB + 4 * MIB),
+            (cached_bytes, stats.cached_bytes));
     assert_in_range(stats.cached_bytes, SLAB - 2048, SLAB - 1000);
     gpumem_caching_info cached = caching_info_of(resource);
     assert_int_equal(cached.segments, 1);

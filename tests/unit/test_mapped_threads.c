@@ -125,9 +125,7 @@ static void run(gpumem_mapped_method method, bool views) {
     if (group.plain)
         OK(gpumem_resource_destroy(group.plain));
     const gpumem_stats stats = device_stats();
-    assert_int_equal(stats.allocations, 0);
-    assert_int_equal(stats.committed_bytes, 0);
-    assert_int_equal(stats.quarantined, 0);
+    MEMBERS(stats, (allocations, 0), (committed_bytes, 0), (quarantined, 0));
     assert_nothing_left();
 }
 

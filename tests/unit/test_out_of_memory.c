@@ -59,9 +59,7 @@ TEST(memory_freed_by_the_failure_callback_is_used) {
         a.spare[i] = NEW_BUFFER(resource, 20 * MIB);
     gpumem_buffer *buffer = NEW_BUFFER(resource, 40 * MIB);
     assert_int_equal(a.asked, 2);
-    assert_int_equal(a.failure.attempt, 2);
-    assert_int_equal(a.failure.attempts_left, 7);
-    assert_int_equal(a.failure.bytes, 40 * MIB);
+    MEMBERS(a.failure, (attempt, 2), (attempts_left, 7), (bytes, 40 * MIB));
     FAILS(OUT_OF_CAPACITY, a.failure.status);
     assert_ptr_equal(a.failure.resource, resource);
     assert_non_null(strstr(a.message, "exceed the limit"));
@@ -154,8 +152,7 @@ TEST(a_fallback_allocates_what_the_first_resource_cannot) {
     gpumem_resource *pinned = NEW_PINNED();
     gpumem_resource *both = NEW_FALLBACK(limited, pinned);
     gpumem_resource_properties p = properties_of(both);
-    assert_int_equal(p.host_accessible, 0);
-    assert_int_equal(p.exportable, 1);
+    MEMBERS(p, (host_accessible, 0), (exportable, 1));
     gpumem_buffer *first = NEW_BUFFER(both, 60 * MIB), *second = NEW_BUFFER(both, 8 * MIB);
     gpumem_resource *source = MADE(gpumem_resource *, gpumem_fallback_get_source, first);
     assert_ptr_equal(source, limited);
@@ -166,8 +163,7 @@ TEST(a_fallback_allocates_what_the_first_resource_cannot) {
     check_bytes(first, 0x5a);
     check_bytes(second, 0xa5);
     gpumem_stats now = device_stats(); /* once, where the memory is */
-    assert_int_equal(now.in_use_bytes, 68 * MIB);
-    assert_int_equal(now.allocations, 2);
+    MEMBERS(now, (in_use_bytes, 68 * MIB), (allocations, 2));
     gpumem_export *exported = NEW_EXPORT(first);
     OK(gpumem_export_destroy(exported));
     FAILS(NOT_SUPPORTED, gpumem_export_create(second, &exported));

@@ -85,8 +85,7 @@ TEST(physical_memory_is_shared_by_fabric_handle) {
     gpumem_physical *memory = MADE(gpumem_physical *, gpumem_physical_create, device, PAGE, FABRIC);
     gpumem_physical_properties properties = {.size = sizeof properties};
     OK(gpumem_physical_get_properties(memory, &properties));
-    assert_int_equal(properties.exports_fabric, 1);
-    assert_int_equal(properties.exports_fd, 0);
+    MEMBERS(properties, (exports_fabric, 1), (exports_fd, 0));
     map(memory);
     fill(0x51);
     gpumem_fabric_handle handle = MADE(gpumem_fabric_handle, gpumem_physical_export_fabric, memory);

@@ -41,8 +41,7 @@ TEST(host_numa_current_uses_the_threads_node) {
     crosses_between_cpu_and_device(MEMORY(.location = GPUMEM_LOCATION_HOST_NUMA_CURRENT));
     gpumem_resource *resource = NEW_VIRTUAL(.location = GPUMEM_LOCATION_HOST_NUMA_CURRENT);
     gpumem_resource_properties properties = properties_of(resource);
-    assert_int_equal(properties.host_accessible, 1);
-    assert_int_equal(properties.handle_type, GPUMEM_HANDLE_POSIX_FD);
+    MEMBERS(properties, (host_accessible, 1), (handle_type, GPUMEM_HANDLE_POSIX_FD));
     OK(gpumem_resource_destroy(resource));
 }
 

@@ -22,8 +22,7 @@ TEST(a_pool_is_shared_by_the_bytes_of_a_fabric_handle) {
     static const unsigned char zero[64];
     unsigned char byte = 0;
     OK(gpumem_pool_get_share_handle(pool, &handle));
-    assert_int_equal(handle.type, GPUMEM_HANDLE_FABRIC);
-    assert_int_equal(handle.descriptor, -1);
+    MEMBERS(handle, (type, GPUMEM_HANDLE_FABRIC), (descriptor, -1));
     assert_memory_not_equal(handle.fabric, zero, sizeof zero);
     FAILS(NOT_SUPPORTED, gpumem_pool_send(pool, 0, NULL));
     OK(gpumem_pool_from_share_handle(device, &handle, &mapped));

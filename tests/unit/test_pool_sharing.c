@@ -221,8 +221,7 @@ TEST(the_shared_handle_is_exported_only_once) {
     assert_int_equal(soft->call_count("cuMemPoolExportToShareableHandle"), calls + 1);
     assert_true(first.descriptor > 2);
     assert_int_equal(fcntl(first.descriptor, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-    assert_int_equal(first.location, GPUMEM_LOCATION_HOST_NUMA);
-    assert_int_equal(first.numa_node, 0);
+    MEMBERS(first, (location, GPUMEM_LOCATION_HOST_NUMA), (numa_node, 0));
     /* Who closes what is the resource's is told, and nobody else's file is closed or sent. */
     close(first.descriptor);
     FAILS_SAYING(SYSTEM, "closed by other code", gpumem_pool_get_share_handle(pool, &second));
@@ -341,8 +340,7 @@ TEST(threads_import_and_free_one_buffer) {
         assert_int_equal(importers[i].failed, 0);
     }
     gpumem_stats stats = stats_of(mapped);
-    assert_int_equal(stats.imported_bytes, 0);
-    assert_int_equal(stats.allocations_total, THREADS * ROUNDS);
+    MEMBERS(stats, (imported_bytes, 0), (allocations_total, THREADS * ROUNDS));
     DESTROY(mapped, buffer, pool);
 }
 

@@ -96,8 +96,7 @@ TEST(chunks_are_consumed_in_order_of_acquisition) {
     OK(gpumem_ring_commit(ring, 1, 100));
     assert_int_equal(consume().bytes, 100);
     const gpumem_ring_chunk last = consume();
-    assert_int_equal(last.sequence, 2);
-    assert_int_equal(last.bytes, 1);
+    MEMBERS(last, (sequence, 2), (bytes, 1));
     for (uint64_t i = 0; i < 3; i++)
         OK(gpumem_ring_release(ring, i, NULL, 0));
 }
@@ -130,8 +129,7 @@ TEST(an_abandoned_chunk_is_skipped) {
     FAILS(INVALID_ARGUMENT, gpumem_ring_commit(ring, 0, CHUNK));
     OK(gpumem_ring_release(ring, 1, NULL, 0));
     const gpumem_ring_info info = info_of();
-    assert_int_equal(info.abandoned, 1);
-    assert_int_equal(info.released, 1);
+    MEMBERS(info, (abandoned, 1), (released, 1));
     for (uint64_t i = 2; i < 5; i++)
         assert_int_equal(acquire().sequence, i);
     for (uint64_t i = 2; i < 5; i++)
@@ -167,8 +165,7 @@ TEST(chunk_space_is_reused_in_order) {
     OK(gpumem_ring_release(ring, 1, NULL, 0));
     FAILS(TIMED_OUT, try_acquire(0));
     OK(gpumem_ring_release(ring, 0, NULL, 0));
-    assert_int_equal(acquire().offset, 0);
-    assert_int_equal(acquire().offset, CHUNK);
+    MEMBERS(acquire(), (offset, 0), (offset, CHUNK));
     FAILS(TIMED_OUT, try_acquire(0));
     OK(gpumem_ring_abandon(ring, 3));
     OK(gpumem_ring_abandon(ring, 4));

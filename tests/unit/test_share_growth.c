@@ -211,9 +211,7 @@ static void end(struct pair *pair) {
     close(pair->sockets[0]);
     close(pair->sockets[1]);
     OK(gpumem_device_trim(device, 1));
-    assert_int_equal(device_stats().imported_bytes, 0);
-    assert_int_equal(device_stats().mappings, 0);
-    assert_int_equal(device_stats().reserved_bytes, 0);
+    MEMBERS(device_stats(), (imported_bytes, 0), (mappings, 0), (reserved_bytes, 0));
 }
 
 static void grow(struct pair *pair, size_t bytes) {

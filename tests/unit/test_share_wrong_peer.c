@@ -223,8 +223,7 @@ static gpumem_buffer *receive_lie(const struct process *from, const struct descr
 
 static void check_all_gone(void) {
     OK(gpumem_device_trim(device, 1));
-    assert_int_equal(device_stats().imported_bytes, 0);
-    assert_int_equal(device_stats().mappings, 0);
+    MEMBERS(device_stats(), (imported_bytes, 0), (mappings, 0));
 }
 
 TEST(an_impostor_that_sends_first_gets_no_shared_import) {

@@ -71,9 +71,8 @@ TEST(cached_memory_is_counted_and_trimmed) {
     free_it(small);
     free_it(large);
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.cached_bytes, 10 * MIB);
-    assert_int_equal(stats.committed_bytes, 10 * MIB);
-    assert_int_equal(stats.reserved_bytes, 34 * MIB);
+    MEMBERS(stats, (cached_bytes, 10 * MIB), (committed_bytes, 10 * MIB),
+            (reserved_bytes, 34 * MIB));
     assert_int_equal(stats.in_use_bytes + stats.allocations, 0);
     assert_int_equal(stats.mappings, 2);
     OK(gpumem_resource_trim(resource, 8 * MIB)); /* the oldest goes first */
@@ -141,8 +140,7 @@ TEST(busy_memory_over_the_cache_maximum_is_released_later) {
         free_it(buffers[i]);
     }
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.cached_bytes, 4 * MIB);
-    assert_int_equal(stats.deferred_frees, 2);
+    MEMBERS(stats, (cached_bytes, 4 * MIB), (deferred_frees, 2));
     gate_drain(&gate); /* no fault: all were mapped until here */
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().committed_bytes, 0);
@@ -287,8 +285,7 @@ TEST(chunks_released_by_a_shrink_serve_the_next_growth) {
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
     OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.cached_bytes, 6 * MIB);
-    assert_int_equal(stats.committed_bytes, 8 * MIB);
+    MEMBERS(stats, (cached_bytes, 6 * MIB), (committed_bytes, 8 * MIB));
     uint64_t created = soft->call_count("cuMemCreate");
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
     assert_int_equal(soft->call_count("cuMemCreate"), created);

@@ -131,8 +131,7 @@ TEST(unmapped_mapping_objects_outlive_their_reservation) {
         memory[i] = NULL;
     }
     assert_true(gpumem_mapping_address(mapping[0]) == base);
-    assert_int_equal(device_stats().reserved_bytes, 0);
-    assert_int_equal(device_stats().committed_bytes, 0);
+    MEMBERS(device_stats(), (reserved_bytes, 0), (committed_bytes, 0));
     range = NULL;
 }
 

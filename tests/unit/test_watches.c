@@ -48,9 +48,7 @@ static void check_heard(size_t index, int watch, gpumem_leaving reason, CUdevice
                         size_t bytes) {
     assert_true(index < heard_count);
     assert_int_equal(heard[index].watch, watch);
-    assert_int_equal(heard[index].event.reason, reason);
-    assert_int_equal(heard[index].event.base, base);
-    assert_int_equal(heard[index].event.bytes, bytes);
+    MEMBERS(heard[index].event, (reason, reason), (base, base), (bytes, bytes));
 }
 
 static gpumem_watch *watch_buffer(gpumem_buffer *buffer, int *name) {

@@ -73,9 +73,8 @@ TEST(each_lane_calls_the_runtime_with_its_own_argument) {
     for (unsigned i = 0; i < 40; i++)
         assert_int_equal(out[i], i < 3 ? 0 : 1000 + i);
     for (unsigned i = 0; i < 37; i++) {
-        assert_int_equal(seen.calls[i].function, SG_RUNTIME_MALLOC);
-        assert_int_equal(seen.calls[i].thread[0], i + 3);
-        assert_int_equal(seen.calls[i].argument[0], i + 3);
+        MEMBERS(seen.calls[i], (function, SG_RUNTIME_MALLOC), (thread[0], i + 3),
+                (argument[0], i + 3));
     }
 }
 
@@ -88,9 +87,8 @@ TEST(arguments_may_be_registers_and_constants) {
     assert_int_equal(seen.count, 4);
     assert_int_equal(out[0], 1000);
     assert_int_equal(out[1], 1001);
-    assert_int_equal(seen.calls[3].function, SG_RUNTIME_GRAPH_SET_CONDITIONAL);
-    assert_int_equal(seen.calls[3].argument[0], 1);
-    assert_int_equal(seen.calls[3].argument[1], 7);
+    MEMBERS(seen.calls[3], (function, SG_RUNTIME_GRAPH_SET_CONDITIONAL), (argument[0], 1),
+            (argument[1], 7));
 }
 
 TEST(a_device_function_may_call_the_runtime) {
@@ -134,8 +132,7 @@ TEST(the_engine_executes_memcpy_and_memset) {
                         "st.param.b64 [a], 64; st.param.b32 [v], 0; st.param.b64 [c], 8;\n"
                         "call (r), memset, (a, v, c); } ret; }\n",
                 bytes, 1, &seen);
-    assert_int_equal(fault.kind, SG_FAULT_ADDRESS);
-    assert_int_equal(fault.address, 64);
+    MEMBERS(fault, (kind, SG_FAULT_ADDRESS), (address, 64));
 }
 
 TEST(memcpy_reaches_shared_and_local_memory) {
@@ -162,9 +159,7 @@ TEST(a_faulting_call_ends_the_grid_after_all_lanes_have_called) {
                     "st.global.u64 [%d2], 1; ret; }\n",
             out, 32, &seen);
     assert_int_equal(seen.count, 32);
-    assert_int_equal(fault.kind, SG_FAULT_HEAP);
-    assert_int_equal(fault.thread[0], 4);
-    assert_int_equal(fault.address, 0x1234);
+    MEMBERS(fault, (kind, SG_FAULT_HEAP), (thread[0], 4), (address, 0x1234));
     assert_int_equal(out[0], 0);
 }
 

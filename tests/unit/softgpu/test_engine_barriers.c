@@ -67,9 +67,7 @@ TEST(barrier_counts_that_differ_are_a_fault) {
     for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++) {
         uint32_t out[64] = {0};
         struct sg_grid_fault fault = run(texts[i], 64, false, out);
-        assert_int_equal(fault.kind, SG_FAULT_BARRIER);
-        assert_int_equal(fault.size, 0);
-        assert_int_equal(fault.address, 0);
+        MEMBERS(fault, (kind, SG_FAULT_BARRIER), (size, 0), (address, 0));
     }
 }
 

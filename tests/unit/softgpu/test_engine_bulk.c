@@ -146,8 +146,7 @@ TEST(a_fault_of_a_copy_names_the_issuing_thread) {
             struct sg_grid_fault fault = async_fault(cases[i].text, &run, out, out);
             if (fault.kind != cases[i].kind)
                 fail_msg("%s: %s", cases[i].text, sg_fault_name(fault.kind));
-            assert_int_equal(fault.thread[0], 5);
-            assert_int_equal(fault.write, cases[i].write);
+            MEMBERS(fault, (thread[0], 5), (write, cases[i].write));
         }
     }
 }

@@ -75,8 +75,7 @@ TEST(cluster_deadlocks_and_bad_accesses_are_reported) {
     fault = async_fault(CLUSTER("mapa.shared::cluster.u32 %r6, %r10, 1;\n"
                                 "st.shared::cluster.u32 [%r6+4096], 1;"),
                         &run, out, NULL);
-    assert_int_equal(fault.kind, SG_FAULT_SPACE);
-    assert_int_equal(fault.thread[0], 0);
+    MEMBERS(fault, (kind, SG_FAULT_SPACE), (thread[0], 0));
     /* A block that has ended. */
     fault = async_fault(CLUSTER("setp.eq.u32 %p, %r12, 1; @%p exit; mov.u32 %r4, 0;\n"
                                 "mapa.shared::cluster.u32 %r6, %r10, 1;\n"

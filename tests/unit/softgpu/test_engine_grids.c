@@ -59,8 +59,7 @@ TEST(a_read_past_the_end_of_the_workspace_is_a_fault) {
     kernel_shape(&kernel, 1, 1);
     kernel.launch.cooperative = true;
     struct sg_grid_fault fault = kernel_run(&kernel, 0);
-    assert_int_equal(fault.kind, SG_FAULT_ADDRESS);
-    assert_int_equal(fault.address, SG_WORKSPACE_WINDOW + 256);
+    MEMBERS(fault, (kind, SG_FAULT_ADDRESS), (address, SG_WORKSPACE_WINDOW + 256));
     kernel_free(&kernel);
 }
 

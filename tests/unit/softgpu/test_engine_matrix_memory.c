@@ -197,8 +197,7 @@ TEST(matrix_faults_name_the_lane) {
         run("setp.eq.u32 p, r0, 5; mad.lo.u32 r2, r0, 16, r1; @p add.u32 r2, r2, 8;\n"
             "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {r8}, [r2];",
             SG_LEVEL_GENERIC, 32);
-    assert_int_equal(fault.kind, SG_FAULT_MISALIGNED);
-    assert_int_equal(fault.thread[0], 5);
+    MEMBERS(fault, (kind, SG_FAULT_MISALIGNED), (thread[0], 5));
     assert_false(fault.write);
     fault = run("mad.lo.u32 r2, r0, 16, r1; stmatrix.sync.aligned.m8n8.x4.shared.b16 [r2+4000],\n"
                 "{r0,r0,r0,r0};",
@@ -210,8 +209,7 @@ TEST(matrix_faults_name_the_lane) {
     fault = run("mov.u64 d4, 64; wmma.load.a.sync.aligned.row.m16n16k16.global.bf16\n"
                 "{r4,r5,r6,r7}, [d4], 16;",
                 SG_LEVEL_GENERIC, 32);
-    assert_int_equal(fault.kind, SG_FAULT_ADDRESS);
-    assert_int_equal(fault.address, 64);
+    MEMBERS(fault, (kind, SG_FAULT_ADDRESS), (address, 64));
     assert_false(fault.write);
     fault = run("mov.u64 d4, 64; wmma.store.d.sync.aligned.row.m16n16k16.global.f16\n"
                 "[d4], {r0,r0,r0,r0}, 16;",

@@ -179,10 +179,7 @@ TEST(surface_reductions_combine_all_lanes) {
                  "sured.b.add.1d.u32.zero [%h1, {32}], %r0;",
                  &surface, lanes, 100);
     assert_int_equal((int32_t)got.sum, -50);
-    assert_int_equal(got.least, 0);
-    assert_int_equal(got.most, 49);
-    assert_int_equal(got.both, 0x30);
-    assert_int_equal(got.long_least, -50);
+    MEMBERS(got, (least, 0), (most, 49), (both, 0x30), (long_least, -50));
     uint64_t sum = 1;
     for (int i = -50; i < 50; i++)
         sum += (uint32_t)i;

@@ -71,8 +71,7 @@ static void check_layout(const struct sg_image *image, unsigned last) {
     assert_int_equal(layout->parameter_count, 5);
     assert_int_equal(layout->parameter_bytes, last + 3);
     for (unsigned i = 0; i < 5; i++) {
-        assert_int_equal(layout->parameters[i].offset, wanted[i].offset);
-        assert_int_equal(layout->parameters[i].size, wanted[i].size);
+        MEMBERS(layout->parameters[i], (offset, wanted[i].offset), (size, wanted[i].size));
     }
 }
 

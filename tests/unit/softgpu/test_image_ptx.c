@@ -439,8 +439,7 @@ TEST(parameter_offsets_match_the_h200) {
     assert_int_equal(odd->parameter_count, 12);
     assert_int_equal(odd->parameter_bytes, 152);
     for (unsigned i = 0; i < 12; i++) {
-        assert_int_equal(odd->parameters[i].offset, wanted[i].offset);
-        assert_int_equal(odd->parameters[i].size, wanted[i].size);
+        MEMBERS(odd->parameters[i], (offset, wanted[i].offset), (size, wanted[i].size));
     }
     sg_image_free(image);
 }
@@ -624,8 +623,7 @@ TEST(vector_parameters_and_registers_are_accepted_as_by_ptxas) {
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         refused(wrong[i], CUDA_ERROR_INVALID_PTX);
     struct sg_image *image = taken(HEAD ".entry k(.param .u32 a, .param .v4 .f32 p[2]) { ret; }");
-    assert_int_equal(image->functions[0].parameters[1].offset, 16);
-    assert_int_equal(image->functions[0].parameters[1].size, 32);
+    MEMBERS(image->functions[0].parameters[1], (offset, 16), (size, 32));
     sg_image_free(image);
 }
 

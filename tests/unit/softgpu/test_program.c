@@ -347,8 +347,7 @@ TEST(each_entry_of_an_image_is_decoded_by_itself) {
     for (size_t i = 0; i < 3; i++) {
         struct sg_program *program = NULL;
         assert_int_equal(sg_program_make(image, all[i].name, &log, &program), CUDA_SUCCESS);
-        assert_int_equal(program->instructions[0].op, all[i].op);
-        assert_int_equal(program->instructions[0].line, all[i].line);
+        MEMBERS(program->instructions[0], (op, all[i].op), (line, all[i].line));
         sg_program_free(program);
     }
     sg_image_free(image);

@@ -2,6 +2,9 @@
 
 #include "vulkan/internal.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define MOST 16
 
 static bool is_on_cpu(const struct gm_vulkan_table *vk, VkPhysicalDevice device,
