@@ -74,8 +74,8 @@ typedef struct gpumem_caching_info {
     /* Freed, but still in use by queued work, or by a graph until its capture pool is destroyed:
      * what gpumem_stats counts as deferred. Trimming gives nothing of it back. */
     size_t pending_bytes;
-    size_t threads;            /* that have a cache */
-    size_t streams;            /* that own memory; at most 1 where the CPU writes it */
+    size_t threads; /* that have a cache */
+    size_t streams; /* that own memory; at most 1 where the CPU writes it */
 } gpumem_caching_info;
 
 /* `info->size` is to be set. Of a mapped resource, its slabs. INVALID_ARGUMENT: not a caching

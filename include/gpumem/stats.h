@@ -21,13 +21,13 @@ extern "C" {
  */
 typedef struct gpumem_stats {
     size_t size;
-    uint64_t reserved_bytes;     /* address space, with or without memory */
-    uint64_t committed_bytes;    /* memory taken from the driver: in use, rounding and caches; of a
+    uint64_t reserved_bytes;  /* address space, with or without memory */
+    uint64_t committed_bytes; /* memory taken from the driver: in use, rounding and caches; of a
                                     pool that the library has created, all that the pool holds */
-    uint64_t committed_high;     /* its highest value; of a device with such pools, the highest that
+    uint64_t committed_high;  /* its highest value; of a device with such pools, the highest that
                                     was seen */
-    uint64_t in_use_bytes;       /* as requested by callers, in live buffers */
-    uint64_t in_use_high;        /* its highest value */
+    uint64_t in_use_bytes;    /* as requested by callers, in live buffers */
+    uint64_t in_use_high;     /* its highest value */
     /* Committed, in no buffer and held back by none: kept for later buffers. Trim gives it back, by
      * whole chunks, segments or slabs, when the work of the streams that used it is done. */
     uint64_t cached_bytes;
