@@ -81,8 +81,10 @@ static int no_memory(void) {
 
 static int load_text(struct reader *r) {
     FILE *file = cli_open_text(r->log->path);
-    if (!file)
-        return cli_error(CLI_FILE, "%s: %s", r->log->path, strerror(errno));
+    if (!file) {
+        (void)cli_error(CLI_FILE, "%s: %s", r->log->path, strerror(errno));
+        return CLI_FILE;
+    }
     struct cli_text text;
     int result = cli_read_text(file, r->log->path, MOST, &text);
     fclose(file);
