@@ -371,8 +371,7 @@ TEST(relocatable_code_gives_the_functions_that_need_no_others) {
     FAILS_CU(INVALID_VALUE, cu.cuModuleGetGlobal_v2(&p, NULL, module, "shared_value"));
     OK_CU(cu.cuModuleUnload(module));
     module = load(image_partly_cubin);
-    OK_CU(cu.cuModuleGetFunctionCount(&count, module));
-    assert_int_equal(count, 3);
+    assert_int_equal(MADE_CU(unsigned, cuModuleGetFunctionCount, module), 3);
     OK_CU(cu.cuModuleGetFunction(&function, module, "alone"));
     OK_CU(cu.cuModuleGetFunction(&function, module, "through"));
     FAILS_CU(NOT_FOUND, cu.cuModuleGetFunction(&function, module, "lacking"));
