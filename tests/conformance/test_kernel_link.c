@@ -9,14 +9,14 @@
     "ld.param.u32 %r1, [x]; add.u32 %r1, %r1, 10000; st.param.b32 [r], %r1; ret; }\n"
 
 static const char *const texts[] = {
-    /* Calls a function of the second text, directly and by its address; has a variable and a
-     * function of its own of a name that the others have too. */
+    /* Calls a function of the second text, directly and by its address; has variables, one of them
+     * in a body, and a function of its own of a name that the others have too. */
     HEAD ".extern .func (.param .b32 r) twice(.param .b32 x);\n"
          ".extern .func (.param .b32 r) chosen(.param .b32 x);\n"
          ".extern .global .u32 common_sum;\n"
          ".extern .shared .align 4 .b8 room[];\n"
-         ".global .u32 own = 100;\n"
-         ".func (.param .b32 r) hidden(.param .b32 x) { .reg .b32 %r<3>;\n"
+         ".global .u32 own = 7;\n"
+         ".func (.param .b32 r) hidden(.param .b32 x) { .reg .b32 %r<3>; .global .u32 own = 100;\n"
          "ld.param.u32 %r1, [x]; ld.global.u32 %r2, [own]; add.u32 %r1, %r1, %r2;\n"
          "st.param.b32 [r], %r1; ret; }\n"
          ".visible .entry k(.param .u64 out) { .reg .b32 %r<9>; .reg .b64 %d<5>;\n"

@@ -136,8 +136,7 @@ bool sg_build_register(struct sg_build *b, const struct sg_ptx_name *name, unsig
 /* Offsets of the variables of a function's frame, and of shared memory. */
 void sg_build_lay_out_frame(struct sg_build *b);
 bool sg_build_lay_out_shared(struct sg_build *b);
-/* What the module declares for each thread, at the end of the entry's frame, behind all functions.
- */
+/* What the module declares for each thread, at the entry's frame's end: after all functions. */
 void sg_build_lay_out_thread(struct sg_build *b);
 
 /*

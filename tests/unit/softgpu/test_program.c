@@ -222,6 +222,18 @@ TEST(parameters_may_be_vectors) {
              "8 ret\n");
 }
 
+TEST(a_list_that_names_a_target_twice_leads_there_once) {
+    struct sg_program *program =
+        program_of(HEAD ".visible .entry k()\n{\n.reg .u32 r;\nT: .branchtargets A, B, A, B, B;\n"
+                        "brx.idx r, T;\nA: add.u32 r, r, 1;\nB: ret;\n}\n");
+    assert_int_equal(program->block_count, 3);
+    assert_int_equal(program->blocks[0].successors, 2);
+    assert_int_equal(program->successors[program->blocks[0].first_successor], 1);
+    assert_int_equal(program->successors[program->blocks[0].first_successor + 1], 2);
+    assert_int_equal(program->blocks[1].successors, 1);
+    sg_program_free(program);
+}
+
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 TEST(an_indirect_call_may_reach_every_listed_function) {
