@@ -71,7 +71,9 @@ typedef struct gpumem_caching_info {
     size_t largest_free_bytes; /* the largest piece of these; far less means fragmentation */
     size_t parcel_bytes;       /* free blocks of a stream that are in no thread's cache */
     size_t thread_bytes;       /* free blocks in the caches of threads */
-    size_t pending_bytes;      /* freed, but still in use by queued work */
+    /* Freed, but still in use by queued work, or by a graph until its capture pool is destroyed:
+     * what gpumem_stats counts as deferred. Trimming gives nothing of it back. */
+    size_t pending_bytes;
     size_t threads;            /* that have a cache */
     size_t streams;            /* that own memory; at most 1 where the CPU writes it */
 } gpumem_caching_info;

@@ -13,7 +13,10 @@ extern "C" {
 /*
  * Current bytes and counts, unless a name says high or total. A device counts memory of wrapped
  * resources once, at the innermost; a wrapper of your own declares what it wraps
- * (gpumem_resource_ops.upstream). Members are read one after another while other threads run: each
+ * (gpumem_resource_ops.upstream). A wrapped resource also counts what the library's wrappers and
+ * caches over it hand out: in_use_bytes and allocations are the buffers of all of them, and memory
+ * that a cache above keeps is committed_bytes below, and cached_bytes or deferred_bytes of the
+ * cache alone. Members are read one after another while other threads run: each
  * is correct, but they may be of slightly different moments.
  */
 typedef struct gpumem_stats {
@@ -23,7 +26,9 @@ typedef struct gpumem_stats {
     uint64_t committed_high;     /* its highest value */
     uint64_t in_use_bytes;       /* as requested by callers, in live buffers */
     uint64_t in_use_high;        /* its highest value */
-    uint64_t cached_bytes;       /* committed but in no buffer: trim gives it back */
+    /* Committed, in no buffer and held back by none: kept for later buffers. Trim gives it back, by
+     * whole chunks, segments or slabs, when the work of the streams that used it is done. */
+    uint64_t cached_bytes;
     uint64_t pinned_bytes;       /* host part of committed_bytes */
     uint64_t pinned_high;        /* its highest value */
     uint64_t imported_bytes;     /* of other processes, or found by address; not committed */

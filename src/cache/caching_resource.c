@@ -209,14 +209,20 @@ static void deallocate(void *user, const gpumem_allocation *allocation, CUstream
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
-static size_t chain_bytes(const struct gm_block *chain) {
-    size_t sum = 0;
-    for (; chain; chain = chain->next)
-        sum += chain->span->bytes;
-    return sum;
+/* What was freed and is held back. */
+struct held {
+    size_t bytes, blocks;
+};
+
+static void add_chain(const struct gm_block *chain, struct held *held) {
+    for (; chain; chain = chain->next) {
+        held->bytes += chain->span->bytes;
+        held->blocks++;
+    }
 }
 
-static void add_lane(const struct gm_lane *lane, gpumem_caching_info *info) {
+static void add_lane(const struct gm_lane *lane, gpumem_caching_info *info, struct held *held) {
+    add_chain(lane->held, held);
     for (const struct gm_segment *segment = lane->segments; segment; segment = segment->next) {
         const struct gm_spans *spans = &segment->spans;
         info->segments++;
@@ -233,20 +239,30 @@ static void add_lane(const struct gm_lane *lane, gpumem_caching_info *info) {
 }
 
 /* The cache's lock is held. */
-static void read_info(struct gm_cache *cache, gpumem_caching_info *info) {
+static struct held read_info(struct gm_cache *cache, gpumem_caching_info *info) {
+    struct held held = {0};
     *info = (gpumem_caching_info){.size = sizeof *info};
     for (const struct gm_lane *lane = cache->lanes; lane; lane = lane->next) {
         info->streams += !lane->ended && lane->segments;
-        add_lane(lane, info);
+        add_lane(lane, info, &held);
     }
     for (const struct gm_block *batch = cache->pending; batch; batch = batch->next_parcel)
-        info->pending_bytes += chain_bytes(batch);
+        add_chain(batch, &held);
     gm_threads_stop(cache);
     for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache) {
+        struct held own = {0};
+        for (unsigned i = 0; i < GM_SLOTS; i++) {
+            add_chain(thread->holds[i].filling, &own);
+            add_chain(thread->holds[i].marked, &own);
+        }
         info->threads++;
-        info->thread_bytes += thread->bytes;
+        info->thread_bytes += thread->bytes - own.bytes;
+        held.bytes += own.bytes;
+        held.blocks += own.blocks;
     }
     gm_threads_resume(cache);
+    info->pending_bytes = held.bytes;
+    return held;
 }
 
 gpumem_status gpumem_caching_get_info(gpumem_resource *resource, gpumem_caching_info *info) {
@@ -256,20 +272,21 @@ gpumem_status gpumem_caching_get_info(gpumem_resource *resource, gpumem_caching_
     GM_REQUIRE(cache, "gpumem_caching_get_info: a %s resource is not a cache", resource->kind);
     gpumem_caching_info filled;
     pthread_mutex_lock(&cache->lock);
-    read_info(cache, &filled);
+    (void)read_info(cache, &filled);
     pthread_mutex_unlock(&cache->lock);
     return GM_RESULT_WRITE(gpumem_caching_info, info, &filled);
 }
 
-/* Adds what the meter does not know: the free bytes. */
+/* Adds what the meter does not know. */
 static void stats(void *user, gpumem_stats *out) {
     struct gm_cache *cache = user;
     gpumem_caching_info info;
     pthread_mutex_lock(&cache->lock);
-    read_info(cache, &info);
+    struct held held = read_info(cache, &info);
     pthread_mutex_unlock(&cache->lock);
     out->cached_bytes += info.free_bytes + info.parcel_bytes + info.thread_bytes;
-    out->deferred_bytes += info.pending_bytes;
+    out->deferred_bytes += held.bytes;
+    out->deferred_frees += held.blocks;
 }
 
 static void properties(void *user, gpumem_resource_properties *out) {

@@ -305,7 +305,7 @@ static inline void adds_up(struct scene *s) {
     for (unsigned i = 0; i < BUFFERS; i++)
         give(buffers[i], s->stream);
     now = stats_of(s->resource);
-    assert_int_equal(now.allocations, now.deferred_frees);
+    assert_int_equal(now.allocations, 0); /* a cache need not have asked about its streams yet */
     assert_int_equal(now.in_use_bytes, 0);
     OK(gpumem_stream_synchronize(device, s->stream));
     OK(gpumem_device_trim(device, 1));

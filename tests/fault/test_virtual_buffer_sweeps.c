@@ -197,7 +197,7 @@ TEST(moving_a_buffer_is_all_or_nothing) {
     end(&s, 1);
 }
 
-/* ---- Through a wrapper with a buffer of its own inside ---------------------------------------- */
+/* ---- Through a wrapper with a buffer of its own inside --------------------------------------- */
 
 TEST(changing_a_wrapped_buffer_is_all_or_nothing) {
     struct subject s = make(0);
@@ -213,7 +213,7 @@ TEST(changing_a_wrapped_buffer_is_all_or_nothing) {
     OK(gpumem_resource_destroy(memory));
 }
 
-/* ---- Sharing ---------------------------------------------------------------------------------- */
+/* ---- Sharing --------------------------------------------------------------------------------- */
 
 /* The second buffer gets the memory of the first, which its stream still fills. */
 static int share_reused(void *user) {

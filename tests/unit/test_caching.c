@@ -188,6 +188,42 @@ TEST(memory_of_a_forgotten_stream_is_not_reused_before_it_passes) {
     DESTROY(cache, &gate);
 }
 
+/* ---- What the numbers say -------------------------------------------------------------------- */
+
+/* All that the cache has taken is in a buffer, kept, or held back. */
+static void check_held_back(gpumem_resource *cache, size_t blocks, size_t bytes) {
+    gpumem_caching_info info = caching_info_of(cache);
+    gpumem_stats stats = stats_of(cache);
+    assert_int_equal(info.pending_bytes, bytes);
+    assert_int_equal(stats.deferred_bytes, bytes);
+    assert_int_equal(stats.deferred_frees, blocks);
+    assert_int_equal(stats.in_use_bytes, 0);
+    assert_int_equal(stats.cached_bytes + bytes, info.segment_bytes);
+    assert_int_equal(info.free_bytes + info.parcel_bytes + info.thread_bytes + bytes,
+                     info.segment_bytes);
+    assert_true(device_stats().deferred_bytes == bytes);
+}
+
+TEST(memory_that_waits_for_queued_work_is_counted_as_held_back) {
+    gpumem_resource *cache = cache_of(pinned, 0);
+    struct gate gate = gate_with_stream();
+    gpumem_buffer *buffers[70]; /* two marked batches and a rest */
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        buffers[i] = allocate_on(cache, 4096, gate.stream);
+    gpumem_buffer *large = allocate_on(cache, 3 * MIB, gate.stream);
+    DESTROY_EACH(buffers, COUNT(buffers));
+    OK(gpumem_buffer_free(large, NULL));
+    size_t bytes = COUNT(buffers) * 4096 + 3 * MIB;
+    check_held_back(cache, COUNT(buffers) + 1, bytes);
+    OK(gpumem_resource_trim(cache, 0)); /* gives nothing of it back */
+    check_held_back(cache, COUNT(buffers) + 1, bytes);
+    gate_drain(&gate);
+    OK(gpumem_resource_trim(cache, 0));
+    check_held_back(cache, 0, 0);
+    assert_int_equal(caching_info_of(cache).segment_bytes, 0);
+    DESTROY(cache, &gate);
+}
+
 /* ---- Memory that the CPU writes -------------------------------------------------------------- */
 
 TEST(host_memory_is_not_reused_before_queued_copies_finish) {

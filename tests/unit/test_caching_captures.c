@@ -83,6 +83,8 @@ TEST(host_memory_is_not_reused_within_a_capture) {
         OK(gpumem_buffer_free(source, NULL));
     }
     assert_false(addresses[0] == addresses[1]);
+    assert_int_equal(caching_info_of(all.cache).pending_bytes, 8192); /* the graph's */
+    assert_int_equal(stats_of(all.cache).deferred_frees, 2);
     CUgraph graph = NULL;
     CUgraphExec exec = NULL;
     OK_CU(cu->cuStreamEndCapture(all.first, &graph));

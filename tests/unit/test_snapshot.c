@@ -156,7 +156,12 @@ TEST(memory_used_by_queued_work_is_listed_as_pending) {
     CUdeviceptr address = gpumem_buffer_pointer(deferred);
     DESTROY(buffer, deferred);
     const char *now = take();
-    assert_int_equal(pieces(json_find(resource_of_kind(now, "caching"), "cache"), "pending"), 1);
+    const char *caching = resource_of_kind(now, "caching");
+    assert_int_equal(pieces(json_find(caching, "cache"), "pending"), 1);
+    NUMBER(caching, "cache.pending_bytes", 1024);
+    NUMBER(caching, "statistics.deferred_bytes", 1024);
+    NUMBER(caching, "statistics.deferred_frees", 1);
+    NUMBER(now, "statistics.deferred_frees", 2);
     assert_int_equal(json_count(json_find(now, "deferred")), 1);
     NUMBER(now, "deferred.0.address", address);
     NUMBER(now, "deferred.0.bytes", 5000);

@@ -618,7 +618,7 @@ gpumem_status gm_buffer_range(const gpumem_buffer *buffer, size_t offset, size_t
     GM_REQUIRE(offset <= size && bytes <= size - offset,
                "%s: %zu bytes at offset %zu do not fit in the %zu of the buffer", call, bytes,
                offset, size);
-    /* Of a wrapper's buffer, that inside. A view holds its buffer, which then has no holes there. */
+    /* Of a wrapper's buffer, that inside. A view holds its buffer, which has no holes there. */
     const gpumem_buffer *inner = gm_buffer_innermost((gpumem_buffer *)(uintptr_t)buffer);
     const struct gm_mapped *mapped = inner ? inner->resource->mapped : NULL;
     size_t shift = mapped ? (size_t)(buffer->allocation.pointer - inner->allocation.pointer) : 0;
