@@ -211,7 +211,7 @@ typedef struct gpumem_buffer_attributes {
     /* 1: the library refuses to write there: foreign memory that was declared so, and imports that
      * were received with GPUMEM_ACCESS_READ. */
     int read_only;
-    int exportable;        /* 1: gpumem_export_create works */
+    int exportable;                 /* 1: gpumem_export_create works */
     gpumem_handle_type handle_type; /* the strongest way of sharing it was created for */
 } gpumem_buffer_attributes;
 

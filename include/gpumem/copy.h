@@ -148,7 +148,8 @@ typedef struct gpumem_stream_options {
 } gpumem_stream_options;
 #define GPUMEM_STREAM_OPTIONS(...) GPUMEM_OPTIONS(gpumem_stream_options, __VA_ARGS__)
 
-/* The caller destroys the stream. Driver: cuStreamCreateWithPriority. */
+/* The caller destroys the stream, by gpumem_stream_destroy: until then the library may ask it for
+ * what was freed on it. Driver: cuStreamCreateWithPriority. */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
 gpumem_stream_create(gpumem_device *device, const gpumem_stream_options *options, CUstream *stream);
 /* Returns at once; queued work still runs. Free the buffers that use the stream first: frees that

@@ -40,7 +40,9 @@ typedef struct gpumem_foreign_options {
  * allocations and in_use, not in committed. The memory must exist until the deleter is called; if
  * there is none, until gpumem_buffer_free, its streams and the last hold have passed. The device
  * cannot be closed before the buffer is freed. INVALID_ARGUMENT: memory that the driver does not
- * know, or knows only in part, or that is of two kinds. NO_DEVICE: memory of another device. On
+ * know, or knows only in part, or that is of two kinds, or that lies in two allocations or two
+ * registrations side by side, across which the driver copies nothing (mappings of virtual memory
+ * may follow each other): make a buffer of each. NO_DEVICE: memory of another device. On
  * failure nothing is taken over. Thread-safe; does not block. Driver: cuPointerGetAttributes,
  * cuMemGetAddressRange; for host memory cuMemRetainAllocationHandle,
  * cuMemGetAllocationPropertiesFromHandle, cuMemGetAccess, cuMemRelease.
@@ -61,7 +63,8 @@ typedef struct gpumem_register_options {
  * Pins memory that the program already has, from malloc, mmap or a mapped file, and makes a buffer
  * of it. Freeing the buffer unpins the memory when every stream that was named has passed. The
  * memory remains the program's and must stay mapped until then. `address` and `bytes` need not be
- * aligned; whole pages are pinned. BUSY: part of it is already registered. NOT_SUPPORTED: the
+ * aligned; whole pages are pinned. BUSY: part of it is already registered; the message says which,
+ * and gpumem_buffer_from_pointer makes a buffer of that. NOT_SUPPORTED: the
  * device cannot register memory, or not read-only. OUT_OF_HOST_MEMORY and NOT_PERMITTED as the
  * driver reports, the latter for a read-only mapping without `read_only`. Otherwise as
  * gpumem_buffer_from_pointer. Thread-safe; blocks while pages are pinned. Driver:

@@ -64,7 +64,11 @@ typedef struct gpumem_device_pool_options {
     /* Bytes that the pool keeps when nothing uses them. 0: everything for a new pool, otherwise the
      * driver's default (a warm pool allocates in 0.3 us, a cold one in 30). */
     uint64_t release_threshold;
-    uint64_t maximum_bytes;         /* OUT_OF_CAPACITY above this; 0: only the device's limit */
+    /* Most bytes of all buffers together: OUT_OF_CAPACITY above this, and where the driver may not
+     * take more from the device for it and has no piece of that size (it rounds the maximum up; an
+     * H200: to 32 MiB). Freed bytes no longer count, even if queued work holds them back. 0: only
+     * the device's limit. */
+    uint64_t maximum_bytes;
     int ipc;                        /* 1: exportable by `handle_type` (gpumem/pool.h) */
     gpumem_handle_type handle_type; /* used when ipc is set */
 } gpumem_device_pool_options;
@@ -129,7 +133,7 @@ typedef struct gpumem_pinned_options {
     /* Unit of pinning, bytes; 0: 64 MiB. Larger requests get a slab of their own, and slabs are
      * smaller where the maximum leaves less. */
     size_t slab_bytes;
-    uint64_t maximum_bytes; /* of all slabs, at least a page, or of the pool; 0: no limit */
+    uint64_t maximum_bytes; /* of all slabs, at least a page, or of a pool's buffers; 0: no limit */
     /* Bytes of unused slabs kept for later requests, or the release threshold of a new pool; 0:
      * all. */
     uint64_t keep_bytes;

@@ -60,7 +60,8 @@ static gpumem_status check_room(const struct load *load) {
         return status;
     if (load->file.size > free_bytes)
         return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY,
-                       "%s has %" PRIu64 " bytes; the device has %" PRIu64 " free of %" PRIu64,
+                       "%s has %" PRIu64 " bytes; the device has %" PRIu64 " free of %" PRIu64
+                       "; free memory on it first",
                        load->file.path, load->file.size, free_bytes, total_bytes);
     return GPUMEM_OK;
 }

@@ -9,6 +9,8 @@ void gm_snapshot_deferred(struct gm_json *json, gpumem_device *device) {
     gm_json_open(json, "deferred", '[');
     pthread_mutex_lock(&device->lock);
     for (const gpumem_buffer *b = device->deferred; b; b = b->next) {
+        if (b->queued) /* a mark, which has no address */
+            continue;
         gm_json_open(json, NULL, '{');
         gm_json_number(json, "resource", b->resource->serial);
         gm_json_address(json, "address", b->allocation.pointer);

@@ -55,18 +55,16 @@ static unsigned wanted(unsigned thread) {
 }
 
 static CUmodule link_images(const unsigned *order, unsigned count) {
-    CUlinkState state;
-    CUmodule module;
     void *image;
     size_t size;
-    OK_CU(cu.cuLinkCreate_v2(0, NULL, NULL, &state));
+    CUlinkState state = GOT_CU(CUlinkState, cuLinkCreate_v2, 0, NULL, NULL);
     for (unsigned i = 0; i < count; i++) {
         const char *text = texts[order[i]];
         OK_CU(cu.cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text,
                                   strlen(text) + 1, "text", 0, NULL, NULL));
     }
     OK_CU(cu.cuLinkComplete(state, &image, &size));
-    OK_CU(cu.cuModuleLoadData(&module, image));
+    CUmodule module = MADE_CU(CUmodule, cuModuleLoadData, image);
     OK_CU(cu.cuLinkDestroy(state));
     return module;
 }
@@ -82,8 +80,7 @@ static void check(const unsigned *order) {
     CUresult result =
         cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, sizeof got, NULL, params, NULL);
     if (no_kernels(result)) {
-        OK_CU(cu.cuModuleUnload(module));
-        OK_CU(cu.cuMemFree_v2(out));
+        DESTROY_CU(module, out);
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
     }
     assert_int_equal(result, CUDA_SUCCESS);
@@ -94,13 +91,10 @@ static void check(const unsigned *order) {
     }
     OK_CU(cu.cuModuleGetGlobal_v2(&sum, &size, module, "common_sum"));
     assert_int_equal(word_at(sum), expected);
-    OK_CU(cu.cuMemFree_v2(out));
-    OK_CU(cu.cuModuleUnload(module));
+    DESTROY_CU(out, module);
 }
 
-TEST(names_of_linked_texts_resolve_as_by_a_linker) {
-    check((const unsigned[]){0, 1, 2});
-}
+TEST_IS(names_of_linked_texts_resolve_as_by_a_linker, check((const unsigned[]){0, 1, 2}));
 
 TEST(the_order_of_linked_inputs_does_not_matter) {
     check((const unsigned[]){2, 1, 0});

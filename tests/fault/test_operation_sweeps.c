@@ -314,8 +314,7 @@ TEST_IS(low_level_memory_calls_are_all_or_nothing,
 /* softgpu makes the file behind memory that is not shared with the first of it on a device, and
  * keeps it. */
 static void make_device_memory_file(int ordinal) {
-    gpumem_device *of;
-    OK(gpumem_device_open(library, ordinal, &of));
+    gpumem_device *of = MADE(gpumem_device *, gpumem_device_open, library, ordinal);
     OK(gpumem_physical_create(
         of, 2 * MIB, GPUMEM_PHYSICAL_OPTIONS(.handle_type = GPUMEM_HANDLE_NONE), &physical));
     OK(gpumem_physical_destroy(physical));

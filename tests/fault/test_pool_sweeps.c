@@ -131,6 +131,21 @@ static void end_what_is_left(void *user) {
     settle(user);
 }
 
+/* Behind work that has not begun: the free is marked, looked at, and waited for. */
+static int free_and_wait(void *user) {
+    CUstream stream = user;
+    gpumem_stats stats = {.size = sizeof stats};
+    buffer = NULL;
+    int result = (int)gpumem_buffer_allocate(pool, 64 * MIB,
+                                             GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer);
+    if (!result)
+        result = (int)gpumem_buffer_fill(buffer, 0, MIB, 1, stream);
+    (void)gpumem_buffer_free(buffer, NULL);
+    if (!result)
+        result = (int)gpumem_device_get_stats(device, &stats);
+    return result ? result : (int)gpumem_device_trim(device, 1);
+}
+
 /* ---- The sweeps ------------------------------------------------------------------------------ */
 
 /* The driver's pools are made when they are first asked for, and stay; access to them too. */
@@ -157,6 +172,23 @@ TEST(allocating_pool_memory_without_a_stream_is_all_or_nothing) {
         sweep_act("read and write an attribute", read_and_write_numbers, settle, NULL);
         end_pool(NULL);
     }
+}
+
+TEST(waiting_for_frees_that_the_driver_has_taken_loses_nothing) {
+    CUstream ours = NEW_STREAM(), stream = NULL;
+    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
+    OK_CU(cu->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    pop_contexts(NULL);
+    host = 0;
+    assert_int_equal(make(GPUMEM_POOL_OWN, 0), 0);
+    soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
+    sweep_act("free behind work and wait", free_and_wait, settle, ours);
+    sweep_act("free behind work of the program's and wait", free_and_wait, settle, stream);
+    soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
+    OK_CU(cu->cuStreamDestroy_v2(stream));
+    OK(gpumem_stream_destroy(device, ours));
+    end_pool(NULL);
+    assert_int_equal(device_stats().deferred_frees, 0);
 }
 
 TEST(sharing_a_pool_is_all_or_nothing) {

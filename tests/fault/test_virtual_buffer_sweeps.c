@@ -13,8 +13,7 @@ struct subject {
 };
 
 static struct subject make(uint64_t cache_bytes) {
-    struct subject s = {0};
-    s.stream = NEW_STREAM();
+    struct subject s = {.stream = NEW_STREAM()};
     s.resource =
         NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1, .cache_bytes = cache_bytes);
     return s;

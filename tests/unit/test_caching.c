@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static gpumem_resource *pool, *pinned;
 
@@ -337,14 +336,10 @@ TEST(statistics_of_cache_and_device_add_up) {
     gpumem_buffer *small = allocate_on(cache, 1000, NULL),
                   *large = allocate_on(cache, 3 * MIB, NULL);
     gpumem_stats stats = stats_of(cache), all = device_stats();
-    assert_int_equal(stats.allocations, 2);
-    assert_int_equal(stats.allocations_total, 2);
-    assert_int_equal(stats.in_use_bytes, 1000 + 3 * MIB);
-    assert_int_equal(stats.in_use_high, 1000 + 3 * MIB);
-    assert_int_equal(stats.committed_bytes, caching_info_of(cache).segment_bytes);
-    assert_int_equal(stats.cached_bytes, stats.committed_bytes - 1024 - 3 * MIB);
-    assert_int_equal(all.in_use_bytes, 1000 + 3 * MIB);
-    assert_int_equal(all.allocations, 2);
+    MEMBERS(stats, (allocations, 2), (allocations_total, 2), (in_use_bytes, 1000 + 3 * MIB),
+            (in_use_high, 1000 + 3 * MIB), (committed_bytes, caching_info_of(cache).segment_bytes),
+            (cached_bytes, stats.committed_bytes - 1024 - 3 * MIB));
+    MEMBERS(all, (in_use_bytes, 1000 + 3 * MIB), (allocations, 2));
     assert_true(all.committed_bytes >= stats.committed_bytes); /* the pool keeps memory too */
     FAILS_SAYING(BUSY, "2 buffers", gpumem_resource_destroy(cache));
     DESTROY(small, large);
@@ -385,9 +380,8 @@ TEST(held_memory_is_not_reused) {
 }
 
 TEST(a_cache_works_between_a_wrapper_and_virtual_memory) {
-    gpumem_resource *cache;
     gpumem_resource *virtual = NEW_VIRTUAL();
-    cache = cache_of(virtual, 0);
+    gpumem_resource *cache = cache_of(virtual, 0);
     gpumem_resource *limit = NEW_LIMIT(cache, 10 * MIB);
     gpumem_buffer *buffer = allocate_on(limit, 4096, NULL),
                   *large = allocate_on(limit, 4 * MIB, NULL);
@@ -405,9 +399,8 @@ TEST(a_cache_works_between_a_wrapper_and_virtual_memory) {
 TEST(cached_memory_is_released_when_another_resource_needs_it) {
     uint64_t room = 0, total = 0;
     OK(gpumem_device_get_memory(device, &room, &total));
-    gpumem_resource *cache;
     gpumem_resource *virtual = NEW_VIRTUAL();
-    cache = cache_of(virtual, 0);
+    gpumem_resource *cache = cache_of(virtual, 0);
     size_t most = (size_t)room / 3 / MIB * MIB;
     gpumem_buffer *first = allocate_on(cache, most, NULL), *second = allocate_on(cache, most, NULL);
     DESTROY(first, second);
@@ -437,10 +430,8 @@ TEST(an_ending_thread_returns_its_cached_blocks) {
         assert_int_equal(pthread_join(thread, &failed), 0);
         assert_null(failed);
         gpumem_caching_info info = caching_info_of(cache);
-        assert_int_equal(info.thread_bytes, 0);
-        assert_int_equal(info.threads, 0);
-        assert_int_equal(stats_of(cache).allocations, 0);
-        assert_int_equal(stats_of(cache).allocations_total, 64 * (i + 1));
+        MEMBERS(info, (thread_bytes, 0), (threads, 0));
+        MEMBERS(stats_of(cache), (allocations, 0), (allocations_total, 64 * (i + 1)));
     }
     OK(gpumem_resource_destroy(cache));
 }
@@ -507,12 +498,11 @@ TEST(a_forked_child_may_not_use_the_cache) {
 
 TEST(captured_memory_stays_with_its_graph) {
     gpumem_resource *cache = cache_of(pool, 0);
-    gpumem_capture_pool *captured;
     CUstream stream = NEW_STREAM();
     gpumem_buffer *before = allocate_on(cache, 4096, stream);
     CUdeviceptr outside = gpumem_buffer_pointer(before);
     OK(gpumem_buffer_free(before, NULL));
-    OK(gpumem_capture_pool_create(cache, &captured));
+    gpumem_capture_pool *captured = MADE(gpumem_capture_pool *, gpumem_capture_pool_create, cache);
     OK(gpumem_capture_pool_begin(captured, stream));
     FAILS(INVALID_ARGUMENT, gpumem_capture_pool_begin(captured, stream));
     gpumem_buffer *first = allocate_on(cache, 4096, stream);

@@ -2,18 +2,13 @@
 #include "library_test.h"
 #include "temporary.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 ALL_TESTS(open_device, close_device);
 
 static gpumem_buffer *pin(void *address, size_t bytes, int read_only) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_register(device, address, bytes,
-                              GPUMEM_REGISTER_OPTIONS(.read_only = read_only), &buffer));
-    return buffer;
+    return MADE(gpumem_buffer *, gpumem_buffer_register, device, address, bytes,
+                GPUMEM_REGISTER_OPTIONS(.read_only = read_only));
 }
 
 /* Whether the driver knows the address. */
@@ -66,7 +61,11 @@ TEST(invalid_and_overlapping_ranges_cannot_be_registered) {
     gpumem_buffer *buffer, *again;
     unsigned char *bytes = malloc(MIB);
     buffer = pin(bytes, MIB, 0);
-    FAILS(BUSY, gpumem_buffer_register(device, bytes + 100, 100, NULL, &again));
+    char part[80];
+    snprintf(part, sizeof part, "%zu at 0x%zx are registered already", MIB, (size_t)bytes);
+    FAILS_SAYING(BUSY, part, gpumem_buffer_register(device, bytes + 100, 100, NULL, &again));
+    SAYS("gpumem_buffer_from_pointer");
+    FAILS_SAYING(BUSY, part, gpumem_buffer_register(device, bytes - 1, 2, NULL, &again));
     OK(gpumem_buffer_write_sync(buffer, 0, "x", 1, NULL)); /* still pinned */
     OK(gpumem_buffer_free(buffer, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_register(device, NULL, 100, NULL, &again));

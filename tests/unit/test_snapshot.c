@@ -137,9 +137,8 @@ TEST(a_cache_lists_the_owner_of_each_block) {
     NUMBER(listed, "free_bytes", info.free_bytes);
     assert_int_equal(json_count(json_find(listed, "segments")), info.segments);
 
-    char *without;
-    OK(gpumem_snapshot(device, GPUMEM_SNAPSHOT_OPTIONS(.without_pieces = 1, .without_buffers = 1),
-                       &without));
+    char *without = MADE(char *, gpumem_snapshot, device,
+                         GPUMEM_SNAPSHOT_OPTIONS(.without_pieces = 1, .without_buffers = 1));
     assert_true(json_is_valid(without));
     assert_null(strstr(without, "pieces"));
     assert_null(strstr(without, "\"buffers\""));
@@ -181,9 +180,8 @@ TEST(exports_and_imports_are_listed) {
     gpumem_export *exported = NEW_EXPORT(buffer);
     const void *description;
     size_t bytes;
-    int fd;
     OK(gpumem_export_get_description(exported, &description, &bytes));
-    OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    int fd = MADE(int, gpumem_export_get_descriptor, exported, 0);
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
     const char *now = take();
     assert_int_equal(json_count(json_find(now, "exports")), 1);

@@ -65,8 +65,7 @@ TEST(an_access_change_applies_to_present_and_future_buffers) {
     uint64_t calls = soft->call_count("cuMemSetAccess");
     OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_NONE)); /* as it is */
     assert_int_equal(soft->call_count("cuMemSetAccess"), calls);
-    DESTROY(present, future);
-    DESTROY(cached, resource);
+    DESTROY(present, future, cached, resource);
 }
 
 TEST(setting_peers_replaces_the_earlier_ones) {
@@ -203,8 +202,7 @@ TEST(revoking_access_waits_for_the_buffers_streams) {
     OK(gpumem_buffer_set_access(buffer, 0, 4 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
     OK_CU(cu->cuStreamQuery(stream));
     leave_context();
-    DESTROY(buffer, resource);
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(buffer, resource, stream);
 }
 
 struct taker {
@@ -296,7 +294,6 @@ TEST(changing_access_to_held_memory_is_refused) {
 
 TEST(changing_access_during_a_capture_is_refused) {
     gpumem_resource *resource = NEW_VIRTUAL();
-    CUgraph graph;
     CUstream stream = NEW_STREAM();
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0, stream);
     use_context();
@@ -304,11 +301,10 @@ TEST(changing_access_during_a_capture_is_refused) {
     FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
     SAYS("capturing");
     OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
-    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu->cuGraphDestroy(graph));
     leave_context();
-    DESTROY(buffer, resource);
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(buffer, resource, stream);
 }
 
 TEST(changing_access_to_memory_of_a_cache_is_refused) {
@@ -414,7 +410,4 @@ TEST(threads_use_buffers_while_access_changes) {
     OK(gpumem_resource_destroy(resource));
 }
 
-BEFORE_TESTS {
-    setenv("SOFTGPU_DEVICES", "2", 1);
-    return 0;
-}
+BEFORE_TESTS_DO(setenv("SOFTGPU_DEVICES", "2", 1));

@@ -5,6 +5,7 @@
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
 #include "memory/object/device.h"
+#include "memory/object/shortage.h"
 
 #include <stdlib.h>
 
@@ -113,6 +114,7 @@ gpumem_status gpumem_physical_create(gpumem_device *device, size_t bytes,
         return GPUMEM_ERROR_OUT_OF_HOST_MEMORY;
     status = gm_vmm_create(device, &device->meter, bytes, &prop, &made->handle);
     if (status != GPUMEM_OK) {
+        gm_tell_shortage(device, NULL, bytes, status);
         free(made);
         return status;
     }

@@ -16,6 +16,8 @@ struct gm_bound {
 /* To be called before the driver is asked: OUT_OF_CAPACITY where it would be too much. NULL: there
  * is no bound. */
 gpumem_status gm_bound_take(struct gm_bound *bound, size_t bytes);
+/* The same for callers with a message of their own: whether there was room. */
+int gm_bound_try(struct gm_bound *bound, size_t bytes);
 /* When the driver has the memory back. */
 void gm_bound_give(struct gm_bound *bound, size_t bytes);
 

@@ -58,4 +58,9 @@ static inline int gm_is_legacy(CUstream stream) {
     return !stream || stream == CU_STREAM_LEGACY;
 }
 
+/* One name for each stream: NULL for the legacy one. */
+static inline CUstream gm_canonical(CUstream stream) {
+    return gm_is_legacy(stream) ? NULL : stream;
+}
+
 #endif

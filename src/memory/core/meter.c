@@ -28,6 +28,15 @@ void gm_meter_raise(struct gm_meter *meter, enum gm_count count, uint64_t by) {
                    atomic_load_explicit(&meter->now[count], memory_order_relaxed) + by);
 }
 
+static uint64_t high(const struct gm_meter *meter, enum gm_count count) {
+    return atomic_load_explicit(&meter->high[count], memory_order_relaxed);
+}
+
+void gm_meter_keep_high(struct gm_meter *meter, enum gm_count count, uint64_t *value) {
+    raise_high(&meter->high[count], *value);
+    *value = high(meter, count);
+}
+
 void gm_meter_subtract(struct gm_meter *meter, enum gm_count count, uint64_t value) {
     for (; meter; meter = meter->parent)
         atomic_fetch_sub_explicit(&meter->now[count], value, memory_order_relaxed);
@@ -51,10 +60,6 @@ void gm_meter_quarantine_memory(struct gm_meter *meter, uint64_t bytes) {
 static uint64_t now(const struct gm_meter *meter, enum gm_count count) {
     uint64_t value = atomic_load_explicit(&meter->now[count], memory_order_relaxed);
     return is_negative(value) ? 0 : value;
-}
-
-static uint64_t high(const struct gm_meter *meter, enum gm_count count) {
-    return atomic_load_explicit(&meter->high[count], memory_order_relaxed);
 }
 
 void gm_meter_read(const struct gm_meter *meter, gpumem_stats *stats) {

@@ -42,6 +42,8 @@ struct gm_meter {
 void gm_meter_add(struct gm_meter *meter, enum gm_count count, uint64_t value);
 /* Records that the count was temporarily higher by this much. */
 void gm_meter_raise(struct gm_meter *meter, enum gm_count count, uint64_t by);
+/* A value that is known from elsewhere raises the highest one, which is returned in its place. */
+void gm_meter_keep_high(struct gm_meter *meter, enum gm_count count, uint64_t *value);
 void gm_meter_subtract(struct gm_meter *meter, enum gm_count count, uint64_t value);
 /* To be called when another thread can have them. */
 void gm_meter_gave_back(struct gm_meter *meter, uint64_t bytes);

@@ -70,8 +70,12 @@ struct gpumem_device {
     gpumem_buffer *deferred, *deferred_last; /* in the order in which they were freed */
     uint64_t deferred_number;                /* number of the last one */
     pthread_cond_t worked;                   /* a buffer of that list was examined, or freed */
+    CUstream *streams;                       /* those of gpumem_stream_create */
+    size_t stream_count, stream_room;
     struct gm_shared_lists shared;
     gpumem_resource *hidden[GM_HIDDEN_COUNT]; /* created when first needed, not listed */
+    gpumem_resource *ended_pools;             /* likewise: has the queued frees of those that are
+                                               * gone */
     gpumem_capability_report *reports[GPUMEM_CAPABILITY_COUNT];
 
     gpumem_device *sibling; /* memory/core/siblings.c, under its lock, and the next two */
@@ -79,6 +83,7 @@ struct gpumem_device {
     size_t sibling_visitors; /* threads of other openings: it must not be destroyed */
 
     atomic_size_t deferred_count; /* length of that list: what every call checks first */
+    atomic_size_t queued_count;   /* marks of queued frees in it, which that does not include */
     atomic_flag polled;           /* a thread is processing the list; others need not */
 };
 
@@ -130,11 +135,15 @@ struct gm_quick_ops {
     int (*try_free)(gpumem_buffer *buffer, CUstream stream);
 };
 
+struct gm_freed;
+
 /* What threads count by themselves for a resource: memory/object/thread_counts.h. */
 struct gm_tally {
     uint64_t serial; /* of the resource, never reused; 0: threads do not count */
     struct gm_meter *meter;
-    int64_t alive; /* allocations minus frees, as reported to the meter */
+    int64_t alive;         /* allocations minus frees, as reported to the meter */
+    struct gm_freed *left; /* frees that were counted by threads that have ended, or that went on
+                            * to other resources; NULL until there are any */
     struct gm_tally *next;
 };
 
@@ -182,6 +191,7 @@ struct gpumem_resource {
     /* Its allocate, deallocate and resize make the context current themselves, and only where they
      * call the driver. */
     int enters;
+    int tells_committed; /* its `stats` has all that it took from the driver */
     /* Where its small buffers come from, or NULL: a cache over this one, which ends with it and is
      * not known to the program. Set once, before the program has the resource. */
     _Atomic(gpumem_resource *) slabs;
@@ -199,6 +209,10 @@ struct gpumem_resource {
     uint64_t serial;                             /* in the process: its id in snapshots */
     struct gm_roll rolls[GM_ROLLS];
     _Atomic(const struct gm_describe_ops *) describe; /* memory/core/describe.h; or NULL */
+    atomic_size_t
+        queued_frees; /* of those that its driver has taken, what is known to be held back;
+                                 * in the meter too */
+    _Atomic uint64_t queued_bytes;
     /* Not including those in the tally: gm_resource_owned, gm_resource_live. */
     atomic_size_t live;    /* buffers, from allocation until their memory is back */
     atomic_size_t owned;   /* of these, still referenced */
@@ -255,6 +269,8 @@ struct gpumem_buffer {
     gpumem_buffer *next, *previous;
     uint64_t number; /* rises along the list */
     int claimed;     /* claimed by a thread that examines it without the lock */
+    int queued;      /* without memory: the mark of frees that the driver has taken */
+    size_t frees;    /* their number */
 
     gpumem_buffer *root; /* for a view: the buffer that has the memory, held */
     size_t views;        /* number of views; `waits` has room for the stream that each free names */

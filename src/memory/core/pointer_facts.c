@@ -92,13 +92,20 @@ static gpumem_status ask_known(gpumem_device *device, CUdeviceptr pointer, struc
     return status;
 }
 
+int gm_pointer_piece(const gpumem_device *device, CUdeviceptr at, CUdeviceptr *base,
+                     size_t *bytes) {
+    *base = 0;
+    *bytes = 0;
+    return device->cu->cuMemGetAddressRange_v2(base, bytes, at) == CUDA_SUCCESS && *base <= at &&
+           *bytes > at - *base;
+}
+
 /* The end of the driver's piece of memory; the end of the range if the driver does not report
  * it. */
 static CUdeviceptr piece_end(const gpumem_device *device, CUdeviceptr at, CUdeviceptr end) {
-    CUdeviceptr base = 0;
-    size_t bytes = 0;
-    if (device->cu->cuMemGetAddressRange_v2(&base, &bytes, at) != CUDA_SUCCESS || base > at ||
-        bytes <= at - base || bytes - (at - base) >= end - at)
+    CUdeviceptr base;
+    size_t bytes;
+    if (!gm_pointer_piece(device, at, &base, &bytes) || bytes - (at - base) >= end - at)
         return end;
     return base + bytes;
 }
@@ -106,6 +113,31 @@ static CUdeviceptr piece_end(const gpumem_device *device, CUdeviceptr at, CUdevi
 static int same_kind(const struct gm_pointer *a, const struct gm_pointer *b) {
     return a->type == b->type && a->managed == b->managed &&
            (a->on_host || a->ordinal == b->ordinal) && !a->host_pointer == !b->host_pointer;
+}
+
+static gpumem_status is_mapping(gpumem_device *device, CUdeviceptr at, int *mapping) {
+    CUmemGenericAllocationHandle handle = 0;
+    gpumem_status status = device->has_virtual ? retain(device, at, &handle) : GPUMEM_OK;
+    *mapping = handle != 0;
+    if (handle && device->cu->cuMemRelease(handle) != CUDA_SUCCESS)
+        gm_meter_quarantine(&device->meter, 0);
+    return status;
+}
+
+/* The driver copies across mappings that lie side by side, but not from one allocation, or one
+ * registration, into the next. */
+static gpumem_status check_boundary(gpumem_device *device, CUdeviceptr pointer, CUdeviceptr at) {
+    int before = 0, behind = 0;
+    gpumem_status status = is_mapping(device, at - 1, &before);
+    if (status == GPUMEM_OK && before)
+        status = is_mapping(device, at, &behind);
+    if (status != GPUMEM_OK || (before && behind))
+        return status;
+    return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
+                   "the range at 0x%llx lies in two allocations or registrations, the second from "
+                   "0x%llx on, and no copy of the driver goes from one into the other; make a "
+                   "buffer of each",
+                   pointer, at);
 }
 
 /* Checks the first byte of each piece and, because the end of some is unknown, the last byte of the
@@ -117,7 +149,8 @@ static gpumem_status ask_pieces(gpumem_device *device, CUdeviceptr pointer, size
     CUdeviceptr at = pointer;
     while (status == GPUMEM_OK && at != end - 1) {
         at = piece_end(device, at, end);
-        if (at == end)
+        int boundary = at != end;
+        if (!boundary)
             at = end - 1;
         struct gm_pointer next;
         status = ask_known(device, at, &next);
@@ -125,6 +158,8 @@ static gpumem_status ask_pieces(gpumem_device *device, CUdeviceptr pointer, size
             status = gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
                              "0x%llx is memory of another kind than 0x%llx, where the range begins",
                              at, pointer);
+        if (status == GPUMEM_OK && boundary)
+            status = check_boundary(device, pointer, at);
     }
     return status;
 }

@@ -19,9 +19,14 @@ struct gm_pointer {
 /* The device's context is current. `type` is 0 for an address unknown to the driver. */
 gpumem_status gm_pointer_ask(gpumem_device *device, CUdeviceptr pointer, struct gm_pointer *out);
 
+/* The driver's allocation, registration or mapping that has the byte; 0 if it reports none. The
+ * device's context is current. */
+int gm_pointer_piece(const gpumem_device *device, CUdeviceptr at, CUdeviceptr *base, size_t *bytes);
+
 /*
  * The same for a whole range: INVALID_ARGUMENT if a part of it is unknown, or of a different kind
- * than the first byte. Enters the device's context.
+ * than the first byte, or if it goes from one allocation into another; mappings may follow each
+ * other. Enters the device's context.
  */
 gpumem_status gm_pointer_ask_range(gpumem_device *device, CUdeviceptr pointer, size_t bytes,
                                    struct gm_pointer *out);

@@ -58,12 +58,20 @@ static CUresult take_helper(gpumem_device *device, CUstream *helper) {
     return result;
 }
 
+static _Thread_local CUstream helping;
+
 CUstream gm_take_helper(gpumem_device *device) {
     CUstream helper;
-    return take_helper(device, &helper) == CUDA_SUCCESS ? helper : NULL;
+    helping = take_helper(device, &helper) == CUDA_SUCCESS ? helper : NULL;
+    return helping;
+}
+
+int gm_is_helper(CUstream stream) {
+    return stream && stream == helping;
 }
 
 void gm_give_helper(gpumem_device *device, CUstream helper) {
+    helping = NULL;
     pthread_mutex_lock(&device->lock);
     CUstream spare = device->helper;
     device->helper = helper;
@@ -155,6 +163,10 @@ void gm_wait_drop(gpumem_device *device, struct gm_wait *wait) {
     if (wait->event)
         give_event(device, wait->event);
     wait->event = NULL;
+}
+
+int gm_wait_is_over(gpumem_device *device, const struct gm_wait *wait) {
+    return wait->event && device->cu->cuEventQuery(wait->event) == CUDA_SUCCESS;
 }
 
 static void ask_event(gpumem_device *device, struct gm_wait *wait, int block) {

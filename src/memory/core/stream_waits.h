@@ -23,6 +23,8 @@ int gm_wait_same(const struct gm_wait *wait, const struct gm_wait *other);
 int gm_wait_mark(gpumem_device *device, struct gm_wait *wait);
 int gm_wait_passed(gpumem_device *device, struct gm_wait *wait, int block);
 void gm_wait_drop(gpumem_device *device, struct gm_wait *wait);
+/* Whether the driver says that its event has passed; changes nothing. */
+int gm_wait_is_over(gpumem_device *device, const struct gm_wait *wait);
 /* Marks a stream for the last time: it may be destroyed afterwards, and is never queried again. If
  * no event can represent it, the whole context is waited for. */
 void gm_wait_end(gpumem_device *device, struct gm_wait *wait);
@@ -59,6 +61,8 @@ const char *gm_wait_reason(const struct gm_wait *wait);
  */
 CUstream gm_take_helper(gpumem_device *device);
 void gm_give_helper(gpumem_device *device, CUstream helper);
+/* Whether this thread has taken it. */
+int gm_is_helper(CUstream stream);
 
 /* Destroys the unused events and stream that the device keeps. Its context is current. */
 void gm_drop_events(gpumem_device *device);

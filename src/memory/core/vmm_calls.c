@@ -31,7 +31,11 @@ gpumem_status gm_vmm_reserve(gpumem_device *device, size_t bytes, size_t alignme
     }
     gpumem_status status =
         gm_cu_fail(cu, result, "cuMemAddressReserve",
-                   "cannot reserve %zu bytes of addresses aligned to %zu", bytes, alignment);
+                   "cannot reserve %zu bytes of addresses aligned to %zu%s", bytes, alignment,
+                   result == CUDA_ERROR_OUT_OF_MEMORY
+                       ? " (addresses are short, not memory: ask for less capacity, or free "
+                         "buffers and reservations)"
+                       : "");
     if (made)
         gm_vmm_unreserve(device, &device->meter, made, bytes);
     return status;

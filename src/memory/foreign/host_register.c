@@ -3,6 +3,7 @@
 #include "base/options.h"
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
+#include "memory/core/pointer_facts.h"
 #include "memory/foreign/foreign.h"
 #include "memory/object/device.h"
 
@@ -42,13 +43,31 @@ static gpumem_status check(gpumem_device *device, const void *address, size_t by
     return GPUMEM_OK;
 }
 
+/* Registered memory that has the first or the last byte; of other parts only the pages count. */
+static int find_registered(const gpumem_device *device, CUdeviceptr address, size_t bytes,
+                           CUdeviceptr *base, size_t *size) {
+    return gm_pointer_piece(device, address, base, size) ||
+           gm_pointer_piece(device, address + bytes - 1, base, size);
+}
+
+static gpumem_status refuse_again(const gpumem_device *device, CUresult result, void *address,
+                                  size_t bytes) {
+    const gpumem_driver_api *cu = device->cu;
+    CUdeviceptr base;
+    size_t size;
+    if (!find_registered(device, (CUdeviceptr)(uintptr_t)address, bytes, &base, &size))
+        return gm_cu_fail_as(GPUMEM_ERROR_BUSY, cu, result, "cuMemHostRegister",
+                             "cannot pin %zu bytes at %p: a part of their pages is registered "
+                             "already; make a buffer of it by gpumem_buffer_from_pointer",
+                             bytes, address);
+    return gm_cu_fail_as(GPUMEM_ERROR_BUSY, cu, result, "cuMemHostRegister",
+                         "cannot pin %zu bytes at %p: %zu at 0x%llx are registered already; make a "
+                         "buffer of those by gpumem_buffer_from_pointer",
+                         bytes, address, size, base);
+}
+
 static gpumem_status refuse(const gpumem_driver_api *cu, CUresult result, size_t bytes) {
-    gpumem_status status = gm_status_of(result);
-    if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
-        status = GPUMEM_ERROR_BUSY;
-    if (result == CUDA_ERROR_OUT_OF_MEMORY)
-        status = GPUMEM_ERROR_OUT_OF_HOST_MEMORY;
-    return gm_cu_fail_as(status, cu, result, "cuMemHostRegister", "cannot pin %zu bytes", bytes);
+    return gm_cu_fail_host(cu, result, "cuMemHostRegister", "cannot pin %zu bytes", bytes);
 }
 
 /* A refusal may have taken effect, but not one that says the memory is already registered. */
@@ -59,7 +78,7 @@ static gpumem_status pin(gpumem_device *device, void *address, size_t bytes, int
                            (read_only ? CU_MEMHOSTREGISTER_READ_ONLY : 0u);
     CUresult result = cu->cuMemHostRegister_v2(address, bytes, flags);
     if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
-        return refuse(cu, result, bytes);
+        return refuse_again(device, result, address, bytes);
     gpumem_status status = GPUMEM_OK;
     int pinned = result == CUDA_SUCCESS;
     if (!pinned)

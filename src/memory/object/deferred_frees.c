@@ -9,6 +9,10 @@
 
 /* ---- The list; the device's lock is held ----------------------------------------------------- */
 
+static atomic_size_t *count_of(gpumem_device *device, const gpumem_buffer *buffer) {
+    return buffer->queued ? &device->queued_count : &device->deferred_count;
+}
+
 static void append(gpumem_device *device, gpumem_buffer *buffer) {
     buffer->next = NULL;
     buffer->previous = device->deferred_last;
@@ -18,7 +22,7 @@ static void append(gpumem_device *device, gpumem_buffer *buffer) {
     else
         device->deferred = buffer;
     device->deferred_last = buffer;
-    atomic_fetch_add(&device->deferred_count, 1);
+    atomic_fetch_add(count_of(device, buffer), 1);
 }
 
 static void take_out(gpumem_device *device, gpumem_buffer *buffer) {
@@ -30,12 +34,14 @@ static void take_out(gpumem_device *device, gpumem_buffer *buffer) {
         buffer->previous->next = buffer->next;
     else
         device->deferred = buffer->next;
-    atomic_fetch_sub(&device->deferred_count, 1);
+    atomic_fetch_sub(count_of(device, buffer), 1);
 }
 
-/* Includes the library's wrappers around it. */
+/* Includes the library's wrappers around it. What the driver has taken keeps no resource. */
 static int is_of(const gpumem_buffer *buffer, const gpumem_resource *resource) {
     const gpumem_resource *of = buffer->resource;
+    if (resource && buffer->queued)
+        return 0;
     while (of && of != resource && !of->apart)
         of = of->upstream;
     return !resource || of == resource;
@@ -43,11 +49,29 @@ static int is_of(const gpumem_buffer *buffer, const gpumem_resource *resource) {
 
 /* ---- One buffer ------------------------------------------------------------------------------ */
 
+static void count(const gpumem_buffer *buffer) {
+    struct gm_meter *meter = &buffer->resource->meter;
+    gm_meter_add(meter, GM_DEFERRED, buffer->queued ? buffer->frees : 1);
+    gm_meter_add(meter, GM_DEFERRED_BYTES, buffer->allocation.committed_bytes);
+    if (buffer->queued) {
+        atomic_fetch_add(&buffer->resource->queued_frees, buffer->frees);
+        atomic_fetch_add(&buffer->resource->queued_bytes, buffer->allocation.committed_bytes);
+    }
+}
+
+static void uncount(const gpumem_buffer *buffer) {
+    struct gm_meter *meter = &buffer->resource->meter;
+    gm_meter_subtract(meter, GM_DEFERRED, buffer->queued ? buffer->frees : 1);
+    gm_meter_subtract(meter, GM_DEFERRED_BYTES, buffer->allocation.committed_bytes);
+    if (buffer->queued) {
+        atomic_fetch_sub(&buffer->resource->queued_frees, buffer->frees);
+        atomic_fetch_sub(&buffer->resource->queued_bytes, buffer->allocation.committed_bytes);
+    }
+}
+
 void gm_defer(gpumem_buffer *buffer) {
-    gpumem_resource *resource = buffer->resource;
-    gpumem_device *device = resource->device;
-    gm_meter_add(&resource->meter, GM_DEFERRED, 1);
-    gm_meter_add(&resource->meter, GM_DEFERRED_BYTES, buffer->allocation.committed_bytes);
+    gpumem_device *device = buffer->resource->device;
+    count(buffer);
     pthread_mutex_lock(&device->lock);
     append(device, buffer);
     pthread_mutex_unlock(&device->lock);
@@ -57,8 +81,12 @@ void gm_defer(gpumem_buffer *buffer) {
  * used it may be gone. */
 static void take_back(gpumem_device *device, gpumem_buffer *buffer) {
     gpumem_resource *resource = buffer->resource;
-    gm_meter_subtract(&resource->meter, GM_DEFERRED, 1);
-    gm_meter_subtract(&resource->meter, GM_DEFERRED_BYTES, buffer->allocation.committed_bytes);
+    uncount(buffer);
+    if (buffer->queued) { /* its pool has the memory */
+        gm_meter_gave_back(&resource->meter, buffer->allocation.committed_bytes);
+        gm_buffer_discard(buffer);
+        return;
+    }
     if (resource->mapped) { /* this value says that no stream uses it */
         gm_buffer_finish(buffer, GPUMEM_STREAM_NONE);
         return;
@@ -69,11 +97,21 @@ static void take_back(gpumem_device *device, gpumem_buffer *buffer) {
         gm_give_helper(device, helper);
 }
 
+/* A pool gives unused memory to the system when somebody waits for work, not when he asks. And the
+ * stream of a queued free may be gone: a mark that turns out to mark nothing is not repeated. */
+static int has_passed(gpumem_device *device, gpumem_buffer *buffer, int block) {
+    if (buffer->queued && buffer->waits[0].state != GM_WAIT_EVENT)
+        return 1;
+    if (buffer->queued && !block)
+        block = gm_wait_is_over(device, &buffer->waits[0]);
+    return gm_waits_passed(buffer, block);
+}
+
 /* With the lock held, dropped meanwhile. 1 if the marks of the claimed buffer have passed: it is
  * then out of the list, and its resource waits for end_taken. */
 static int look_at(gpumem_device *device, gpumem_buffer *buffer, int block) {
     pthread_mutex_unlock(&device->lock);
-    int passed = gm_waits_passed(buffer, block);
+    int passed = has_passed(device, buffer, block);
     pthread_mutex_lock(&device->lock);
     if (passed) {
         take_out(device, buffer);
@@ -111,18 +149,21 @@ static size_t wait_for_this(gpumem_device *device, gpumem_buffer *buffer) {
 
 /* ---- Going through the list ------------------------------------------------------------------ */
 
-static gpumem_buffer *unclaimed(gpumem_buffer *buffer) {
-    while (buffer && buffer->claimed)
+/* What to look at: frees that the library holds back, and marks of those that the driver has. */
+enum which { HELD = 1, QUEUED = 2 };
+
+static gpumem_buffer *unclaimed(gpumem_buffer *buffer, int which) {
+    while (buffer && (buffer->claimed || !(which & (buffer->queued ? QUEUED : HELD))))
         buffer = buffer->next;
     return buffer;
 }
 
-static size_t work_off(gpumem_device *device) {
+static size_t work_off(gpumem_device *device, int which) {
     gpumem_buffer *taken = NULL, *next;
     pthread_mutex_lock(&device->lock);
     uint64_t last = device->deferred_number;
-    for (gpumem_buffer *buffer = unclaimed(device->deferred); buffer && buffer->number <= last;
-         buffer = unclaimed(next)) {
+    for (gpumem_buffer *buffer = unclaimed(device->deferred, which);
+         buffer && buffer->number <= last; buffer = unclaimed(next, which)) {
         buffer->claimed = 1;
         int passed = look_at(device, buffer, 0);
         next = buffer->next;
@@ -155,17 +196,33 @@ static void guard_leave(struct guard *guard) {
     gm_error_restore(&guard->saved);
 }
 
-size_t gm_work_off(gpumem_device *device) {
+static size_t look_through(gpumem_device *device, int which) {
     size_t count = 0;
-    if (atomic_load_explicit(&device->deferred_count, memory_order_relaxed) == 0 ||
-        atomic_flag_test_and_set(&device->polled))
+    if (atomic_flag_test_and_set(&device->polled))
         return 0;
     struct guard guard;
     if (guard_enter(&guard, device))
-        count = work_off(device);
+        count = work_off(device, which);
     guard_leave(&guard);
     atomic_flag_clear(&device->polled);
     return count;
+}
+
+static int is_empty(const atomic_size_t *count) {
+    return atomic_load_explicit(count, memory_order_relaxed) == 0;
+}
+
+size_t gm_work_off(gpumem_device *device) {
+    return is_empty(&device->deferred_count) ? 0 : look_through(device, HELD);
+}
+
+size_t gm_work_off_queued(gpumem_device *device) {
+    return is_empty(&device->queued_count) ? 0 : look_through(device, QUEUED);
+}
+
+size_t gm_work_off_all(gpumem_device *device) {
+    int none = is_empty(&device->deferred_count) && is_empty(&device->queued_count);
+    return none ? 0 : look_through(device, HELD | QUEUED);
 }
 
 /* ---- Waiting for a resource ------------------------------------------------------------------ */
@@ -208,6 +265,58 @@ void gm_wait_for_frees(gpumem_device *device, const gpumem_resource *resource) {
     if (guard_enter(&guard, device))
         wait_for_frees(device, resource);
     guard_leave(&guard);
+}
+
+/* ---- Marks of queued frees ------------------------------------------------------------------- */
+
+static gpumem_buffer *queued_of(gpumem_device *device, const gpumem_resource *resource) {
+    gpumem_buffer *buffer = device->deferred;
+    while (buffer && (!buffer->queued || (resource && buffer->resource != resource)))
+        buffer = buffer->next;
+    return buffer;
+}
+
+int gm_has_queued(gpumem_resource *resource) {
+    pthread_mutex_lock(&resource->device->lock);
+    int any = queued_of(resource->device, resource) || resource->ending;
+    pthread_mutex_unlock(&resource->device->lock);
+    return any;
+}
+
+/* With the lock held. */
+static void forget(gpumem_device *device, gpumem_buffer *buffer) {
+    take_out(device, buffer);
+    pthread_mutex_unlock(&device->lock);
+    uncount(buffer);
+    gm_wait_drop(device, &buffer->waits[0]);
+    gm_buffer_discard(buffer);
+    pthread_mutex_lock(&device->lock);
+}
+
+void gm_move_queued(gpumem_resource *from, gpumem_resource *to) {
+    gpumem_device *device = from->device;
+    gpumem_buffer *buffer;
+    pthread_mutex_lock(&device->lock);
+    while ((buffer = queued_of(device, from)) || from->ending) {
+        if (!buffer || buffer->claimed) {
+            pthread_cond_wait(&device->worked, &device->lock);
+        } else if (!to) {
+            forget(device, buffer);
+        } else {
+            uncount(buffer);
+            buffer->resource = to;
+            count(buffer);
+        }
+    }
+    pthread_mutex_unlock(&device->lock);
+}
+
+void gm_drop_queued(gpumem_device *device) {
+    gpumem_buffer *buffer;
+    pthread_mutex_lock(&device->lock);
+    while ((buffer = queued_of(device, NULL)))
+        forget(device, buffer);
+    pthread_mutex_unlock(&device->lock);
 }
 
 void gm_deferred_reason(gpumem_device *device, const gpumem_resource *resource, char *text,
@@ -270,7 +379,7 @@ static void rest(unsigned round) {
 static size_t wait_for_one(gpumem_device *device, const struct wanted *wanted) {
     for (unsigned round = 0;; round++) {
         gpumem_buffer *only;
-        size_t count = work_off(device);
+        size_t count = work_off(device, HELD | QUEUED);
         pthread_mutex_lock(&device->lock);
         size_t left = find_wanted(device, wanted, &only);
         if (count == 0 && left == 1 && only) {

@@ -75,6 +75,9 @@ static void discard(gpumem_device *device) {
     for (int i = 0; i < GM_HIDDEN_COUNT; i++)
         if (device->hidden[i])
             gm_resource_discard(device->hidden[i]);
+    if (device->ended_pools)
+        gm_resource_discard(device->ended_pools);
+    free(device->streams);
     for (int i = 0; i < GPUMEM_CAPABILITY_COUNT; i++)
         free(device->reports[i]);
     gm_inventory_destroy(&device->inventory);
@@ -238,6 +241,7 @@ static gpumem_status close_last(gpumem_device *device) {
     gm_siblings_leave(device);
     struct gm_current current;
     if (gm_current_enter(&current, device) == GPUMEM_OK) {
+        gm_drop_queued(device);
         gm_drop_events(device);
         gm_current_leave(&current);
     }

@@ -4,7 +4,9 @@
 #include "memory/core/current_context.h"
 #include "memory/core/siblings.h"
 #include "memory/object/deferred_frees.h"
+#include "memory/object/queued_frees.h"
 #include "memory/object/resource.h"
+#include "memory/object/shortage.h"
 
 /* How often others may take what came back before an allocation gives up: it may ask for more than
  * will ever be free at once. */
@@ -43,7 +45,7 @@ static int is_wanted(const gpumem_buffer *buffer, const void *data) {
     const struct gm_reclaim *reclaim = data;
     const gpumem_resource *resource = buffer->resource;
     if (reclaim->within)
-        return goes_through(resource, reclaim->within);
+        return goes_through(resource, reclaim->within) && (!buffer->queued || reclaim->by_driver);
     if (resource->foreign) /* given back by its deleter, to wherever */
         return buffer->allocation.cookie != NULL;
     if (resource->imported) /* memory of other processes */
@@ -210,7 +212,12 @@ static int settle(struct gm_reclaim *reclaim) {
 /* ---- Step by step ---------------------------------------------------------------------------- */
 
 static void work_off(gpumem_device *device, void *ended) {
-    *(size_t *)ended += gm_work_off(device);
+    *(size_t *)ended += gm_work_off_all(device);
+}
+
+static void mark_queued(gpumem_device *device, void *unused) {
+    (void)unused;
+    gm_queued_mark(device, 1);
 }
 
 struct wait {
@@ -227,6 +234,9 @@ static void wait_for_one(gpumem_device *device, void *data) {
 /* Memory that comes back may be in a cache, and usable only once that is emptied. */
 static int take_more(struct gm_reclaim *reclaim) {
     size_t ended = 0;
+    if (!reclaim->within || reclaim->by_driver)
+        mark_queued(reclaim->device, NULL);
+    visit_others(reclaim, mark_queued, NULL);
     work_off(reclaim->device, &ended);
     visit_others(reclaim, work_off, &ended);
     int trimmed = !reclaim->begun || ended ? trim(reclaim) : 0;
@@ -265,6 +275,8 @@ int gm_reclaim_more(struct gm_reclaim *reclaim, gpumem_status status) {
     switch (status) {
     case GPUMEM_ERROR_OUT_OF_CAPACITY:
         reclaim->within = limit_of(reclaim->resource);
+        reclaim->by_driver =
+            gpumem_last_error()->status == status && gpumem_last_error()->driver_code;
         break;
     case GPUMEM_ERROR_OUT_OF_MEMORY:
     case GPUMEM_ERROR_OUT_OF_HOST_MEMORY:
@@ -279,5 +291,7 @@ int gm_reclaim_more(struct gm_reclaim *reclaim, gpumem_status status) {
     int more = take_more(reclaim) || was_overtaken(reclaim);
     reclaim->given_back = given_back(reclaim->device);
     gm_error_restore(&saved);
+    if (!more)
+        gm_tell_shortage(reclaim->device, reclaim->resource, reclaim->bytes, status);
     return more;
 }

@@ -11,7 +11,9 @@ struct gm_reclaim {
     const gpumem_resource *within;   /* only memory that counts against this one; NULL: of the
                                       * device */
     uint64_t bytes;
-    int host; /* host memory ran out */
+    int by_driver; /* the driver refused: what a pool's driver has taken and holds back counts; a
+                    * limit of the library's counts only what it holds back itself */
+    int host;      /* host memory ran out */
     int begun;
     int settled;         /* caching resources have waited */
     unsigned overtaken;  /* how often others took what came back */
@@ -27,7 +29,8 @@ struct gm_reclaim gm_reclaim_for_device(gpumem_device *device, uint64_t bytes);
  * back. Completes frees that are done, then empties caches, then waits for deferred frees, one at a
  * time, whichever completes first: with OUT_OF_MEMORY for those of the device, unless all of them
  * would not be enough, with OUT_OF_CAPACITY only for those that count against the resource's own
- * limit. No lock is held meanwhile. The caller's error record is kept.
+ * limit. No lock is held meanwhile. The caller's error record is kept; when nothing came back, its
+ * message is completed (shortage.h).
  */
 int gm_reclaim_more(struct gm_reclaim *reclaim, gpumem_status status);
 

@@ -8,6 +8,7 @@
 #include "memory/core/driver_error.h"
 #include "memory/object/by_pointer.h"
 #include "memory/object/deferred_frees.h"
+#include "memory/object/queued_frees.h"
 #include "memory/object/reclaim.h"
 #include "memory/object/thread_counts.h"
 #include "memory/object/watch.h"
@@ -154,6 +155,7 @@ void gm_resource_discard(gpumem_resource *resource) {
         struct gm_current current;
         /* A poisoned device refuses; the resource counts what is lost. */
         int entered = gm_current_enter(&current, resource->device) == GPUMEM_OK;
+        gm_queued_leave(resource);
         resource->ops.destroy(resource->user);
         if (entered)
             gm_current_leave(&current);
@@ -310,8 +312,9 @@ void gm_resources_visit_all(gpumem_device *device, void (*visit)(gpumem_resource
 gpumem_status gpumem_device_trim(gpumem_device *device, int wait) {
     GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_device_trim");
-    gm_work_off(device);
+    gm_work_off_all(device);
     if (wait) {
+        gm_queued_mark(device, 1);
         gm_wait_for_frees(device, NULL);
         gm_settle_all(device);
     }
@@ -345,6 +348,13 @@ static void add_stats(gpumem_resource *resource, void *data) {
     gpumem_stats *stats = data, before = *stats;
     if (!resource->ops.stats)
         return;
+    if (resource->tells_committed) { /* instead of what the meter knows */
+        gpumem_stats known;
+        gm_meter_read(&resource->meter, &known);
+        stats->committed_bytes -= known.committed_bytes < stats->committed_bytes
+                                      ? known.committed_bytes
+                                      : stats->committed_bytes;
+    }
     resource->ops.stats(resource->user, stats);
     if (resource->apart) { /* the rest is counted by its upstream */
         before.cached_bytes = stats->cached_bytes;
@@ -360,8 +370,11 @@ gpumem_status gpumem_resource_get_stats(gpumem_resource *resource, gpumem_stats 
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_resource_get_stats");
     gpumem_stats filled;
+    gm_queued_look(resource->device);
     gm_resources_report(resource->device);
     gm_meter_read(&resource->meter, &filled);
+    if (resource->tells_committed)
+        filled.committed_bytes = filled.committed_high = 0;
     if (resource->ops.stats)
         resource->ops.stats(resource->user, &filled);
     gpumem_resource *slabs = atomic_load(&resource->slabs);
@@ -370,13 +383,35 @@ gpumem_status gpumem_resource_get_stats(gpumem_resource *resource, gpumem_stats 
     return GM_RESULT_WRITE(gpumem_stats, stats, &filled);
 }
 
+/* What a pool tells replaces what the meter of the device has of it, so both must be of one moment.
+ * With threads that allocate all the time, the last attempt stands. */
+static void read_device(gpumem_device *device, gpumem_stats *stats) {
+    gpumem_stats again;
+    for (int tries = 0; tries < 4; tries++) {
+        gm_meter_read(&device->meter, stats);
+        gm_resources_add_stats(device, stats);
+        gm_meter_read(&device->meter, &again);
+        if (again.allocations_total == stats->allocations_total &&
+            again.allocations == stats->allocations)
+            return;
+    }
+}
+
+/* With what pools keep, which is known only when somebody asks. */
+static void keep_high(struct gm_meter *meter, gpumem_stats *stats) {
+    if (stats->committed_high < stats->committed_bytes)
+        stats->committed_high = stats->committed_bytes;
+    gm_meter_keep_high(meter, GM_COMMITTED, &stats->committed_high);
+}
+
 gpumem_status gpumem_device_get_stats(gpumem_device *device, gpumem_stats *stats) {
     GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_device_get_stats");
     gpumem_stats filled;
+    gm_queued_look(device);
     gm_resources_report(device);
-    gm_meter_read(&device->meter, &filled);
-    gm_resources_add_stats(device, &filled);
+    read_device(device, &filled);
+    keep_high(&device->meter, &filled);
     return GM_RESULT_WRITE(gpumem_stats, stats, &filled);
 }
 
@@ -386,12 +421,15 @@ gpumem_status gpumem_library_get_stats(gpumem_library *library, gpumem_stats *st
     gpumem_stats filled;
     pthread_mutex_lock(&library->lock);
     for (int i = 0; i < library->device_count; i++)
-        if (library->devices[i])
+        if (library->devices[i]) {
+            gm_queued_look(library->devices[i]);
             gm_resources_report(library->devices[i]);
+        }
     gm_meter_read(&library->meter, &filled);
     for (int i = 0; i < library->device_count; i++)
         if (library->devices[i])
             gm_resources_add_stats(library->devices[i], &filled);
     pthread_mutex_unlock(&library->lock);
+    keep_high(&library->meter, &filled);
     return GM_RESULT_WRITE(gpumem_stats, stats, &filled);
 }

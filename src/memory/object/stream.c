@@ -5,6 +5,7 @@
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
 #include "memory/object/deferred_frees.h"
+#include "memory/object/queued_frees.h"
 #include "memory/object/resource.h"
 
 static gpumem_status make_stream(gpumem_device *device, const gpumem_stream_options *options,
@@ -14,6 +15,7 @@ static gpumem_status make_stream(gpumem_device *device, const gpumem_stream_opti
     unsigned flags = options->blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
     CUresult result = cu->cuStreamCreateWithPriority(&made, flags, options->priority);
     if (result == CUDA_SUCCESS) {
+        gm_queued_stream_made(device, made);
         *stream = made;
         return GPUMEM_OK;
     }
@@ -64,6 +66,7 @@ static void forget(gpumem_resource *resource, void *stream) {
 
 void gm_stream_ends(gpumem_device *device, CUstream stream) {
     gm_resources_visit(device, forget, stream);
+    gm_queued_stream_ends(device, stream);
     gm_work_off(device); /* frees that waited for a capture of it can be marked only now */
 }
 

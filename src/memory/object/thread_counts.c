@@ -2,6 +2,7 @@
 
 #include "base/object.h"
 #include "memory/object/buffer.h"
+#include "memory/object/queued_frees.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,11 +69,41 @@ static struct gm_tally *tally_of(uint64_t serial) {
     return tally;
 }
 
+/* A place for the frees on a stream: the one that it has, or an empty one. */
+static struct gm_freed *left_of(struct gm_tally *tally, CUstream stream) {
+    struct gm_freed *empty = NULL;
+    if (!tally->left)
+        tally->left = calloc(GM_FREED_STREAMS, sizeof *tally->left);
+    for (unsigned i = 0; tally->left && i < GM_FREED_STREAMS; i++) {
+        struct gm_freed *left = &tally->left[i];
+        int any = atomic_load_explicit(&left->held, memory_order_relaxed) != 0;
+        if (any && left->stream == stream)
+            return left;
+        if (!any)
+            empty = left;
+    }
+    return empty;
+}
+
+/* Anyone can mark the stream. Of very many streams, some are forgotten. */
+static void keep_freed(struct gm_tally *tally, CUstream stream, uint64_t held) {
+    struct gm_freed *left = held ? left_of(tally, stream) : NULL;
+    if (!left)
+        return;
+    left->stream = stream;
+    left->kind = GM_FREED_KEPT;
+    atomic_fetch_add_explicit(&left->held, held, memory_order_relaxed);
+}
+
 /* Counts of a cell for a resource that has been destroyed are dropped. */
 static void leave(struct gm_tally_cell *cell) {
     struct gm_tally *tally = cell->serial ? tally_of(cell->serial) : NULL;
     if (tally)
         tell(tally, cell);
+    for (unsigned i = 0; tally && i < GM_FREED_STREAMS; i++)
+        if (cell->freed[i].kind == GM_FREED_KEPT)
+            keep_freed(tally, cell->freed[i].stream,
+                       atomic_load_explicit(&cell->freed[i].held, memory_order_relaxed));
     *cell = (struct gm_tally_cell){0};
 }
 
@@ -107,6 +138,87 @@ void gm_tally_end(struct gm_tally *tally) {
             break;
         }
     }
+    pthread_mutex_unlock(&lock);
+    free(tally->left);
+    tally->left = NULL;
+}
+
+/* ---- Frees by stream ------------------------------------------------------------------------- */
+
+static uint64_t take_held(struct gm_freed *freed) {
+    return atomic_exchange_explicit(&freed->held, 0, memory_order_relaxed);
+}
+
+static uint64_t held_by(const struct gm_freed *freed) {
+    return atomic_load_explicit(&freed->held, memory_order_relaxed);
+}
+
+/* The place of the stream; else one that counts nothing; else one that must be given up. */
+static struct gm_freed *place_for(struct gm_tally_cell *cell, CUstream stream) {
+    struct gm_freed *usual = gm_freed_of(cell, stream);
+    if (usual->kind && usual->stream == stream)
+        return usual;
+    for (unsigned i = 0; i < GM_FREED_STREAMS && usual->kind && held_by(usual); i++)
+        if (!cell->freed[i].kind || !held_by(&cell->freed[i]))
+            usual = &cell->freed[i];
+    return usual;
+}
+
+struct gm_freed *gm_tally_count_stream(struct gm_tally_cell *cell, CUstream stream,
+                                       enum gm_freed_kind kind, unsigned ended,
+                                       struct gm_freed *before) {
+    *before = (struct gm_freed){0};
+    pthread_mutex_lock(&lock);
+    struct gm_freed *place = place_for(cell, stream);
+    if (place->kind && place->stream != stream) {
+        uint64_t held = take_held(place);
+        if (place->kind != GM_FREED_UNKNOWN)
+            *before =
+                (struct gm_freed){.stream = place->stream, .kind = GM_FREED_OWN, .held = held};
+    }
+    place->stream = stream;
+    place->kind = kind;
+    place->ended = ended;
+    pthread_mutex_unlock(&lock);
+    return place;
+}
+
+/* 1 if there was anything. */
+static int take_one(struct gm_freed *freed, int own, struct gm_freed_what what,
+                    struct gm_freed *taken) {
+    int may = freed->kind == GM_FREED_KEPT ? own || what.all || !freed->stream
+                                           : freed->kind == GM_FREED_OWN && own;
+    if (!may || (what.one && freed->stream != what.stream))
+        return 0;
+    *taken = (struct gm_freed){.stream = freed->stream,
+                               .kind = own ? GM_FREED_OWN : GM_FREED_KEPT,
+                               .held = take_held(freed)};
+    return held_by(taken) != 0;
+}
+
+static int take_of(struct gm_freed *list, int own, struct gm_freed_what what,
+                   struct gm_freed *taken) {
+    for (unsigned i = 0; list && i < GM_FREED_STREAMS; i++)
+        if (take_one(&list[i], own, what, taken))
+            return 1;
+    return 0;
+}
+
+int gm_tally_take_freed(struct gm_tally *tally, struct gm_freed_what what, struct gm_freed *taken) {
+    pthread_mutex_lock(&lock);
+    int any = take_of(tally->left, 0, what, taken);
+    for (struct gm_thread *thread = threads; thread && !any; thread = thread->next) {
+        struct gm_tally_cell *cell = &thread->cells[tally->serial % GM_TALLY_CELLS];
+        if (cell->serial == tally->serial)
+            any = take_of(cell->freed, thread == gm_thread_own, what, taken);
+    }
+    pthread_mutex_unlock(&lock);
+    return any;
+}
+
+void gm_tally_put_freed(struct gm_tally *tally, CUstream stream, uint64_t held) {
+    pthread_mutex_lock(&lock);
+    keep_freed(tally, stream, held);
     pthread_mutex_unlock(&lock);
 }
 

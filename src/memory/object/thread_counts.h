@@ -12,6 +12,24 @@
  * accurate to this much per thread; with one thread they are exact. */
 #define GM_TALLY_QUANTUM ((int64_t)64 << 20)
 
+/* What a thread may do with a stream that memory was freed on (memory/object/queued_frees.h). */
+enum gm_freed_kind {
+    GM_FREED_NONE = 0, /* no stream is counted */
+    GM_FREED_KEPT,     /* known to exist, so it can be marked later, by any thread */
+    GM_FREED_OWN,      /* the per-thread stream: only by its thread */
+    GM_FREED_UNKNOWN,  /* the program's: only at a free */
+};
+
+/* What was freed on a stream, allocated there no more, and not marked yet. */
+struct gm_freed {
+    CUstream stream; /* it and the next two: changed by the thread, under the lock */
+    enum gm_freed_kind kind;
+    unsigned ended; /* gm_streams_ended when this was found out */
+    _Atomic uint64_t held;
+};
+
+#define GM_FREED_STREAMS 8u
+
 /* One thread's counts for one resource. The thread writes them, others read them. */
 struct gm_tally_cell {
     uint64_t serial; /* of the resource; changed by the thread, under the lock */
@@ -24,6 +42,7 @@ struct gm_tally_cell {
     /* As known to the meters; under the lock. */
     int64_t told_in_use, told_committed, told_alive;
     uint64_t told_total;
+    struct gm_freed freed[GM_FREED_STREAMS];
 };
 
 #define GM_TALLY_CELLS 8u
@@ -65,6 +84,23 @@ static inline struct gm_tally_cell *gm_tally_cell_of(struct gm_tally *tally) {
     }
     return gm_tally_find(tally);
 }
+
+/* Makes the thread's own cell count frees on the stream. What it counted in that place before, on a
+ * stream that can be marked, is returned in *before. */
+struct gm_freed *gm_tally_count_stream(struct gm_tally_cell *cell, CUstream stream,
+                                       enum gm_freed_kind kind, unsigned ended,
+                                       struct gm_freed *before);
+
+/* Takes from the counts of frees what was freed on one stream, with the kind OWN if it was this
+ * thread. 0: there is none left. */
+struct gm_freed_what {
+    int all; /* of all threads; 0: of this one, and on the default stream */
+    int one; /* only on `stream` */
+    CUstream stream;
+};
+int gm_tally_take_freed(struct gm_tally *tally, struct gm_freed_what what, struct gm_freed *taken);
+/* Puts back what could not be marked now; any thread may mark the stream. */
+void gm_tally_put_freed(struct gm_tally *tally, CUstream stream, uint64_t held);
 
 /* An allocation (`alive` 1) or a free (-1). */
 void gm_tally_count(struct gm_tally *tally, struct gm_tally_cell *cell,

@@ -9,6 +9,7 @@
 #include "memory/host/pinning.h"
 #include "memory/object/buffer.h"
 #include "memory/object/device.h"
+#include "memory/object/queued_frees.h"
 #include "memory/object/resource.h"
 
 #include <errno.h>
@@ -16,19 +17,13 @@
 #include <string.h>
 #include <sys/random.h>
 
-static uint64_t attribute(const struct gm_pool *p, CUmemPool_attribute which) {
-    cuuint64_t value = 0;
-    CUresult result = p->device->cu->cuMemPoolGetAttribute(p->settings.pool, which, &value);
-    return result == CUDA_SUCCESS ? value : 0;
-}
-
 /* Memory that the pool keeps is already pinned; the rest is checked first. */
 static gpumem_status begin_pinning(const struct gm_pool *p, size_t bytes, size_t *pinned) {
     *pinned = 0;
     if (!p->settings.host)
         return GPUMEM_OK;
-    uint64_t reserved = attribute(p, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
-    uint64_t used = attribute(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    uint64_t reserved = gm_pool_number(p, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    uint64_t used = gm_pool_number(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     uint64_t kept = reserved > used ? reserved - used : 0;
     if (bytes <= kept)
         return GPUMEM_OK;
@@ -36,39 +31,6 @@ static gpumem_status begin_pinning(const struct gm_pool *p, size_t bytes, size_t
     if (status == GPUMEM_OK)
         *pinned = bytes - (size_t)kept;
     return status;
-}
-
-/* The driver reports OUT_OF_MEMORY for both. */
-static int is_over_maximum(const struct gm_pool *p, CUresult result, size_t bytes) {
-    uint64_t maximum = p->settings.maximum;
-    return result == CUDA_ERROR_OUT_OF_MEMORY && maximum &&
-           (bytes > maximum || attribute(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) > maximum - bytes);
-}
-
-/* There are no graph nodes for host memory. */
-static int is_captured(const struct gm_pool *p, CUresult result, CUstream stream) {
-    return p->settings.host &&
-           (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE) &&
-           gm_capture_state(p->device->cu, stream, NULL) == GM_CAPTURE_UNDER_WAY;
-}
-
-gpumem_status gm_pool_refuse(const struct gm_pool *p, CUresult result, const char *call,
-                             size_t bytes, CUstream stream) {
-    const gpumem_driver_api *cu = p->device->cu;
-    if (is_captured(p, result, stream))
-        return gm_cu_fail_as(GPUMEM_ERROR_NOT_SUPPORTED, cu, result, call,
-                             "the stream is capturing, and the driver makes no graph nodes for "
-                             "host memory; allocate the %zu bytes before the capture",
-                             bytes);
-    if (is_over_maximum(p, result, bytes))
-        return gm_cu_fail_as(GPUMEM_ERROR_OUT_OF_CAPACITY, cu, result, call,
-                             "%zu more bytes would bring the %s above its maximum of %llu", bytes,
-                             p->resource->kind, (unsigned long long)p->settings.maximum);
-    if (p->settings.host)
-        return gm_cu_fail_host(cu, result, call, "cannot get %zu bytes of pinned host memory",
-                               bytes);
-    return gm_cu_fail(cu, result, call, "cannot get %zu bytes from the %s of device %d", bytes,
-                      p->resource->kind, p->device->ordinal);
 }
 
 /* The legacy stream is queried first: the driver would refuse, and invalidate the capture. */
@@ -98,12 +60,6 @@ gpumem_status gm_pool_stream(struct gm_pool *p, CUstream *stream) {
     *stream = p->stream;
     pthread_mutex_unlock(&p->lock);
     return status;
-}
-
-/* It may have taken effect: the driver reports earlier failures in this way. */
-void gm_pool_undo(struct gm_pool *p, CUdeviceptr made, size_t bytes, CUstream stream) {
-    if (made && p->device->cu->cuMemFreeAsync(made, stream) != CUDA_SUCCESS)
-        gm_meter_quarantine_memory(&p->resource->meter, bytes);
 }
 
 /* Graph memory is plain device memory, whatever pool it was requested from. */
@@ -164,9 +120,13 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
                        request->bytes);
     size_t bytes = request->bytes + slack;
     CUdeviceptr base = 0;
+    if (!gm_pool_has_room(p, bytes))
+        return gm_pool_is_full(p, bytes);
     gpumem_status status = take(p, bytes, request->stream, &base);
-    if (status != GPUMEM_OK)
+    if (status != GPUMEM_OK) {
+        gm_pool_give_room(p, bytes);
         return status;
+    }
     CUdeviceptr pointer = (base + request->alignment - 1) & ~(CUdeviceptr)(request->alignment - 1);
     *allocation = (gpumem_allocation){
         .size = sizeof *allocation,
@@ -179,6 +139,9 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     };
     if (p->settings.host)
         gm_meter_add(&p->resource->meter, GM_PINNED, bytes);
+    struct gm_tally_cell *cell = gm_tally_cell_of(&p->resource->tally);
+    if (cell)
+        gm_free_was_reused(cell, gm_canonical(request->stream), bytes);
     return GPUMEM_OK;
 }
 
@@ -225,6 +188,18 @@ static enum outcome outcome_of(struct gm_pool *p, const gpumem_allocation *alloc
     return !again && put_off(p, allocation, stream) == 0 ? PUT_OFF : KEPT_BY_DRIVER;
 }
 
+/* On the pool's own stream nothing is queued. A stream that was taken to free idle memory comes
+ * after the default stream, and has no work of its own. */
+static void note_free(struct gm_pool *p, const gpumem_allocation *allocation, CUstream stream) {
+    pthread_mutex_lock(&p->lock);
+    int own = stream && stream == p->stream;
+    pthread_mutex_unlock(&p->lock);
+    if (own)
+        return;
+    gm_free_was_queued(p->resource, gm_is_helper(stream) ? NULL : stream,
+                       allocation->committed_bytes);
+}
+
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     struct gm_pool *p = user;
     if (p->settings.mapped) {
@@ -236,6 +211,8 @@ static void deallocate(void *user, const gpumem_allocation *allocation, CUstream
     CUresult result = stream_allows(p, stream);
     if (result == CUDA_SUCCESS)
         result = p->device->cu->cuMemFreeAsync(base_of(allocation), stream);
+    if (result == CUDA_SUCCESS)
+        note_free(p, allocation, stream);
     gm_pool_freed(p, allocation, stream, result);
 }
 
@@ -246,6 +223,8 @@ void gm_pool_freed(struct gm_pool *p, const gpumem_allocation *allocation, CUstr
         return;
     if (outcome == KEPT_BY_DRIVER)
         gm_meter_quarantine_memory(&p->resource->meter, allocation->committed_bytes);
+    else
+        gm_pool_give_room(p, allocation->committed_bytes);
     if (p->settings.host)
         gm_meter_subtract(&p->resource->meter, GM_PINNED, allocation->committed_bytes);
 }
@@ -263,22 +242,54 @@ static void properties(void *user, gpumem_resource_properties *out) {
     memcpy(out->note, p->settings.note, sizeof out->note);
 }
 
-/* It is unknown what part of a borrowed pool's cache is ours. */
-static void stats(void *user, gpumem_stats *out) {
-    const struct gm_pool *p = user;
-    if (!p->settings.own || p->settings.mapped)
-        return;
-    struct gm_relaxed relaxed; /* these are called without a context entered */
+uint64_t gm_pool_reserved_high(struct gm_pool *p) {
+    struct gm_relaxed relaxed; /* called without a context entered */
     gm_relax(&relaxed, p->device->cu);
-    uint64_t reserved = attribute(p, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
-    uint64_t used = attribute(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    uint64_t now = gm_pool_number(p, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH);
     gm_unrelax(&relaxed, p->device->cu);
-    if (reserved > used) {
-        out->cached_bytes += reserved - used;
-        out->committed_bytes += reserved - used;
-        if (out->committed_high < out->committed_bytes)
-            out->committed_high = out->committed_bytes;
+    uint64_t seen = atomic_load(&p->reserved_high);
+    while (now > seen && !atomic_compare_exchange_weak(&p->reserved_high, &seen, now))
+        ;
+    return now > seen ? now : seen;
+}
+
+static void reduce(uint64_t *value, uint64_t by) {
+    *value -= by < *value ? by : *value;
+}
+
+/* Of what the pool does not use, `held` is what queued work may still use. Streams use again what
+ * they freed, so it may be less than what was freed. */
+static uint64_t held_of(const struct gm_pool *p, uint64_t unused, gpumem_stats *out) {
+    uint64_t queued = atomic_load(&p->resource->queued_bytes);
+    if (queued <= unused)
+        return queued;
+    reduce(&out->deferred_bytes, queued - unused);
+    if (!unused)
+        reduce(&out->deferred_frees, atomic_load(&p->resource->queued_frees));
+    return unused;
+}
+
+/* What an own pool has is what the driver says, in one number: the meter was read at another
+ * moment. It is unknown what part of a borrowed pool's cache is ours. */
+static void stats(void *user, gpumem_stats *out) {
+    struct gm_pool *p = user;
+    if (p->settings.mapped)
+        return;
+    if (!p->settings.own) {
+        out->committed_bytes += atomic_load(&p->resource->queued_bytes);
+        return;
     }
+    struct gm_relaxed relaxed;
+    gm_relax(&relaxed, p->device->cu);
+    uint64_t reserved = gm_pool_number(p, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    uint64_t used = gm_pool_number(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    gm_unrelax(&relaxed, p->device->cu);
+    uint64_t unused = reserved > used ? reserved - used : 0;
+    out->committed_bytes += reserved;
+    out->cached_bytes += unused - held_of(p, unused, out);
+    uint64_t high = gm_pool_reserved_high(p);
+    if (out->committed_high < high)
+        out->committed_high = high;
 }
 
 static void trim(void *user, size_t keep_bytes) {
@@ -286,7 +297,7 @@ static void trim(void *user, size_t keep_bytes) {
     if (!p->settings.own || p->settings.mapped)
         return;
     /* The driver includes memory in use in what it keeps. */
-    uint64_t used = attribute(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    uint64_t used = gm_pool_number(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     size_t keep = keep_bytes > SIZE_MAX - used ? SIZE_MAX : keep_bytes + (size_t)used;
     (void)p->device->cu->cuMemPoolTrimTo(p->settings.pool, keep);
 }
@@ -359,6 +370,7 @@ static gpumem_status make(gpumem_device *device, const struct gm_pool_settings *
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
     p->device = device;
     p->settings = *settings;
+    p->bound.maximum = settings->maximum;
     p->descriptor = (struct gm_kept_file)GM_NO_KEPT_FILE;
     pthread_mutex_init(&p->lock, NULL);
     gpumem_status status = GPUMEM_OK;
@@ -373,6 +385,7 @@ static gpumem_status make(gpumem_device *device, const struct gm_pool_settings *
     }
     p->resource->imported = settings->mapped;
     p->resource->own_stream = !settings->mapped;
+    p->resource->tells_committed = settings->own && !settings->mapped;
     gm_pool_quicken(p);
     gm_pool_describe(p);
     *resource = p->resource;

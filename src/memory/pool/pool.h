@@ -40,9 +40,11 @@ struct gm_pool {
     gpumem_device *device;
     gpumem_resource *resource;
     struct gm_pool_settings settings; /* `has_uuid` and `uuid` of a mapped one under the lock */
+    struct gm_bound bound;            /* `maximum` 0: none. `held`: bytes of buffers */
     pthread_mutex_t lock;             /* everything below, except the registry's part */
     CUstream stream;                  /* its own stream, for callers that name none; NULL until
                                        * needed */
+    _Atomic uint64_t reserved_high;   /* of an own pool; the driver's can be reset */
     int exported;
     struct gm_kept_file descriptor;
     CUmemFabricHandle fabric;
@@ -50,6 +52,23 @@ struct gm_pool {
     int registered; /* under the registry's lock, and so is the rest */
     struct gm_pool *next;
 };
+
+/* A number that the driver has of it; 0 if it does not say. */
+uint64_t gm_pool_number(const struct gm_pool *pool, CUmemPool_attribute which);
+
+/* Counts the bytes of a buffer against the maximum, before the driver is called; and when the
+ * driver has them back. */
+static inline int gm_pool_has_room(struct gm_pool *pool, size_t bytes) {
+    return !pool->bound.maximum || gm_bound_try(&pool->bound, bytes);
+}
+
+static inline void gm_pool_give_room(struct gm_pool *pool, size_t bytes) {
+    if (pool->bound.maximum)
+        gm_bound_give(&pool->bound, bytes);
+}
+
+/* There is no room: OUT_OF_CAPACITY. */
+gpumem_status gm_pool_is_full(const struct gm_pool *pool, size_t bytes);
 
 /* Whether the CPU may use its buffers. */
 static inline int gm_pool_is_for_cpu(const struct gm_pool *pool) {
@@ -98,6 +117,9 @@ gpumem_status gm_pool_map(gpumem_device *device, const gpumem_pool_share_handle 
  * claimed. */
 gpumem_status gm_pool_import(struct gm_pool *pool, const gpumem_pool_share_buffer *shared,
                              CUdeviceptr *base);
+
+/* The most that an own pool has ever held. No context is needed. */
+uint64_t gm_pool_reserved_high(struct gm_pool *pool);
 
 /* The pool's own stream, created at the first use. The device's context is current. */
 gpumem_status gm_pool_stream(struct gm_pool *pool, CUstream *stream);

@@ -123,6 +123,8 @@ gpumem_status gpumem_pool_set_attribute(gpumem_resource *resource, gpumem_pool_a
     GM_REQUIRE(!high || value == 0,
                "gpumem_pool_set_attribute: a high-water mark can only be set to 0, not to %llu",
                (unsigned long long)value);
+    if (attribute == GPUMEM_POOL_RESERVED_HIGH && p->settings.own)
+        (void)gm_pool_reserved_high(p);
     union number number = {.wide = value};
     if (is_flag(attribute))
         number.flag = (int)value;

@@ -17,7 +17,7 @@
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
 #include "memory/object/buffer.h"
-#include "memory/object/thread_counts.h"
+#include "memory/object/queued_frees.h"
 
 /* Deferred frees are processed by the general path. */
 static int is_calm(const gpumem_device *device) {
@@ -76,12 +76,19 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream
     struct gm_pool *p = resource->user;
     if (!is_usable(p->device, stream))
         return NULL;
-    gpumem_buffer *buffer = make_buffer(resource, stream);
-    if (!buffer)
+    if (!gm_pool_has_room(p, bytes)) {
+        *refusal = gm_pool_is_full(p, bytes);
         return NULL;
+    }
+    gpumem_buffer *buffer = make_buffer(resource, stream);
+    if (!buffer) {
+        gm_pool_give_room(p, bytes);
+        return NULL;
+    }
     CUdeviceptr made = 0;
     CUresult result = take(p, bytes, stream, &made);
     if (result != CUDA_SUCCESS) {
+        gm_pool_give_room(p, bytes);
         gm_spare_give(buffer);
         if (made || !wants_context(result)) /* frees memory that was provided nevertheless */
             *refusal = refused(p, result, made, bytes, stream);
@@ -92,6 +99,7 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream
     allocation->bytes = allocation->committed_bytes = allocation->capacity = bytes;
     allocation->cookie = (void *)(uintptr_t)made;
     gm_tally_count(&resource->tally, cell, allocation, 1);
+    gm_free_was_reused(cell, gm_canonical(stream), bytes);
     gm_roll_add(buffer, stream);
     return buffer;
 }
@@ -141,7 +149,11 @@ static int give_back(gpumem_buffer *buffer, struct gm_tally_cell *cell) {
         return 0;
     }
     gm_tally_count(&resource->tally, cell, &buffer->allocation, -1);
-    if (result != CUDA_SUCCESS)
+    if (__builtin_expect(result == CUDA_SUCCESS, 1)) {
+        gm_free_was_queued_here(resource, cell, gm_canonical(stream),
+                                buffer->allocation.committed_bytes);
+        gm_pool_give_room(p, buffer->allocation.committed_bytes);
+    } else
         settle_refused(p, &buffer->allocation, stream, result);
     gm_spare_give(buffer);
     return 1;
@@ -165,8 +177,10 @@ static int try_free(gpumem_buffer *buffer, CUstream stream) {
  * shared with the CPU; memory of other processes is released differently. */
 void gm_pool_quicken(struct gm_pool *p) {
     static const struct gm_quick_ops ops = {.try_allocate = try_allocate, .try_free = try_free};
-    if (p->settings.host || p->settings.managed || p->settings.mapped)
+    if (p->settings.mapped)
         return;
     gm_tally_begin(&p->resource->tally, &p->resource->meter);
+    if (p->settings.host || p->settings.managed)
+        return;
     p->resource->quick = &ops;
 }
