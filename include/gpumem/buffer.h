@@ -218,10 +218,10 @@ typedef struct gpumem_buffer_attributes {
 /*
  * What the memory is according to the driver's answer for the buffer's first byte, not to whoever
  * sent or supplied it; so also for imported and foreign memory. Memory of a resource of your own
- * that the driver does not know, such as pageable memory, is as the resource's properties say. Set
- * `attributes->size` before the call. Thread-safe; does not block. Driver: cuPointerGetAttributes;
- * for host memory cuMemRetainAllocationHandle, cuMemGetAllocationPropertiesFromHandle,
- * cuMemGetAccess, cuMemRelease.
+ * that the driver does not know, such as pageable memory, is as the resource's properties say.
+ * Set `attributes->size` before the call. Thread-safe; does not block. Driver:
+ * cuPointerGetAttributes; for host memory cuMemRetainAllocationHandle,
+ * cuMemGetAllocationPropertiesFromHandle, cuMemGetAccess, cuMemRelease.
  */
 GPUMEM_API gpumem_status gpumem_buffer_get_attributes(gpumem_buffer *buffer,
                                                       gpumem_buffer_attributes *attributes);

@@ -26,7 +26,8 @@ extern "C" {
  * buffer (gpumem_buffer_attributes), or what the buffer's device has no access for
  * (gpumem_buffer_set_access); nothing is queued. The stream is recorded as using the buffers
  * (gpumem_buffer_use). Copies between buffers of two devices need no access; the stream may belong
- * to either. Driver: cuMemcpyAsync, cuMemsetD8Async; cuMemcpyPeerAsync between two devices.
+ * to either.
+ * Driver: cuMemcpyAsync, cuMemsetD8Async; cuMemcpyPeerAsync between two devices.
  */
 GPUMEM_API gpumem_status gpumem_buffer_write(gpumem_buffer *buffer, size_t offset, const void *host,
                                              size_t bytes, CUstream stream);

@@ -295,7 +295,7 @@ static inline void adds_up(struct scene *s) {
     for (unsigned i = 0; i < BUFFERS; i++)
         give(buffers[i], s->stream);
     now = stats_of(s->resource);
-    MEMBERS(now, (allocations, now.deferred_frees), (in_use_bytes, 0));
+    MEMBERS(now, (allocations, 0), (in_use_bytes, 0)); /* a cache may still ask about its streams */
     OK(gpumem_stream_synchronize(device, s->stream));
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().allocations, s->before.allocations);
