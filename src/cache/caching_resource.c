@@ -471,6 +471,7 @@ gpumem_status gpumem_caching_resource_create(gpumem_resource *upstream,
     cache->resource->chunks = NULL; /* blocks share handles: none can be exported separately */
     cache->resource->mapped = NULL;
     cache->resource->fast = &fast;
+    gm_meter_hand_out_pieces(&cache->resource->meter, &cache->device->meter);
     gm_cache_describe(cache);
     *resource = cache->resource;
     return GPUMEM_OK;
