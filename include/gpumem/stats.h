@@ -13,11 +13,9 @@ extern "C" {
 /*
  * Current bytes and counts, unless a name says high or total. A device counts memory of wrapped
  * resources once, at the innermost; a wrapper of your own declares what it wraps
- * (gpumem_resource_ops.upstream). A wrapped resource also counts what the library's wrappers and
- * caches over it hand out: in_use_bytes and allocations are the buffers of all of them, and memory
- * that a cache above keeps is committed_bytes below, and cached_bytes or deferred_bytes of the
- * cache alone. Members are read one after another while other threads run: each
- * is correct, but they may be of slightly different moments.
+ * (gpumem_resource_ops.upstream). What is below a caching resource counts its segments as buffers,
+ * not what the cache makes of them. Members are read one after another while other threads run:
+ * each is correct, but they may be of slightly different moments.
  */
 typedef struct gpumem_stats {
     size_t size;

@@ -510,6 +510,7 @@ gpumem_status gpumem_caching_resource_create(gpumem_resource *upstream,
     cache->resource->mapped = NULL;
     cache->resource->fast = &fast;
     cache->resource->enters = 1;
+    gm_meter_hand_out_pieces(&cache->resource->meter, &cache->device->meter);
     gm_cache_describe(cache);
     *resource = cache->resource;
     return GPUMEM_OK;

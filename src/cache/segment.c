@@ -79,6 +79,7 @@ static void count(struct gm_cache *cache, const gpumem_allocation *allocation, i
         else
             gm_meter_subtract(meter, counts[i], allocation->committed_bytes);
     }
+    gm_meter_count_whole(meter, allocation->bytes, sign);
 }
 
 /* Memory of a stream-ordered resource is usable on other streams once its stream has passed. */

@@ -81,3 +81,43 @@ TEST(a_pool_in_use_by_threads_never_shows_more_than_it_may_hold) {
     run_threads(COUNT(pools), churn_or_watch, pools, sizeof pools[0]);
     OK(gpumem_resource_destroy(pool));
 }
+
+/* ---- Below a cache --------------------------------------------------------------------------- */
+
+static void check_segments(gpumem_resource *below, gpumem_resource *cache) {
+    gpumem_caching_info info = caching_info_of(cache);
+    gpumem_stats stats = stats_of(below);
+    assert_int_equal(stats.allocations, info.segments);
+    assert_int_equal(stats.in_use_bytes, info.segment_bytes);
+    assert_true(stats.committed_bytes >= stats.in_use_bytes + stats.cached_bytes);
+}
+
+/* The pool has handed out segments; the cache's buffers are the cache's, and the device's. */
+TEST(what_is_below_a_cache_counts_its_segments) {
+    gpumem_resource *pool = new_own_pool(), *limited = NEW_LIMIT(pool, GIB);
+    gpumem_resource *cache = NEW_CACHING(limited), *outer = NEW_CACHING(cache);
+    gpumem_buffer *own = NEW_BUFFER(limited, MIB), *many[100];
+    for (size_t i = 0; i < COUNT(many); i++)
+        many[i] = NEW_BUFFER(i % 2 ? cache : outer, 1000 + i * 1000);
+    gpumem_caching_info info = caching_info_of(cache);
+    assert_true(info.segments > 0);
+    gpumem_stats below = stats_of(pool), all = device_stats();
+    assert_int_equal(below.allocations, info.segments + 1);
+    assert_int_equal(below.in_use_bytes, info.segment_bytes + MIB);
+    assert_int_equal(stats_of(limited).in_use_bytes, below.in_use_bytes);
+    assert_int_equal(below.allocations_total, info.segments + 1);
+    assert_int_equal(all.allocations, COUNT(many) + 1);
+    assert_int_equal(all.in_use_bytes, MIB + stats_of(cache).in_use_bytes -
+                                           caching_info_of(outer).segment_bytes +
+                                           stats_of(outer).in_use_bytes);
+    assert_int_equal(all.allocations_total, COUNT(many) + 1);
+    DESTROY_EACH(many, COUNT(many));
+    OK(gpumem_buffer_free(own, NULL));
+    check_segments(pool, cache);
+    assert_int_equal(device_stats().allocations, 0);
+    assert_int_equal(device_stats().in_use_bytes, 0);
+    OK(gpumem_device_trim(device, 1));
+    check_segments(pool, cache);
+    assert_int_equal(stats_of(pool).allocations, 0);
+    DESTROY(outer, cache, limited, pool);
+}

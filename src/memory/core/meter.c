@@ -14,8 +14,17 @@ static void raise_high(_Atomic uint64_t *high, uint64_t value) {
     }
 }
 
+static int is_of_buffers(enum gm_count count) {
+    return count == GM_IN_USE || count == GM_ALLOCATIONS || count == GM_ALLOCATIONS_TOTAL ||
+           count == GM_ALLOCATIONS_FAILED;
+}
+
+static struct gm_meter *next_of(const struct gm_meter *meter, enum gm_count count) {
+    return meter->pieces && is_of_buffers(count) ? meter->users : meter->parent;
+}
+
 void gm_meter_add(struct gm_meter *meter, enum gm_count count, uint64_t value) {
-    for (; meter; meter = meter->parent) {
+    for (; meter; meter = next_of(meter, count)) {
         uint64_t before =
             atomic_fetch_add_explicit(&meter->now[count], value, memory_order_relaxed);
         raise_high(&meter->high[count], before + value);
@@ -23,7 +32,7 @@ void gm_meter_add(struct gm_meter *meter, enum gm_count count, uint64_t value) {
 }
 
 void gm_meter_raise(struct gm_meter *meter, enum gm_count count, uint64_t by) {
-    for (; meter; meter = meter->parent)
+    for (; meter; meter = next_of(meter, count))
         raise_high(&meter->high[count],
                    atomic_load_explicit(&meter->now[count], memory_order_relaxed) + by);
 }
@@ -38,8 +47,32 @@ void gm_meter_keep_high(struct gm_meter *meter, enum gm_count count, uint64_t *v
 }
 
 void gm_meter_subtract(struct gm_meter *meter, enum gm_count count, uint64_t value) {
-    for (; meter; meter = meter->parent)
+    for (; meter; meter = next_of(meter, count))
         atomic_fetch_sub_explicit(&meter->now[count], value, memory_order_relaxed);
+}
+
+void gm_meter_hand_out_pieces(struct gm_meter *meter, struct gm_meter *outermost) {
+    struct gm_meter *last = meter;
+    while (last->parent && last->parent != outermost)
+        last = last->parent;
+    meter->users = last->parent;
+    meter->pieces = 1;
+}
+
+static void count_one(struct gm_meter *meter, enum gm_count count, uint64_t value, int sign) {
+    uint64_t by = sign > 0 ? value : 0 - value;
+    uint64_t before = atomic_fetch_add_explicit(&meter->now[count], by, memory_order_relaxed);
+    raise_high(&meter->high[count], before + by);
+}
+
+void gm_meter_count_whole(struct gm_meter *meter, uint64_t bytes, int sign) {
+    struct gm_meter *at = meter->pieces ? meter->parent : NULL;
+    for (; at && at != meter->users; at = next_of(at, GM_IN_USE)) {
+        count_one(at, GM_IN_USE, bytes, sign);
+        count_one(at, GM_ALLOCATIONS, 1, sign);
+        if (sign > 0)
+            count_one(at, GM_ALLOCATIONS_TOTAL, 1, sign);
+    }
 }
 
 void gm_meter_gave_back(struct gm_meter *meter, uint64_t bytes) {

@@ -142,6 +142,7 @@ static void unlink_resource(gpumem_resource *resource) {
 
 void gm_resource_set_slabs(gpumem_resource *resource, gpumem_resource *slabs, size_t most) {
     slabs->inside = 1;
+    slabs->meter.pieces = 0; /* its buffers are the outer resource's */
     resource->slab_most = most;
     atomic_store(&resource->slabs, slabs);
 }

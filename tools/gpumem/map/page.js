@@ -473,9 +473,25 @@ function decommitted(device, root) {
   return bytes;
 }
 
+// A resource counts the segments of caches over it as in use; this is what of them is in no buffer.
+function keptByCaches(device, resource) {
+  if (resource.kind === "mapped") // slabs: it counts their buffers itself
+    return 0;
+  const below = (r) => device.data.resources.find((other) => other.id === r.upstream);
+  let bytes = 0;
+  for (const cache of device.data.resources.filter((r) => r.kind === "caching")) {
+    let at = below(cache);
+    while (at && at !== resource)
+      at = below(at);
+    if (at)
+      bytes += Math.max(0, cache.statistics.committed_bytes - cache.statistics.in_use_bytes);
+  }
+  return bytes;
+}
+
 const usedBytes = (device, resource) => {
   const s = resource.statistics;
-  return Math.max(0, Math.min(s.in_use_bytes - decommitted(device, resource), s.committed_bytes));
+  return Math.max(0, Math.min(s.in_use_bytes - decommitted(device, resource) - keptByCaches(device, resource), s.committed_bytes));
 };
 
 // Of the device's own memory: resources that are on it and take from no other one.
