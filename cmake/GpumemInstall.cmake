@@ -37,16 +37,12 @@ if(TARGET gpumem_command)
     install(TARGETS gpumem_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     install(DIRECTORY ${PROJECT_BINARY_DIR}/share/man/man1/
         DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-    # Where each shell looks by itself. Debian's zsh has a folder of its own for packages.
+    # Where each shell looks by itself.
     set(completion tools/gpumem/completion)
-    set(zsh_functions site-functions)
-    if(GPUMEM_PACKAGE)
-        set(zsh_functions vendor-completions)
-    endif()
     install(FILES ${completion}/gpumem.bash
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME gpumem)
     install(FILES ${completion}/_gpumem
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh_functions})
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
     install(FILES ${completion}/gpumem.fish
         DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
@@ -95,19 +91,13 @@ set(pc_prefix "\${pcfiledir}/${pc_relative}")
 configure_file(cmake/gpumem.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/movable/gpumem.pc @ONLY)
 set(pc_prefix ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/gpumem.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/fixed/gpumem.pc @ONLY)
-# A package is laid out in a folder of cpack's, and installed into the configured prefix.
-if(GPUMEM_PACKAGE)
-    install(FILES ${PROJECT_BINARY_DIR}/pkgconfig/fixed/gpumem.pc
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-else()
-    install(CODE "
-        set(kind movable)
-        if(CMAKE_INSTALL_PREFIX STREQUAL \"${CMAKE_INSTALL_PREFIX}\")
-            set(kind fixed)
-        endif()
-        file(INSTALL \"${PROJECT_BINARY_DIR}/pkgconfig/\${kind}/gpumem.pc\"
-            DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig\")")
-endif()
+install(CODE "
+    set(kind movable)
+    if(CMAKE_INSTALL_PREFIX STREQUAL \"${CMAKE_INSTALL_PREFIX}\")
+        set(kind fixed)
+    endif()
+    file(INSTALL \"${PROJECT_BINARY_DIR}/pkgconfig/\${kind}/gpumem.pc\"
+        DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig\")")
 
 # CMake package: gpumem::gpumem and gpumem::static.
 install(EXPORT gpumem NAMESPACE gpumem:: DESTINATION ${package_dir} FILE gpumemTargets.cmake)

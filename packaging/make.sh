@@ -1,30 +1,41 @@
 #!/bin/sh
-# packaging/make.sh DIST: the Debian package and the wheels, of a release build of their own without
-# tests. Needs cpack, dpkg-dev and a virtual environment with the wheel package; exit status 77 when
-# that can be had from nowhere: the Debian package is made then, the wheels are not.
+# packaging/make.sh DIST BUILD: the Debian package and the wheels, of what the release build in the folder
+# BUILD has made. Needs cpack, dpkg-dev and a virtual environment with the wheel package; exit status 77
+# when that can be had from nowhere: the Debian package is made then, the wheels are not.
 set -eu
 
 cd "$(dirname "$0")/.."
-dist=${1:?usage: packaging/make.sh DIST}
-build=build/package
-mkdir -p "$dist"
-dist=$(cd "$dist" && pwd)
+usage='usage: packaging/make.sh DIST BUILD'
+mkdir -p "${1:?$usage}"
+dist=$(cd "$1" && pwd)
+build=$(cd "${2:?$usage}" && pwd)
+work=$build/package
+tree=$work/tree
+share=$tree/usr/share
+mkdir -p "$work"
 
-# lib and not the multiarch folder: programs and libraries find one another by $ORIGIN.
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr \
-    -DCMAKE_INSTALL_LIBDIR=lib -DGPUMEM_TESTS=OFF -DGPUMEM_BENCH=OFF -DGPUMEM_EXAMPLES=OFF \
-    -DGPUMEM_PACKAGE=ON
-cmake --build "$build"
+version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
+description=$(sed -n 's/^CMAKE_PROJECT_DESCRIPTION:STATIC=//p' "$build/CMakeCache.txt")
+
+# What an installation by hand has, under /usr.
+rm -rf "$tree"
+DESTDIR=$tree cmake --install "$build" --prefix /usr --strip >/dev/null
+
+# What Debian's packages have otherwise: plain flags from pkg-config, compressed man pages and changelog,
+# zsh's functions in a folder of the packages' own.
+sed -i 's|^prefix=.*|prefix=/usr|' "$tree/usr/lib/pkgconfig/gpumem.pc"
+gzip -9nf "$share"/man/man1/*.1
+mv "$share/zsh/site-functions" "$share/zsh/vendor-completions"
+python3 packaging/changelog.py . "$share/doc/gpumem/changelog.gz"
+
 rm -f "$dist"/gpumem_*.deb "$dist"/gpumem-*.whl "$dist"/vkgdr-*.whl
-cpack --config "$build/CPackConfig.cmake" -B "$dist"
+cpack --config packaging/deb.cmake -B "$dist" -D CPACK_PACKAGE_VERSION="$version" \
+    -D CPACK_PACKAGE_DESCRIPTION_SUMMARY="$description" -D CPACK_INSTALLED_DIRECTORIES="$tree;/"
 rm -rf "$dist/_CPack_Packages"
 
-tree=$build/tree
-rm -rf "$tree"
-DESTDIR=$(pwd)/$tree cmake --install "$build" --strip >/dev/null
-[ -x "$build/venv/bin/python" ] || python3 -m venv "$build/venv"
-"$build/venv/bin/python" -m pip install --quiet --disable-pip-version-check wheel || {
+[ -x "$work/venv/bin/python" ] || python3 -m venv "$work/venv"
+"$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check wheel || {
     echo "make.sh: no wheel is made: pip has no package for it" >&2
     exit 77
 }
-"$build/venv/bin/python" packaging/wheel.py "$tree/usr" "$dist"
+"$work/venv/bin/python" packaging/wheel.py "$tree/usr" "$dist"

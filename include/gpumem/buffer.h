@@ -55,7 +55,8 @@ gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
  * and hold have ended. A NULL `stream` adds no stream to those already named; it does not mean the
  * default stream, which is GPUMEM_STREAM_LEGACY. Stream-ordered memory is freed on `stream`, or if
  * that is NULL on the stream of the allocation, ordered after the others. Never blocks for that:
- * later calls carry out frees that have to wait. Cannot fail except with FORKED: memory that the
+ * later calls carry out frees that have to wait; only a virtual resource with a cache waits here if
+ * there is no host memory to record that. Cannot fail except with FORKED: memory that the
  * driver refuses to take back is counted as quarantined. Driver: cuStreamGetCaptureInfo,
  * cuStreamGetId, cuStreamQuery, cuEventRecord, cuStreamWaitEvent, then as the resource.
  */
@@ -101,8 +102,8 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_shrink(gpumem_buffer *b
  * including `stream` (NULL names none), and is unmapped when they have passed this point; until
  * then both addresses show the same bytes. All or nothing. BUSY: a hold or an export, to which the
  * address was promised. INVALID_ARGUMENT: a capacity below the size. OUT_OF_CAPACITY,
- * OUT_OF_MEMORY: no such address range. NOT_SUPPORTED: not a buffer of a virtual resource. The
- * alignment is the resource's.
+ * OUT_OF_MEMORY: no such address range. NOT_SUPPORTED: not a buffer of a virtual resource, or one
+ * for which a wrapper promises a larger alignment than the resource's, which the new address has.
  * Driver: cuMemAddressReserve, cuMemMap, cuMemSetAccess, later cuMemUnmap, cuMemAddressFree.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_move_to_capacity(gpumem_buffer *buffer,
@@ -125,8 +126,9 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_set_access(gpumem_buffe
                                                                     gpumem_access access,
                                                                     CUstream stream);
 
-/* What a device may do with the byte at `offset`, as set by the library. No driver call but
- * cuDeviceGet. */
+/* What a device may do with the byte at `offset` of a virtual buffer, as set by the library, or of
+ * an imported one, as it was received (gpumem_share_options.access). NOT_SUPPORTED: another kind.
+ * No driver call but cuDeviceGet. */
 GPUMEM_API gpumem_status gpumem_buffer_get_access(gpumem_buffer *buffer, size_t offset, int device,
                                                   gpumem_access *access);
 
@@ -206,17 +208,20 @@ typedef struct gpumem_buffer_attributes {
     int imported;          /* 1: received from another process */
     int foreign;           /* 1: not allocated by the library: gpumem_buffer_from_pointer, DLPack */
     int view;              /* 1: a part of another buffer */
-    int read_only;         /* 1: the library refuses to write there */
-    int exportable;        /* 1: gpumem_export_create works */
+    /* 1: the library refuses to write there: foreign memory that was declared so, and imports that
+     * were received with GPUMEM_ACCESS_READ. */
+    int read_only;
+    int exportable;                 /* 1: gpumem_export_create works */
     gpumem_handle_type handle_type; /* the strongest way of sharing it was created for */
 } gpumem_buffer_attributes;
 
 /*
  * What the memory is according to the driver's answer for the buffer's first byte, not to whoever
- * sent or supplied it; so also for imported and foreign memory. Set `attributes->size` before the
- * call. Thread-safe; does not block. Driver: cuPointerGetAttributes; for host memory
- * cuMemRetainAllocationHandle, cuMemGetAllocationPropertiesFromHandle, cuMemGetAccess,
- * cuMemRelease.
+ * sent or supplied it; so also for imported and foreign memory. Memory of a resource of your own
+ * that the driver does not know, such as pageable memory, is as the resource's properties say.
+ * Set `attributes->size` before the call. Thread-safe; does not block. Driver:
+ * cuPointerGetAttributes; for host memory cuMemRetainAllocationHandle,
+ * cuMemGetAllocationPropertiesFromHandle, cuMemGetAccess, cuMemRelease.
  */
 GPUMEM_API gpumem_status gpumem_buffer_get_attributes(gpumem_buffer *buffer,
                                                       gpumem_buffer_attributes *attributes);

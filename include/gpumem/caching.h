@@ -3,13 +3,21 @@
  *
  * It takes memory from the wrapped resource in segments, divides them into blocks, and keeps freed
  * blocks: those of up to 1 MiB in per-thread caches, larger ones in the segments, where free
- * neighbours are merged. It makes no driver call while it has memory. Its buffers cannot grow and
- * cannot be exported.
+ * neighbours are merged. It makes no driver call while it has memory, not even to see which context
+ * is current; what it asks about streams is said below. Its buffers cannot grow and cannot be
+ * exported.
  *
  * Device memory is handed out in stream order: memory freed on a stream can be reused on the same
  * stream at once, and on another when the first has passed. Memory that the CPU writes is reused
- * only when all streams that used it have passed, because the CPU does not wait for them; allocate
- * it with GPUMEM_STREAM_NONE if no stream will use it at all.
+ * only when all streams that used it have passed, because the CPU does not wait for them, and that
+ * takes an event for each 32 blocks of up to small_maximum, and for each larger one; allocate it
+ * with GPUMEM_STREAM_NONE if no stream will use it at all.
+ *
+ * A freed buffer must not be used again, least of all freed: its object serves the next allocation,
+ * so that a stale free may free the buffer of another owner. Where a program does that is found by
+ * a build of the library for debugging (CMAKE_BUILD_TYPE Debug): there each allocation has an
+ * object of its own, and a stale one is refused with INVALID_ARGUMENT, as those of other resources
+ * are.
  *
  * Streams are known by their handles, which the driver reuses. gpumem_stream_destroy notifies the
  * caches of its device; before destroying a stream in any other way, call
@@ -45,7 +53,8 @@ typedef struct gpumem_caching_options {
  * is refused for device memory. Statistics: high-water marks of in_use are accurate to 1 MiB per
  * thread. Thread-safe; takes a lock only when a thread's cache is empty or full. A thread that ends
  * gives up its cache. Driver: as `upstream`; cuStreamCreate, cuStreamSynchronize of a stream of its
- * own if `upstream` is stream-ordered; cuEventRecord, cuEventQuery when memory changes streams.
+ * own if `upstream` is stream-ordered; cuEventRecord, cuEventQuery when memory changes streams, or
+ * was used by streams besides its own.
  *
  * gpumem_resource_destroy returns BUSY, with the reason, while it has a buffer or a capture pool,
  * and while a capture in progress uses its memory. Threads that used it may end before or after it.
@@ -62,9 +71,11 @@ typedef struct gpumem_caching_info {
     size_t largest_free_bytes; /* the largest piece of these; far less means fragmentation */
     size_t parcel_bytes;       /* free blocks of a stream that are in no thread's cache */
     size_t thread_bytes;       /* free blocks in the caches of threads */
-    size_t pending_bytes;      /* freed, but still in use by queued work */
-    size_t threads;            /* that have a cache */
-    size_t streams;            /* that own memory; at most 1 where the CPU writes it */
+    /* Freed, but still in use by queued work, or by a graph until its capture pool is destroyed:
+     * what gpumem_stats counts as deferred. Trimming gives nothing of it back. */
+    size_t pending_bytes;
+    size_t threads; /* that have a cache */
+    size_t streams; /* that own memory; at most 1 where the CPU writes it */
 } gpumem_caching_info;
 
 /* `info->size` is to be set. Of a mapped resource, its slabs. INVALID_ARGUMENT: not a caching

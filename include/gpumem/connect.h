@@ -54,16 +54,19 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_listen(const char *path,
                                                          const gpumem_connect_options *options,
                                                          gpumem_listener **listener);
 
-/* The descriptor to poll for connections; it belongs to the listener. Cannot fail. */
+/* The descriptor to poll for connections: readable when gpumem_accept has something to do, though
+ * not always a process to return. It belongs to the listener. Cannot fail. */
 GPUMEM_API int gpumem_listener_descriptor(const gpumem_listener *listener);
 
 /*
  * Waits for the next process that may connect, and greets it. Connections of other processes are
- * closed and logged (GPUMEM_LOG_WARNING) with their user; so are those that do not greet within 2
- * s, so that a silent peer does not block the rest. The users were set by gpumem_listen; of
- * `options` only timeout_ms is used, and covers the whole call. `peer` may be NULL; else set its
- * `size`. PEER: nobody connected in time. SYSTEM: descriptor limit. Blocks. Several threads may
- * accept.
+ * closed and logged (GPUMEM_LOG_WARNING) with their user; so are those that do not greet within 2 s
+ * (GPUMEM_LOG_INFO). Up to 64 greet at the same time, so that a silent peer does not keep the rest
+ * waiting. The users were set by gpumem_listen; of `options` only timeout_ms is used, and covers
+ * the whole call: afterwards no connection is taken. One that was taken and has not greeted yet is
+ * left to the next call, with all of its 2 s; without a next call it stays open until the listener
+ * is closed. `peer` may be NULL; else set its `size`. PEER: nobody connected in time. SYSTEM:
+ * descriptor limit. Blocks. Several threads may accept.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_accept(gpumem_listener *listener,
                                                          const gpumem_connect_options *options,

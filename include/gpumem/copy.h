@@ -23,8 +23,10 @@ extern "C" {
  * not change, and host memory that is read into is not valid, until the stream has passed the copy.
  * If host memory is not pinned, the call may block until then, but programs must not rely on that:
  * see the synchronous forms below. A size of 0 does nothing. NOT_PERMITTED: writing to a read-only
- * buffer. The stream is recorded as using the buffers (gpumem_buffer_use). Copies between buffers
- * of two devices need no access; the stream may belong to either.
+ * buffer (gpumem_buffer_attributes), or what the buffer's device has no access for
+ * (gpumem_buffer_set_access); nothing is queued. The stream is recorded as using the buffers
+ * (gpumem_buffer_use). Copies between buffers of two devices need no access; the stream may belong
+ * to either.
  * Driver: cuMemcpyAsync, cuMemsetD8Async; cuMemcpyPeerAsync between two devices.
  */
 GPUMEM_API gpumem_status gpumem_buffer_write(gpumem_buffer *buffer, size_t offset, const void *host,

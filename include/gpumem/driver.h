@@ -65,7 +65,9 @@ typedef struct gpumem_driver gpumem_driver;
  * link the static library, then where the library was configured to be installed. The library is
  * loaded RTLD_LOCAL and never unloaded: drivers start threads. cuInit is not called. The caller
  * closes the driver. NO_DRIVER: nothing can be opened; the message says what was tried and how to
- * choose softgpu. Thread-safe; blocks while the library is loaded.
+ * choose softgpu. Always so in a program that is linked with -static: a driver needs the loader and
+ * the libc of a dynamic program, in which libgpumem.a may be. Thread-safe; blocks while the library
+ * is loaded.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_driver_open(const char *choice,
                                                               gpumem_driver **driver);

@@ -103,9 +103,17 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_resource_watch(gpumem_resource
 
 /*
  * Ends a watch; NULL is allowed. A watch can and must be ended even after its buffer or resource
- * has ended. After the return, `fn` is not running and will not be called again: the call waits
- * until other threads have left `fn`; called from `fn` itself, it does not wait for its own call.
- * Thread-safe. No driver call.
+ * has ended. `fn` will not be called again. When `user` may go:
+ *
+ * - Called outside of watch functions, it waits until all threads have left `fn`: after the return
+ *   `fn` is not running. Blocks as long as they do.
+ * - Called inside a watch function, of this watch or of any other, it waits for nobody, so that
+ *   watches may end one another. Calls of `fn` that have begun in other threads may still be
+ *   running, and `user` must stay valid for them until the operations that they are part of have
+ *   returned there. A program that cannot tell ends the watch outside.
+ *
+ * INVALID_ARGUMENT: it has been ended. Thread-safe; of several threads that end one watch, each
+ * inside a watch function, one gets OK. No driver call.
  */
 GPUMEM_API gpumem_status gpumem_watch_end(gpumem_watch *watch);
 

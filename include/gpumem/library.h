@@ -26,9 +26,9 @@ typedef struct gpumem_open_options {
 /*
  * Opens and initialises a driver. Nothing is process-wide: several drivers may be open at once. The
  * caller closes the result. NO_DRIVER: no driver could be opened; the message says how to choose
- * softgpu. NO_DEVICE: the driver has no device. DRIVER: initialisation failed, for example after a
- * fork. Blocks while the driver is loaded (seconds the first time, on some machines).
- * Driver: cuInit, cuDriverGetVersion.
+ * softgpu, or that the program is linked with -static (gpumem_driver_open). NO_DEVICE: the driver
+ * has no device. DRIVER: initialisation failed, for example after a fork. Blocks while the driver
+ * is loaded (seconds the first time, on some machines). Driver: cuInit, cuDriverGetVersion.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_open(const gpumem_open_options *options,
                                                        gpumem_library **library);

@@ -77,11 +77,12 @@ typedef struct gpumem_ring_chunk {
 /* ---- Producers ------------------------------------------------------------------------------- */
 
 /*
- * Takes the next chunk, of `bytes` bytes; 0: chunk_bytes. Waits up to `timeout_ms` until the place
- * after the last one is free; 0: does not wait; negative: no limit. Set `chunk->size` before the
- * call. TIMED_OUT: the message counts the chunks in each state. CANCELLED: the ring is closed.
- * INVALID_ARGUMENT: more bytes than a chunk can have. No driver call while there is room; else
- * Driver: cuEventQuery, repeated at most every 20 us until the oldest chunk has been passed.
+ * Takes the next chunk, of `bytes` bytes; 0: the chunk_bytes of the options, not rounded up. Waits
+ * up to `timeout_ms` until the place after the last one is free; 0: does not wait; negative: no
+ * limit. Set `chunk->size` before the call. TIMED_OUT: the message counts the chunks in each state.
+ * CANCELLED: the ring is closed. INVALID_ARGUMENT: more bytes than a chunk can have. No driver call
+ * while there is room; else Driver: cuEventQuery, repeated at most every 20 us until the oldest
+ * chunk has been passed.
  */
 GPUMEM_API gpumem_status gpumem_ring_acquire(gpumem_ring *ring, size_t bytes, int timeout_ms,
                                              gpumem_ring_chunk *chunk);

@@ -14,19 +14,22 @@ extern "C" {
  * Current bytes and counts, unless a name says high or total. A device counts memory of wrapped
  * resources once, at the innermost; a wrapper of your own declares what it wraps
  * (gpumem_resource_ops.upstream). What is below a caching resource counts its segments as buffers,
- * not what the cache makes of them. Members are read one after another while other threads run:
+ * not what the cache makes of them; memory that the cache keeps is its cached_bytes or
+ * deferred_bytes alone. Members are read one after another while other threads run:
  * each is correct, but they may be of slightly different moments.
  */
 typedef struct gpumem_stats {
     size_t size;
-    uint64_t reserved_bytes;     /* address space, with or without memory */
-    uint64_t committed_bytes;    /* memory taken from the driver: in use, rounding and caches; of a
+    uint64_t reserved_bytes;  /* address space, with or without memory */
+    uint64_t committed_bytes; /* memory taken from the driver: in use, rounding and caches; of a
                                     pool that the library has created, all that the pool holds */
-    uint64_t committed_high;     /* its highest value; of a device with such pools, the highest that
+    uint64_t committed_high;  /* its highest value; of a device with such pools, the highest that
                                     was seen */
-    uint64_t in_use_bytes;       /* as requested by callers, in live buffers */
-    uint64_t in_use_high;        /* its highest value */
-    uint64_t cached_bytes;       /* committed but in no buffer: trim gives it back */
+    uint64_t in_use_bytes;    /* as requested by callers, in live buffers */
+    uint64_t in_use_high;     /* its highest value */
+    /* Committed, in no buffer and held back by none: kept for later buffers. Trim gives it back, by
+     * whole chunks, segments or slabs, when the work of the streams that used it is done. */
+    uint64_t cached_bytes;
     uint64_t pinned_bytes;       /* host part of committed_bytes */
     uint64_t pinned_high;        /* its highest value */
     uint64_t imported_bytes;     /* of other processes, or found by address; not committed */

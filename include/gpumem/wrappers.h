@@ -5,8 +5,9 @@
  *
  * For all of them: the wrapped resources must outlive the wrapper (destroying them returns BUSY)
  * and may still be used directly. Memory counts once for the device; the statistics of the wrapper
- * show what went through it. Buffers can grow, shrink and be exported if those of the wrapped
- * resource can. A trim is passed on. Thread-safe like the wrapped resource; blocks as that does.
+ * show what went through it. Buffers can grow, shrink, be exported, and what else virtual buffers
+ * can (access, decommit, recommit, mark_shared, move_to_capacity), if those of the wrapped resource
+ * can. A trim is passed on. Thread-safe like the wrapped resource; blocks as that does.
  * Driver: as the wrapped resource.
  */
 #ifndef GPUMEM_WRAPPERS_H

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -133,6 +134,13 @@ int gm_fd_keep(int fd) {
         return fd;
     close_quietly(fd);
     return -1;
+}
+
+int gm_fd_epoll(void) {
+    int cancelling = begin();
+    int fd = epoll_create1(EPOLL_CLOEXEC);
+    end(cancelling);
+    return move(fd);
 }
 
 int gm_fd_socket(int flags) {

@@ -26,6 +26,8 @@ int gm_fd_duplicate(int fd);
  * it close-on-exec. A negative one is passed on. -1 on failure, with `fd` closed. */
 int gm_fd_keep(int fd);
 
+/* An epoll instance. -1 on failure. */
+int gm_fd_epoll(void);
 /* A Unix stream socket; with `flags` SOCK_NONBLOCK or 0. -1 on failure. */
 int gm_fd_socket(int flags);
 /* As accept(2): the next connection, which blocks. -1 on failure. */

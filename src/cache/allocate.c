@@ -31,23 +31,25 @@ static struct gm_block *from_lane(struct gm_cache *cache, struct gm_lane *lane,
 /* The same, after memory whose streams have passed has come back, then after taking over free
  * segments of other streams, then after joining pieces: in order of cost. */
 static struct gm_block *from_cache(struct gm_cache *cache, struct gm_lane *lane,
-                                   const gpumem_request *request) {
+                                   const gpumem_request *request, struct gm_late *late) {
     int small = is_small(cache, lane, request);
     struct gm_block *block = NULL;
     /* Memory that the CPU writes stays in holds until they are checked: done before more memory is
-     * touched. */
-    if (gm_holds_settle(cache) && small)
+     * touched. Holds have small blocks only. */
+    if (small && gm_holds_settle(cache, late))
         block = gm_magazine_pop_ready(cache, gm_class_of(request->bytes));
     if (!block)
         block = from_lane(cache, lane, request);
-    if (!block && gm_pending_poll(cache))
+    if (!block && !small)
+        (void)gm_holds_settle(cache, late);
+    if (!block && gm_pending_poll(cache, late))
         block = from_lane(cache, lane, request);
     size_t need = small ? request->bytes : direct_bytes(request);
-    if (!block && gm_lane_adopt(cache, lane, small, need))
+    if (!block && gm_lane_adopt(cache, lane, small, need, late))
         block = from_lane(cache, lane, request);
     if (!block) {
         gm_lanes_join(cache);
-        (void)gm_lane_adopt(cache, lane, small, need);
+        (void)gm_lane_adopt(cache, lane, small, need, late);
         block = from_lane(cache, lane, request);
     }
     return block;
@@ -64,7 +66,8 @@ static struct gm_block *look_again(struct gm_cache *cache, struct gm_lane *lane,
 /* Several threads may find the cache empty at once: the first requests more, the others look again.
  * The requesting thread takes its part before others see the rest. The lock is not held. */
 static gpumem_status from_upstream(struct gm_cache *cache, struct gm_lane *lane,
-                                   const gpumem_request *request, struct gm_block **block) {
+                                   const gpumem_request *request, struct gm_late *late,
+                                   struct gm_block **block) {
     int small = is_small(cache, lane, request);
     size_t need = small ? gm_class_bytes(gm_class_of(request->bytes)) : direct_bytes(request);
     gpumem_status status = GPUMEM_OK;
@@ -72,6 +75,8 @@ static gpumem_status from_upstream(struct gm_cache *cache, struct gm_lane *lane,
     pthread_mutex_lock(&cache->grow);
     *block = look_again(cache, lane, request);
     if (!*block)
+        status = gm_late_enter(late);
+    if (!*block && status == GPUMEM_OK)
         status = gm_segment_take(cache, lane, small, need, &segment);
     if (segment) {
         pthread_mutex_lock(&cache->lock);
@@ -88,15 +93,17 @@ static gpumem_status from_upstream(struct gm_cache *cache, struct gm_lane *lane,
 /* Before more memory is taken, free segments beyond a limit are given back, so that slowly
  * increasing sizes do not each leave one unused. The bytes in use at the end of a burst say little
  * about the next. */
-static void give_surplus_back(struct gm_cache *cache) {
+static void give_surplus_back(struct gm_cache *cache, struct gm_late *late) {
+    if (gm_late_enter(late) != GPUMEM_OK)
+        return;
     pthread_mutex_lock(&cache->lock);
-    struct gm_segment *surplus = gm_lanes_surplus(cache, gm_lanes_keep(cache), 0);
+    struct gm_segment *surplus = gm_lanes_surplus(cache, gm_lanes_keep(cache), 0, late);
     pthread_mutex_unlock(&cache->lock);
     gm_segments_release(cache, surplus);
 }
 
-gpumem_status gm_cache_take(struct gm_cache *cache, const gpumem_request *request,
-                            struct gm_block **block) {
+static gpumem_status take(struct gm_cache *cache, const gpumem_request *request,
+                          struct gm_late *late, struct gm_block **block) {
     *block = NULL;
     (void)gm_thread_cache_of(cache); /* where magazines will be filled */
     pthread_mutex_lock(&cache->lock);
@@ -104,12 +111,20 @@ gpumem_status gm_cache_take(struct gm_cache *cache, const gpumem_request *reques
     if (!lane)
         lane = gm_lane_of(cache, request->stream);
     if (lane)
-        *block = from_cache(cache, lane, request);
+        *block = from_cache(cache, lane, request, late);
     pthread_mutex_unlock(&cache->lock);
     if (!lane)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a stream");
     if (*block)
         return GPUMEM_OK;
-    give_surplus_back(cache);
-    return from_upstream(cache, lane, request, block);
+    give_surplus_back(cache, late);
+    return from_upstream(cache, lane, request, late, block);
+}
+
+gpumem_status gm_cache_take(struct gm_cache *cache, const gpumem_request *request,
+                            struct gm_block **block) {
+    struct gm_late late = {.device = cache->device};
+    gpumem_status status = take(cache, request, &late, block);
+    gm_late_leave(&late);
+    return status;
 }

@@ -15,12 +15,16 @@
  * A thread cache belongs to its thread, which uses it without a lock on the fast path. Other
  * threads, and the thread itself off the fast path, hold the cache's lock; others also stop the
  * thread. The wrapped resource is called with no lock held that a trim takes.
+ *
+ * Functions with a `late` may call the driver, and make the context current where they do: memory
+ * that is at hand costs no call. NULL: the context is current.
  */
 #ifndef GM_CACHE_CACHE_H
 #define GM_CACHE_CACHE_H
 
 #include "base/spans.h"
 #include "cache/classes.h"
+#include "memory/core/current_context.h"
 #include "memory/core/objects.h"
 
 #define GM_SLOTS 4 /* streams for which one thread keeps blocks at a time */
@@ -182,8 +186,9 @@ void gm_threads_stop(struct gm_cache *cache);
 void gm_threads_resume(struct gm_cache *cache);
 
 /* Moves everything that the thread keeps to its lanes and to the pending batches. The cache's lock
- * is held; the device's context is current. */
-void gm_thread_flush(struct gm_cache *cache, struct gm_thread_cache *thread);
+ * is held. */
+void gm_thread_flush(struct gm_cache *cache, struct gm_thread_cache *thread, struct gm_late *late);
+/* The context is current. */
 void gm_threads_flush(struct gm_cache *cache);
 
 /* Moves the blocks of one slot to its lane. The thread is the calling one or stopped. */
@@ -220,14 +225,16 @@ void gm_lanes_join(struct gm_cache *cache);
 
 /* Gives the lane a wholly free segment: another lane's whose stream has passed, or one of its own
  * that had the other kind of blocks. Returns whether there was one of at least `bytes`. */
-int gm_lane_adopt(struct gm_cache *cache, struct gm_lane *lane, int small, size_t bytes);
+int gm_lane_adopt(struct gm_cache *cache, struct gm_lane *lane, int small, size_t bytes,
+                  struct gm_late *late);
 
 /* Bytes of wholly free segments to keep when more memory is taken. The lock is held. */
 size_t gm_lanes_keep(const struct gm_cache *cache);
 /* Takes wholly free segments out of their lanes until at most `keep` bytes of them are left: those
  * whose streams have passed, or with `unpassed` all. The caller releases them, or puts them back;
  * until then their lanes are kept. */
-struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unpassed);
+struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unpassed,
+                                    struct gm_late *late);
 
 void gm_lane_link(struct gm_lane *lane, struct gm_segment *segment);
 /* The stream may be gone after this: marks everything that it did for the last time. No thread has
@@ -239,11 +246,11 @@ void gm_lanes_prune(struct gm_cache *cache);
 /* ---- segment.c ------------------------------------------------------------------------------- */
 
 /* Takes memory for `bytes` more from the wrapped resource, not yet in a lane. Only the lock `grow`
- * is held. */
+ * is held; the context is current. */
 gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane, int small,
                               size_t bytes, struct gm_segment **segment);
 /* Gives segments that are in no lane back to the wrapped resource, after waiting for their streams.
- * No lock is held. */
+ * No lock is held; the context is current. */
 void gm_segments_release(struct gm_cache *cache, struct gm_segment *list);
 /* Waits until other threads have given back what they took out. The cache's lock is held, and free
  * while it waits. */
@@ -256,7 +263,7 @@ void gm_pending_add(struct gm_cache *cache, struct gm_block *chain);
 /* Frees the blocks of batches whose streams have passed; returns whether there were any. Queries
  * the driver only a few times, for different batches from call to call. The cache's lock is
  * held. */
-int gm_pending_poll(struct gm_cache *cache);
+int gm_pending_poll(struct gm_cache *cache, struct gm_late *late);
 /* The stream is about to be destroyed: marks for the last time what has no event yet. The cache's
  * lock is held. */
 void gm_pending_end_stream(struct gm_cache *cache, CUstream stream);
@@ -265,7 +272,7 @@ void gm_pending_wait(struct gm_cache *cache);
 
 /* ---- allocate.c ------------------------------------------------------------------------------ */
 
-/* The memory for one buffer, from any source. The device's context is current. */
+/* The memory for one buffer, from any source. */
 gpumem_status gm_cache_take(struct gm_cache *cache, const gpumem_request *request,
                             struct gm_block **block);
 
@@ -292,8 +299,9 @@ void gm_magazine_return(struct gm_cache *cache, struct gm_block *block);
 void gm_magazine_fill(struct gm_cache *cache, struct gm_lane *lane, struct gm_block *chain);
 /* Frees blocks of the calling thread's holds whose streams have passed, and marks those freed
  * since. The cache's lock is held. Returns whether anything came back. */
-int gm_holds_settle(struct gm_cache *cache);
-/* Makes what a thread holds for one stream wait for it. The thread is stopped. */
+int gm_holds_settle(struct gm_cache *cache, struct gm_late *late);
+/* Makes what a thread holds for one stream wait for it. The thread is stopped; the context is
+ * current. */
 void gm_holds_retire(struct gm_cache *cache, struct gm_thread_cache *thread, CUstream stream);
 
 /* ---- caching_resource.c ---------------------------------------------------------------------- */

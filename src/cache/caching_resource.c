@@ -11,6 +11,7 @@
 #include "memory/object/resource.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define DEFAULT_SEGMENT ((size_t)64 << 20)
 #define DEFAULT_THREAD  ((size_t)32 << 20)
@@ -77,14 +78,9 @@ static gpumem_status allocate_buffer(gpumem_resource *resource, const gpumem_req
     gpumem_request request = *given;
     request.stream = canonical(given->stream);
     gpumem_status status = check_stream(cache, request.stream);
-    struct gm_current current;
-    if (status == GPUMEM_OK)
-        status = gm_current_enter(&current, cache->device);
-    if (status != GPUMEM_OK)
-        return status;
     struct gm_block *block;
-    status = gm_cache_take(cache, &request, &block);
-    gm_current_leave(&current);
+    if (status == GPUMEM_OK)
+        status = gm_cache_take(cache, &request, &block);
     if (status != GPUMEM_OK)
         return status;
     gm_magazine_count(cache, request.bytes);
@@ -92,8 +88,33 @@ static gpumem_status allocate_buffer(gpumem_resource *resource, const gpumem_req
     return GPUMEM_OK;
 }
 
+#ifdef GPUMEM_DEBUG
+/* The block gets another object, and the one that the program has had is marked as destroyed: a
+ * stale free would find it in use again. Without host memory it is reused all the same. */
+static struct gm_block *renewed(struct gm_block *block) {
+    struct gm_block *made = malloc(sizeof *made);
+    if (!made)
+        return block;
+    memcpy((void *)made, block, sizeof *made);
+    gpumem_buffer *buffer = &made->buffer;
+    if (buffer->waits == block->buffer.inline_waits)
+        buffer->waits = buffer->inline_waits;
+    else
+        block->buffer.waits = block->buffer.inline_waits;
+    pthread_mutex_init(&buffer->lock, NULL);
+    buffer->allocation.cookie = made;
+    gm_buffer_discard(&block->buffer);
+    return made;
+}
+#else
+static inline struct gm_block *renewed(struct gm_block *block) {
+    return block;
+}
+#endif
+
 static void take_back(gpumem_buffer *buffer) {
-    gm_magazine_push(buffer->resource->user, (struct gm_block *)(void *)buffer);
+    struct gm_cache *cache = buffer->resource->user;
+    gm_magazine_push(cache, renewed((struct gm_block *)(void *)buffer));
 }
 
 static void report(gpumem_resource *resource) {
@@ -188,14 +209,20 @@ static void deallocate(void *user, const gpumem_allocation *allocation, CUstream
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
-static size_t chain_bytes(const struct gm_block *chain) {
-    size_t sum = 0;
-    for (; chain; chain = chain->next)
-        sum += chain->span->bytes;
-    return sum;
+/* What was freed and is held back. */
+struct held {
+    size_t bytes, blocks;
+};
+
+static void add_chain(const struct gm_block *chain, struct held *held) {
+    for (; chain; chain = chain->next) {
+        held->bytes += chain->span->bytes;
+        held->blocks++;
+    }
 }
 
-static void add_lane(const struct gm_lane *lane, gpumem_caching_info *info) {
+static void add_lane(const struct gm_lane *lane, gpumem_caching_info *info, struct held *held) {
+    add_chain(lane->held, held);
     for (const struct gm_segment *segment = lane->segments; segment; segment = segment->next) {
         const struct gm_spans *spans = &segment->spans;
         info->segments++;
@@ -212,20 +239,30 @@ static void add_lane(const struct gm_lane *lane, gpumem_caching_info *info) {
 }
 
 /* The cache's lock is held. */
-static void read_info(struct gm_cache *cache, gpumem_caching_info *info) {
+static struct held read_info(struct gm_cache *cache, gpumem_caching_info *info) {
+    struct held held = {0};
     *info = (gpumem_caching_info){.size = sizeof *info};
     for (const struct gm_lane *lane = cache->lanes; lane; lane = lane->next) {
         info->streams += !lane->ended && lane->segments;
-        add_lane(lane, info);
+        add_lane(lane, info, &held);
     }
     for (const struct gm_block *batch = cache->pending; batch; batch = batch->next_parcel)
-        info->pending_bytes += chain_bytes(batch);
+        add_chain(batch, &held);
     gm_threads_stop(cache);
     for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache) {
+        struct held own = {0};
+        for (unsigned i = 0; i < GM_SLOTS; i++) {
+            add_chain(thread->holds[i].filling, &own);
+            add_chain(thread->holds[i].marked, &own);
+        }
         info->threads++;
-        info->thread_bytes += thread->bytes;
+        info->thread_bytes += thread->bytes - own.bytes;
+        held.bytes += own.bytes;
+        held.blocks += own.blocks;
     }
     gm_threads_resume(cache);
+    info->pending_bytes = held.bytes;
+    return held;
 }
 
 gpumem_status gpumem_caching_get_info(gpumem_resource *resource, gpumem_caching_info *info) {
@@ -235,20 +272,21 @@ gpumem_status gpumem_caching_get_info(gpumem_resource *resource, gpumem_caching_
     GM_REQUIRE(cache, "gpumem_caching_get_info: a %s resource is not a cache", resource->kind);
     gpumem_caching_info filled;
     pthread_mutex_lock(&cache->lock);
-    read_info(cache, &filled);
+    (void)read_info(cache, &filled);
     pthread_mutex_unlock(&cache->lock);
     return GM_RESULT_WRITE(gpumem_caching_info, info, &filled);
 }
 
-/* Adds what the meter does not know: the free bytes. */
+/* Adds what the meter does not know. */
 static void stats(void *user, gpumem_stats *out) {
     struct gm_cache *cache = user;
     gpumem_caching_info info;
     pthread_mutex_lock(&cache->lock);
-    read_info(cache, &info);
+    struct held held = read_info(cache, &info);
     pthread_mutex_unlock(&cache->lock);
     out->cached_bytes += info.free_bytes + info.parcel_bytes + info.thread_bytes;
-    out->deferred_bytes += info.pending_bytes;
+    out->deferred_bytes += held.bytes;
+    out->deferred_frees += held.blocks;
 }
 
 static void properties(void *user, gpumem_resource_properties *out) {
@@ -282,9 +320,9 @@ void gm_cache_trim(struct gm_cache *cache, size_t keep, int wait) {
     pthread_mutex_lock(&cache->lock);
     if (wait) /* other threads may have freed into their magazines meanwhile */
         gm_threads_flush(cache);
-    (void)gm_pending_poll(cache);
+    (void)gm_pending_poll(cache, NULL);
     gm_lanes_join(cache);
-    struct gm_segment *surplus = gm_lanes_surplus(cache, keep, wait);
+    struct gm_segment *surplus = gm_lanes_surplus(cache, keep, wait, NULL);
     pthread_mutex_unlock(&cache->lock);
     gm_segments_release(cache, surplus);
     pthread_mutex_lock(&cache->lock);
@@ -472,6 +510,7 @@ gpumem_status gpumem_caching_resource_create(gpumem_resource *upstream,
     cache->resource->mapped = NULL;
     cache->resource->fast = &fast;
     gm_meter_hand_out_pieces(&cache->resource->meter, &cache->device->meter);
+    cache->resource->enters = 1;
     gm_cache_describe(cache);
     *resource = cache->resource;
     return GPUMEM_OK;

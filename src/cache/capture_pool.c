@@ -147,7 +147,7 @@ static void end_lanes(const struct gpumem_capture_pool *pool, CUstream last) {
         lane->stream = last;
         gm_lane_end(cache, lane);
     }
-    (void)gm_pending_poll(cache);
+    (void)gm_pending_poll(cache, NULL);
     gm_lanes_prune(cache);
     cache->pools--;
 }

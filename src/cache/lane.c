@@ -141,10 +141,15 @@ void gm_lanes_join(struct gm_cache *cache) {
 
 /* Whether all work that used the segment is done. Memory that the CPU writes was waited for when it
  * was freed; a destroyed stream was marked for the last time at its end. */
-static int has_passed(struct gm_cache *cache, struct gm_segment *segment) {
+static int has_passed(struct gm_cache *cache, struct gm_segment *segment, struct gm_late *late) {
     if (cache->host && !segment->lane->ended)
         return 1;
-    if (!segment->marked && !segment->lane->ended) {
+    int marked = segment->marked || segment->lane->ended;
+    if (marked && segment->idle.state == GM_WAIT_PASSED)
+        return 1;
+    if (gm_late_enter(late) != GPUMEM_OK)
+        return 0;
+    if (!marked) {
         gm_wait_drop(cache->device, &segment->idle);
         segment->idle = (struct gm_wait){.stream = segment->lane->stream};
         gm_wait_mark(cache->device, &segment->idle);
@@ -163,21 +168,22 @@ static void unlink_segment(struct gm_segment **at) {
 /* The lane's own order is kept whatever its memory is used for. A pool's memory stays in the pool,
  * and changes streams only between captures. */
 static int can_adopt(struct gm_cache *cache, const struct gm_lane *lane, int small,
-                     struct gm_segment *segment) {
+                     struct gm_segment *segment, struct gm_late *late) {
     const struct gm_lane *other = segment->lane;
     if (other == lane)
         return segment->small != small;
     if (other->pool)
         return other->pool == lane->pool && !other->begun;
-    return has_passed(cache, segment);
+    return has_passed(cache, segment, late);
 }
 
-int gm_lane_adopt(struct gm_cache *cache, struct gm_lane *lane, int small, size_t bytes) {
+int gm_lane_adopt(struct gm_cache *cache, struct gm_lane *lane, int small, size_t bytes,
+                  struct gm_late *late) {
     for (struct gm_lane *other = cache->lanes; other; other = other->next) {
         for (struct gm_segment **at = &other->segments; *at; at = &(*at)->next) {
             struct gm_segment *segment = *at;
             if (segment->spans.used || segment->spans.bytes < bytes ||
-                !can_adopt(cache, lane, small, segment))
+                !can_adopt(cache, lane, small, segment, late))
                 continue;
             unlink_segment(at);
             segment->small = small;
@@ -204,7 +210,8 @@ size_t gm_lanes_keep(const struct gm_cache *cache) {
     return used / IDLE_SHARE > cache->segment_bytes ? used / IDLE_SHARE : cache->segment_bytes;
 }
 
-struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unpassed) {
+struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unpassed,
+                                    struct gm_late *late) {
     struct gm_segment *taken = NULL;
     size_t left = free_bytes(cache);
     for (struct gm_lane *lane = cache->lanes; lane && left > keep; lane = lane->next) {
@@ -212,7 +219,7 @@ struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unp
             continue;
         for (struct gm_segment **at = &lane->segments; *at && left > keep;) {
             struct gm_segment *segment = *at;
-            if (segment->spans.used || (!has_passed(cache, segment) && !unpassed)) {
+            if (segment->spans.used || (!has_passed(cache, segment, late) && !unpassed)) {
                 at = &segment->next;
                 continue;
             }

@@ -166,7 +166,7 @@ void gm_magazine_fill(struct gm_cache *cache, struct gm_lane *lane, struct gm_bl
 }
 
 static void retire_hold(struct gm_cache *cache, struct gm_thread_cache *thread,
-                        struct gm_hold *hold) {
+                        struct gm_hold *hold, struct gm_late *late) {
     struct gm_block *filling = hold->filling, *marked = hold->marked;
     for (struct gm_block *block = filling; block; block = block->next)
         thread->bytes -= gm_class_bytes(block->class);
@@ -176,7 +176,8 @@ static void retire_hold(struct gm_cache *cache, struct gm_thread_cache *thread,
     if (marked)
         gm_pending_add(cache, marked);
     if (filling) {
-        gm_waits_mark(&filling->buffer);
+        if (gm_late_enter(late) == GPUMEM_OK)
+            gm_waits_mark(&filling->buffer);
         gm_pending_add(cache, filling);
     }
 }
@@ -184,7 +185,7 @@ static void retire_hold(struct gm_cache *cache, struct gm_thread_cache *thread,
 void gm_holds_retire(struct gm_cache *cache, struct gm_thread_cache *thread, CUstream stream) {
     for (unsigned i = 0; i < GM_SLOTS; i++)
         if (thread->holds[i].used && thread->holds[i].stream == stream)
-            retire_hold(cache, thread, &thread->holds[i]);
+            retire_hold(cache, thread, &thread->holds[i], NULL);
 }
 
 static struct gm_hold *find_hold(struct gm_thread_cache *thread, CUstream stream) {
@@ -195,7 +196,7 @@ static struct gm_hold *find_hold(struct gm_thread_cache *thread, CUstream stream
 }
 
 static struct gm_hold *open_hold(struct gm_cache *cache, struct gm_thread_cache *thread,
-                                 CUstream stream) {
+                                 CUstream stream, struct gm_late *late) {
     struct gm_hold *hold = find_hold(thread, stream);
     for (unsigned i = 0; !hold && i < GM_SLOTS; i++)
         if (!thread->holds[i].used)
@@ -203,7 +204,7 @@ static struct gm_hold *open_hold(struct gm_cache *cache, struct gm_thread_cache 
     if (!hold)
         hold = &thread->holds[thread->hold_victim++ % GM_SLOTS];
     if (hold->used && hold->stream != stream)
-        retire_hold(cache, thread, hold);
+        retire_hold(cache, thread, hold, late);
     hold->stream = stream;
     hold->used = 1;
     return hold;
@@ -224,9 +225,11 @@ static void make_ready(struct gm_cache *cache, struct gm_thread_cache *thread,
     }
 }
 
-static int settle_hold(struct gm_cache *cache, struct gm_thread_cache *thread,
-                       struct gm_hold *hold) {
+static int settle_hold(struct gm_cache *cache, struct gm_thread_cache *thread, struct gm_hold *hold,
+                       struct gm_late *late) {
     int came = 0;
+    if ((!hold->marked && !hold->filling) || gm_late_enter(late) != GPUMEM_OK)
+        return 0;
     struct gm_block *marked = hold->marked;
     if (marked && gm_waits_passed(&marked->buffer, 0)) {
         hold->marked = NULL;
@@ -247,12 +250,12 @@ static int settle_hold(struct gm_cache *cache, struct gm_thread_cache *thread,
     return came;
 }
 
-int gm_holds_settle(struct gm_cache *cache) {
+int gm_holds_settle(struct gm_cache *cache, struct gm_late *late) {
     struct gm_thread_cache *thread = gm_thread_cache_known(cache);
     int came = 0;
     for (unsigned i = 0; thread && i < GM_SLOTS; i++)
         if (thread->holds[i].used)
-            came |= settle_hold(cache, thread, &thread->holds[i]);
+            came |= settle_hold(cache, thread, &thread->holds[i], late);
     return came;
 }
 
@@ -284,7 +287,7 @@ static int keep(struct gm_cache *cache, struct gm_thread_cache *thread, struct g
 
 /* Gives the thread a place for blocks like this one. Returns 0 if that is impossible. */
 static int open_place(struct gm_cache *cache, struct gm_thread_cache *thread,
-                      const struct gm_block *block) {
+                      const struct gm_block *block, struct gm_late *late) {
     struct gm_lane *lane = block->segment->lane;
     /* While its stream is captured, memory from outside the capture is not reused. */
     if (lane->ended || lane->pool || gm_capture_lane(cache, lane->stream))
@@ -292,7 +295,7 @@ static int open_place(struct gm_cache *cache, struct gm_thread_cache *thread,
     if (block->buffer.wait_count && block->buffer.waits[0].stream == GPUMEM_STREAM_PER_THREAD)
         return 0; /* a different stream in each thread */
     if (cache->host && block->buffer.wait_count)
-        open_hold(cache, thread, block->buffer.waits[0].stream);
+        open_hold(cache, thread, block->buffer.waits[0].stream, late);
     else
         open_slot(cache, thread, lane);
     return 1;
@@ -300,14 +303,15 @@ static int open_place(struct gm_cache *cache, struct gm_thread_cache *thread,
 
 /* The lane's own order needs no mark, except in a pool, which other captures use later. Returns
  * whether all streams have passed. */
-static int mark_all(struct gm_cache *cache, const struct gm_lane *lane, gpumem_buffer *buffer) {
+static int mark_all(struct gm_cache *cache, const struct gm_lane *lane, gpumem_buffer *buffer,
+                    struct gm_late *late) {
     int ordered = !cache->host && !lane->ended && !lane->pool, all = 1;
     for (size_t i = 0; i < buffer->wait_count; i++) {
         struct gm_wait *wait = &buffer->waits[i];
         if (ordered && wait->stream == lane->stream)
             wait->state = GM_WAIT_PASSED;
         else
-            all &= gm_wait_mark(cache->device, wait);
+            all &= gm_late_enter(late) == GPUMEM_OK && gm_wait_mark(cache->device, wait);
     }
     return all;
 }
@@ -334,11 +338,11 @@ static int must_rest(const struct gm_cache *cache, const struct gm_lane *lane,
 }
 
 /* Other streams than the lane's must pass before the memory goes back to the lane. */
-static void give_after_waits(struct gm_cache *cache, struct gm_block *block) {
+static void give_after_waits(struct gm_cache *cache, struct gm_block *block, struct gm_late *late) {
     struct gm_lane *lane = block->segment->lane;
     gpumem_buffer *buffer = &block->buffer;
     block->next = NULL;
-    int all = mark_all(cache, lane, buffer);
+    int all = mark_all(cache, lane, buffer, late);
     if (must_rest(cache, lane, buffer)) {
         block->next = lane->held;
         lane->held = block;
@@ -351,25 +355,23 @@ static void give_after_waits(struct gm_cache *cache, struct gm_block *block) {
 
 /* Handles a full magazine or a full thread. The cache's lock is held. */
 static void relieve(struct gm_cache *cache, struct gm_thread_cache *thread,
-                    struct gm_block *surplus, int due) {
+                    struct gm_block *surplus, int due, struct gm_late *late) {
     if (surplus)
         gm_lane_give(surplus->segment->lane, surplus, surplus->count);
     if (due && thread->bytes > cache->thread_bytes)
-        gm_thread_flush(cache, thread);
+        gm_thread_flush(cache, thread, late);
     else if (due)
-        gm_holds_settle(cache);
+        gm_holds_settle(cache, late);
 }
 
 static void relieve_soon(struct gm_cache *cache, struct gm_thread_cache *thread,
                          struct gm_block *surplus, int due) {
     GM_UNCANCELLED;
-    struct gm_current current;
-    int entered = due && gm_current_enter(&current, cache->device) == GPUMEM_OK;
+    struct gm_late late = {.device = cache->device};
     pthread_mutex_lock(&cache->lock);
-    relieve(cache, thread, surplus, due);
+    relieve(cache, thread, surplus, due, &late);
     pthread_mutex_unlock(&cache->lock);
-    if (entered)
-        gm_current_leave(&current);
+    gm_late_leave(&late);
 }
 
 static void push_slowly(struct gm_cache *cache, struct gm_thread_cache *thread,
@@ -377,19 +379,17 @@ static void push_slowly(struct gm_cache *cache, struct gm_thread_cache *thread,
     GM_UNCANCELLED;
     struct gm_block *surplus = NULL;
     int kept = 0, due = 0;
-    struct gm_current current;
-    int entered = gm_current_enter(&current, cache->device) == GPUMEM_OK;
+    struct gm_late late = {.device = cache->device};
     pthread_mutex_lock(&cache->lock);
     if (thread && block->class < GM_CLASS_COUNT && block->buffer.wait_count <= 1 &&
-        open_place(cache, thread, block))
+        open_place(cache, thread, block, &late))
         kept = keep(cache, thread, block, &surplus, &due);
     if (kept)
-        relieve(cache, thread, surplus, due);
+        relieve(cache, thread, surplus, due, &late);
     else
-        give_after_waits(cache, block);
+        give_after_waits(cache, block, &late);
     pthread_mutex_unlock(&cache->lock);
-    if (entered)
-        gm_current_leave(&current);
+    gm_late_leave(&late);
 }
 
 /* `counted`: the allocation was, by gm_magazine_pop or gm_magazine_count. */

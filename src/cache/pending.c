@@ -55,8 +55,10 @@ static void note_busy(struct busy *busy, const gpumem_buffer *buffer) {
     busy->streams[busy->count++] = buffer->waits[i].stream;
 }
 
-int gm_pending_poll(struct gm_cache *cache) {
+int gm_pending_poll(struct gm_cache *cache, struct gm_late *late) {
     int ended = 0;
+    if (!cache->pending || gm_late_enter(late) != GPUMEM_OK)
+        return 0;
     struct busy busy = {.count = 0};
     struct gm_block *again = NULL;
     for (unsigned seen = 0; seen < MOST_SEEN && busy.count < MOST_ASKED; seen++) {

@@ -142,21 +142,23 @@ static void strip(struct gm_cache *cache, struct gm_thread_cache *thread, struct
     gm_thread_report(cache, thread);
 }
 
-static void mark_all(struct gm_cache *cache, struct gm_block *list) {
+static void mark_all(struct gm_cache *cache, struct gm_block *list, struct gm_late *late) {
     struct gm_block *next;
+    int can_mark = list && gm_late_enter(late) == GPUMEM_OK;
     for (struct gm_block *batch = list; batch; batch = next) {
         next = batch->next_parcel;
-        gm_waits_mark(&batch->buffer);
+        if (can_mark)
+            gm_waits_mark(&batch->buffer);
         gm_pending_add(cache, batch);
     }
 }
 
-void gm_thread_flush(struct gm_cache *cache, struct gm_thread_cache *thread) {
+void gm_thread_flush(struct gm_cache *cache, struct gm_thread_cache *thread, struct gm_late *late) {
     struct gm_block *list = NULL;
     gm_thread_stop(thread);
     strip(cache, thread, &list);
     gm_thread_resume(thread);
-    mark_all(cache, list);
+    mark_all(cache, list, late);
 }
 
 void gm_threads_flush(struct gm_cache *cache) {
@@ -165,7 +167,7 @@ void gm_threads_flush(struct gm_cache *cache) {
     for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache)
         strip(cache, thread, &list);
     gm_threads_resume(cache);
-    mark_all(cache, list);
+    mark_all(cache, list, NULL);
 }
 
 /* ---- The end of a thread --------------------------------------------------------------------- */
@@ -177,28 +179,17 @@ static void unlink_thread(struct gm_cache *cache, struct gm_thread_cache *thread
     *at = thread->next_of_cache;
 }
 
-static int has_holds(struct gm_thread_cache *thread) {
-    int found = 0;
-    gm_thread_enter(thread);
-    for (unsigned i = 0; i < GM_SLOTS; i++)
-        found |= thread->holds[i].filling != NULL;
-    gm_thread_leave(thread);
-    return found;
-}
-
 /* The driver is called only if something must be marked: its per-thread state may be gone. */
 static void leave(struct gm_thread_cache *thread) {
     struct gm_cache *cache = thread->cache;
     if (!cache)
         return; /* it ended before */
-    struct gm_current current;
-    int entered = has_holds(thread) && gm_current_enter(&current, cache->device) == GPUMEM_OK;
+    struct gm_late late = {.device = cache->device};
     pthread_mutex_lock(&cache->lock);
-    gm_thread_flush(cache, thread);
+    gm_thread_flush(cache, thread, &late);
     unlink_thread(cache, thread);
     pthread_mutex_unlock(&cache->lock);
-    if (entered)
-        gm_current_leave(&current);
+    gm_late_leave(&late);
 }
 
 static void thread_ends(void *unused) {

@@ -1,12 +1,14 @@
 /*
  * Opens a CUDA driver and fills the table. Each function is requested from cuGetProcAddress at the
  * version of its row, the documented way to get exactly one ABI; dlsym of the exported name is the
- * fallback for drivers without cuGetProcAddress and for functions that it does not know.
+ * fallback for drivers without cuGetProcAddress and for functions that it does not know. A version
+ * above the driver's own is an invalid value to it, and so it is not asked for those.
  */
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "driver/find_softgpu.h"
+#include "driver/static_program.h"
 
 #include <dlfcn.h>
 #include <gpumem/driver.h>
@@ -65,6 +67,7 @@ static any_fn find_symbol(void *library, const char *symbol) {
 struct resolver {
     CUresult(CUDAAPI *v2)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
     CUresult(CUDAAPI *v1)(const char *, void **, int, cuuint64_t);
+    int newest; /* version that it can be asked for */
 };
 
 static any_fn ask_driver(const struct resolver *resolver, const gpumem_driver_fn_info *row) {
@@ -72,6 +75,8 @@ static any_fn ask_driver(const struct resolver *resolver, const gpumem_driver_fn
                                                     : CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     void *data = NULL;
     CUresult result = CUDA_ERROR_NOT_FOUND;
+    if (row->version > resolver->newest)
+        return NULL;
     if (resolver->v2) {
         CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
         result = resolver->v2(row->name, &data, row->version, flags, &status);
@@ -84,8 +89,17 @@ static any_fn ask_driver(const struct resolver *resolver, const gpumem_driver_fn
     return fn;
 }
 
+/* One that does not say is asked for all. */
+static int version_of(void *library) {
+    CUresult(CUDAAPI * get)(int *);
+    any_fn fn = find_symbol(library, "cuDriverGetVersion");
+    memcpy(&get, &fn, sizeof get);
+    int version = 0;
+    return get && get(&version) == CUDA_SUCCESS ? version : INT_MAX;
+}
+
 static void fill_table(struct gpumem_driver *driver) {
-    struct resolver resolver = {0};
+    struct resolver resolver = {.newest = version_of(driver->library)};
     any_fn v2 = find_symbol(driver->library, "cuGetProcAddress_v2");
     any_fn v1 = find_symbol(driver->library, "cuGetProcAddress");
     memcpy(&resolver.v2, &v2, sizeof v2);
@@ -114,6 +128,11 @@ static void fill_table(struct gpumem_driver *driver) {
 static gpumem_status open_library(const char *choice, void **library) {
     char path[PATH_MAX];
     const char *name = choice;
+    if (gm_program_is_static())
+        return gm_fail(GPUMEM_ERROR_NO_DRIVER,
+                       "this program is linked statically, with libc in it, and no CUDA driver can "
+                       "be loaded into such a program: link it without -static (libgpumem.a itself "
+                       "may stay in it)");
     if (!choice || strcmp(choice, "nvidia") == 0) {
         name = "libcuda.so.1";
     } else if (strcmp(choice, "softgpu") == 0) {

@@ -95,6 +95,7 @@ static gpumem_status plan(gpumem_ring *ring, gpumem_resource *resource,
     GM_REQUIRE(!o->mirrored || !granularity || granularity % ring->alignment == 0,
                "gpumem_ring_create: alignment %zu is above the granularity %zu", ring->alignment,
                granularity);
+    ring->asked_bytes = o->chunk_bytes;
     ring->chunk_bytes = round_up(o->chunk_bytes, ring->alignment);
     if (__builtin_mul_overflow(ring->chunk_bytes, o->chunk_count, &ring->bytes))
         ring->bytes = 0;

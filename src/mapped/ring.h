@@ -34,7 +34,9 @@ struct gpumem_ring {
     gpumem_buffer *buffer;
     unsigned char *host;
     CUdeviceptr address;
-    size_t bytes, chunk_bytes, alignment;
+    size_t bytes, alignment;
+    size_t asked_bytes; /* of a chunk, by the options */
+    size_t chunk_bytes; /* these rounded up to the alignment: from one chunk to the next */
     size_t slot_count;
     bool mirrored;
     pthread_mutex_t lock;       /* guards everything below */

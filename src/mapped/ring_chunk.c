@@ -111,7 +111,7 @@ gpumem_status gpumem_ring_acquire(gpumem_ring *ring, size_t bytes, int timeout_m
     gpumem_status status = check_result(chunk, call);
     if (status != GPUMEM_OK)
         return status;
-    size_t wanted = bytes ? bytes : ring->chunk_bytes, room = room_for(ring, wanted);
+    size_t wanted = bytes ? bytes : ring->asked_bytes, room = room_for(ring, wanted);
     GM_REQUIRE(room, "%s: %zu bytes; a chunk of this ring has %zu at most", call, bytes,
                ring->mirrored ? ring->bytes : ring->chunk_bytes);
     const struct gm_ring_until until = gm_ring_until(timeout_ms);

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -160,6 +161,11 @@ gpumem_status gm_greet_back(int connection, const struct gm_users *users,
         status = say(connection, WELCOME, deadline);
     gm_socket_name_senders(connection, before);
     return status;
+}
+
+bool gm_greeting_is_there(int connection) {
+    int bytes = 0;
+    return ioctl(connection, FIONREAD, &bytes) == 0 && (size_t)bytes >= sizeof(struct greeting);
 }
 
 void gm_turn_away(int connection) {

@@ -5,6 +5,7 @@
 #include "base/socket.h"
 
 #include <gpumem/connect.h>
+#include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -41,5 +42,8 @@ gpumem_status gm_greet_back(int connection, const struct gm_users *users,
                             const struct gm_deadline *deadline, struct gm_sender *other);
 /* Rejects instead of greeting back. Does not wait. */
 void gm_turn_away(int connection);
+
+/* Whether as much has arrived as a greeting has bytes. */
+bool gm_greeting_is_there(int connection);
 
 #endif

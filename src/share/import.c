@@ -332,6 +332,7 @@ gpumem_status gm_import_map(gpumem_device *device, const struct gm_description_h
         return status;
     }
     attach(made, import);
+    made->read_only = terms->access == GPUMEM_ACCESS_READ;
     *buffer = made;
     return GPUMEM_OK;
 }

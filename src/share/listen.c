@@ -7,11 +7,10 @@
 #include "base/object.h"
 #include "base/options.h"
 #include "memory/core/driver_error.h"
-#include "share/greeting.h"
+#include "share/listener.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,17 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GREETING_MS 2000
-#define FOLDER_MS   2000
-
-struct gpumem_listener {
-    unsigned generation;
-    struct gm_kept_file socket;
-    struct gm_users users;
-    dev_t device; /* of its file; an inode of 0: an abstract name */
-    ino_t inode;
-    struct sockaddr_un address;
-};
+#define FOLDER_MS 2000
 
 /* ---- The folder of a socket file ------------------------------------------------------------- */
 
@@ -183,11 +172,17 @@ static gpumem_status listen_at_name(gpumem_listener *made, const char *path, soc
 static gpumem_status make_socket(gpumem_listener *made, const char *path) {
     int fd = gm_fd_socket(SOCK_NONBLOCK);
     if (fd >= 0 && gm_kept_file_set(fd, &made->socket))
-        return GPUMEM_OK;
+        return gm_doorway_make(&made->doorway, fd);
     gpumem_status status = cannot("socket", path);
     if (fd >= 0)
         close(fd);
     return status;
+}
+
+/* Closes everything; connections stay. */
+static void end(gpumem_listener *listener) {
+    gm_doorway_end(&listener->doorway, listener->socket.fd);
+    gm_kept_file_close(&listener->socket);
 }
 
 gpumem_status gpumem_listen(const char *path, const gpumem_connect_options *given,
@@ -203,6 +198,7 @@ gpumem_status gpumem_listen(const char *path, const gpumem_connect_options *give
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a listener");
     made->generation = gm_fork_generation();
     made->socket = (struct gm_kept_file)GM_NO_KEPT_FILE;
+    made->doorway.queue = -1;
     gpumem_status status = gm_connect_options(call, given, &options, &made->users);
     if (status == GPUMEM_OK)
         status = gm_connect_address(call, path, &made->address, &length);
@@ -212,7 +208,7 @@ gpumem_status gpumem_listen(const char *path, const gpumem_connect_options *give
         status = path[0] == '@' ? listen_at_name(made, path, length, &options)
                                 : listen_at_file(made, path, length, &options);
     if (status != GPUMEM_OK) {
-        gm_kept_file_close(&made->socket);
+        end(made);
         free(made);
         return status;
     }
@@ -221,7 +217,7 @@ gpumem_status gpumem_listen(const char *path, const gpumem_connect_options *give
 }
 
 int gpumem_listener_descriptor(const gpumem_listener *listener) {
-    return listener->socket.fd;
+    return listener->doorway.queue;
 }
 
 /* Removes the file, unless it now belongs to another. */
@@ -245,104 +241,7 @@ gpumem_status gpumem_listener_close(gpumem_listener *listener) {
     GM_CHECK(listener, "gpumem_listener_close");
     if (listener->inode)
         remove_file(listener);
-    gm_kept_file_close(&listener->socket);
+    end(listener);
     gm_bury(listener);
-    return GPUMEM_OK;
-}
-
-/* ---- Accepting ------------------------------------------------------------------------------- */
-
-static gpumem_status await(const gpumem_listener *listener, const struct gm_deadline *deadline) {
-    for (;;) {
-        struct pollfd entry = {.fd = listener->socket.fd, .events = POLLIN};
-        int ready = poll(&entry, 1, gm_deadline_left(deadline));
-        if (ready > 0)
-            return GPUMEM_OK;
-        if (ready == 0 && gm_deadline_left(deadline) == 0)
-            return gm_fail(GPUMEM_ERROR_PEER, "nobody connected within %d ms",
-                           deadline->timeout_ms);
-        if (ready < 0 && errno != EINTR)
-            return gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, "poll", "cannot accept");
-    }
-}
-
-/* -1 without an error: whoever it was is gone, or another thread took it. */
-static gpumem_status take_connection(const gpumem_listener *listener, int *connection) {
-    *connection = gm_fd_accept(listener->socket.fd);
-    if (*connection >= 0 || errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)
-        return GPUMEM_OK;
-    return gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, "accept", "cannot accept a connection");
-}
-
-/* Whether it is accepted; if not, it is informed, if it listens. */
-static int let_in(const gpumem_listener *listener, int connection,
-                  const struct gm_deadline *deadline, struct gm_sender *other) {
-    const struct gm_deadline soon = gm_deadline_within(deadline, GREETING_MS);
-    unsigned user = gm_connection_user(connection);
-    gpumem_status status = GPUMEM_OK;
-    if (!gm_users_have(&listener->users, user))
-        status =
-            gm_fail(GPUMEM_ERROR_NOT_PERMITTED, "a process of user %d is not accepted", (int)user);
-    else
-        status = gm_greet_back(connection, &listener->users, &soon, other);
-    if (status == GPUMEM_ERROR_NOT_PERMITTED)
-        gm_turn_away(connection);
-    if (status != GPUMEM_OK)
-        gm_log(status == GPUMEM_ERROR_NOT_PERMITTED ? GPUMEM_LOG_WARNING : GPUMEM_LOG_INFO,
-               "a connection was closed: %s", gpumem_last_error()->message);
-    return status == GPUMEM_OK;
-}
-
-static gpumem_status accept_one(const gpumem_listener *listener, const struct gm_deadline *deadline,
-                                int *connection, struct gm_sender *other) {
-    struct gm_error_record before;
-    gm_error_save(&before);
-    for (;;) {
-        gpumem_status status = await(listener, deadline);
-        int made = -1;
-        if (status == GPUMEM_OK)
-            status = take_connection(listener, &made);
-        if (status != GPUMEM_OK)
-            return status;
-        if (made < 0)
-            continue;
-        if (let_in(listener, made, deadline, other)) {
-            *connection = made;
-            return GPUMEM_OK;
-        }
-        close(made);
-        gm_error_restore(&before); /* rejecting one is not a failure of the call */
-    }
-}
-
-gpumem_status gpumem_accept(gpumem_listener *listener, const gpumem_connect_options *given,
-                            int *connection, gpumem_connection_peer *peer) {
-    GM_UNCANCELLED;
-    gpumem_connect_options options;
-    struct gm_users unused;
-    struct gm_sender other;
-    GM_CHECK(listener, "gpumem_accept");
-    GM_REQUIRE(connection, "gpumem_accept: connection is NULL");
-    gpumem_status status = gm_connect_options("gpumem_accept", given, &options, &unused);
-    if (status != GPUMEM_OK)
-        return status;
-    if (!gm_kept_file_is_open(&listener->socket))
-        return gm_fail_system(GPUMEM_ERROR_SYSTEM, EBADF, "accept",
-                              "descriptor %d of the listener was closed by other code",
-                              listener->socket.fd);
-    const struct gm_deadline deadline = gm_deadline_start(options.timeout_ms);
-    int made = -1;
-    status = accept_one(listener, &deadline, &made, &other);
-    if (status != GPUMEM_OK)
-        return status;
-    const gpumem_connection_peer filled = {
-        .size = sizeof filled, .pid = other.pid, .user = other.uid};
-    if (peer)
-        status = GM_RESULT_WRITE(gpumem_connection_peer, peer, &filled);
-    if (status != GPUMEM_OK) {
-        close(made);
-        return status;
-    }
-    *connection = made;
     return GPUMEM_OK;
 }

@@ -5,6 +5,7 @@
 #include "base/cancel.h"
 #include "base/socket.h"
 #include "memory/core/driver_error.h"
+#include "share/refusal.h"
 #include "share/share.h"
 
 #include <gpumem/pool.h>
@@ -26,7 +27,7 @@ struct pool_answer {
     char magic[8];
     int32_t status; /* gpumem_status; OK: mapped */
     uint32_t zero;
-    char message[240];
+    char message[GM_REFUSAL_BYTES];
 };
 
 static const char offer_magic[8] = {'g', 'p', 'u', 'm', 'e', 'm', '-', 'p'};
@@ -38,14 +39,6 @@ static gpumem_status other_protocol(void) {
 
 /* ---- The owner ------------------------------------------------------------------------------- */
 
-/* The text goes to logs and terminals here; the other process chose it. */
-static void make_printable(char *text, size_t size) {
-    text[size - 1] = 0;
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            *text = '?';
-}
-
 static gpumem_status read_answer(int socket, const struct gm_deadline *deadline) {
     struct pool_answer answer;
     gpumem_status status = gm_socket_receive(socket, &answer, sizeof answer, deadline);
@@ -53,11 +46,7 @@ static gpumem_status read_answer(int socket, const struct gm_deadline *deadline)
         return status;
     if (memcmp(answer.magic, answer_magic, sizeof answer.magic) != 0)
         return other_protocol();
-    if (answer.status == GPUMEM_OK)
-        return GPUMEM_OK;
-    make_printable(answer.message, sizeof answer.message);
-    return gm_fail(GPUMEM_ERROR_PEER, "the other process refused (%s): %s",
-                   gpumem_status_string((gpumem_status)answer.status), answer.message);
+    return answer.status == GPUMEM_OK ? GPUMEM_OK : gm_refusal_read(answer.status, answer.message);
 }
 
 gpumem_status gpumem_pool_send(gpumem_resource *resource, int socket,
@@ -111,7 +100,7 @@ static void send_answer(int socket, const struct gm_deadline *deadline, gpumem_s
     struct pool_answer answer = {.status = (int32_t)status};
     memcpy(answer.magic, answer_magic, sizeof answer.magic);
     if (status != GPUMEM_OK)
-        strncpy(answer.message, gpumem_last_error()->message, sizeof answer.message - 1);
+        gm_refusal_write(answer.message);
     struct gm_error_record saved;
     gm_error_save(&saved);
     /* If it is gone by now, nothing is lost. */

@@ -1,6 +1,7 @@
 #include "share/protocol.h"
 
 #include "base/error.h"
+#include "share/refusal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ struct answer {
     char magic[8];
     uint32_t verdict;
     int32_t status; /* gpumem_status of a refusal */
-    char message[240];
+    char message[GM_REFUSAL_BYTES];
 };
 
 static const char offer_magic[8] = {'g', 'p', 'u', 'm', 'e', 'm', '-', 'o'};
@@ -47,13 +48,6 @@ static gpumem_status check_version(uint32_t version) {
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-/* The text goes to logs and terminals here; the other process chose it. */
-static void make_printable(char *text) {
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            *text = '?';
-}
-
 gpumem_status gm_read_answer(int socket, const struct gm_deadline *deadline,
                              enum gm_verdict *verdict) {
     struct answer answer;
@@ -62,11 +56,8 @@ gpumem_status gm_read_answer(int socket, const struct gm_deadline *deadline,
         return status;
     if (memcmp(answer.magic, answer_magic, sizeof answer.magic) != 0)
         return gm_other_protocol();
-    answer.message[sizeof answer.message - 1] = 0;
-    make_printable(answer.message);
     if (answer.verdict == GM_VERDICT_REFUSED)
-        return gm_fail(GPUMEM_ERROR_PEER, "the other process refused (%s): %s",
-                       gpumem_status_string((gpumem_status)answer.status), answer.message);
+        return gm_refusal_read(answer.status, answer.message);
     if (answer.verdict < GM_VERDICT_SEND || answer.verdict > GM_VERDICT_NOTHING)
         return gm_other_protocol();
     *verdict = (enum gm_verdict)answer.verdict;
@@ -78,9 +69,8 @@ gpumem_status gm_send_answer(int socket, const struct gm_deadline *deadline,
     struct answer answer = {.verdict = (uint32_t)verdict};
     memcpy(answer.magic, answer_magic, sizeof answer.magic);
     if (verdict == GM_VERDICT_REFUSED) {
-        const gpumem_error *error = gpumem_last_error();
-        answer.status = (int32_t)error->status;
-        strncpy(answer.message, error->message, sizeof answer.message - 1);
+        answer.status = (int32_t)gpumem_last_error()->status;
+        gm_refusal_write(answer.message);
     }
     return gm_socket_send(socket, &answer, sizeof answer, deadline);
 }

@@ -164,6 +164,8 @@ gpumem_status gpumem_alignment_resource_create(gpumem_resource *upstream,
         return status;
     }
     (*resource)->transparent = 1;
+    (*resource)->enters = 1;
+    (*resource)->multiple = a->alignment > a->size_multiple ? a->alignment : a->size_multiple;
     (*resource)->own_stream = upstream->own_stream;
     return GPUMEM_OK;
 }

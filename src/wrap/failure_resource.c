@@ -1,6 +1,7 @@
 /* A wrapper that calls the program when memory runs out. */
 #include "base/cancel.h"
 #include "base/options.h"
+#include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
 #include "memory/object/reclaim.h"
 #include "memory/object/resource.h"
@@ -63,9 +64,13 @@ static gpumem_failure_answer ask(const struct failure_resource *f, const struct 
         .attempt = attempt,
         .attempts_left = f->maximum_retries - attempt + 1,
     };
+    struct gm_current current;
+    int entered = gm_current_enter(&current, f->resource->device) == GPUMEM_OK;
     answering = 1;
     gpumem_failure_answer answer = f->fn(f->user, &failure);
     answering = 0;
+    if (entered)
+        gm_current_leave(&current);
     gm_error_restore(&saved);
     return answer;
 }

@@ -151,6 +151,7 @@ static gpumem_status make(gpumem_resource *first, gpumem_resource *second,
         return status;
     }
     hold(second, 1);
+    (*resource)->enters = 1;
     gm_describe_set(*resource, &description);
     (*resource)->own_stream =
         (*resource)->properties.stream_ordered && takes_no_stream(first) && takes_no_stream(second);

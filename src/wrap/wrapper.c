@@ -21,6 +21,7 @@ gpumem_status gm_wrapper_make(struct gm_wrapper *wrapper, gpumem_resource *upstr
         return status;
     }
     (*resource)->transparent = own->transparent;
+    (*resource)->enters = upstream->enters;
     (*resource)->moved = own->moved;
     gm_describe_set(*resource, own->describe);
     return GPUMEM_OK;

@@ -188,7 +188,7 @@ def build_library(include, folder):
 
     def compile_folder(part):
         objects = folder / "objects" / part.relative_to(SOURCE)  # two may have files of one name
-        objects.mkdir(parents=True)
+        objects.mkdir(parents=True, exist_ok=True)  # one may lie in another, made by the other thread
         return run(["gcc", "-std=c17", "-D_GNU_SOURCE", "-w", "-fPIC", "-fvisibility=hidden", "-c",
                     "-DGPUMEM_BUILD", f'-DGPUMEM_INSTALL_LIBDIR="{BUILD}/lib"', "-I", include,
                     "-I", SOURCE / "src", *sorted(part.glob("*.c"))], cwd=objects)

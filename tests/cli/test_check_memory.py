@@ -299,6 +299,8 @@ softgpu: error 1 (memory, misaligned): kernel fill: misaligned address: write of
 """)
     expect(out == "716\n", out)
     silent(folder, body.format(4) + "free(a)")
+    _, out, text = run(folder, body.format(402) + "os._exit(0)")  # and outside of the allocation
+    expect(out == "716\n" and "error 1 (memory, misaligned): kernel fill: misaligned address: write" in text, out + text)
 
 
 def test_misaligned_shared_and_local_accesses_are_reported(folder):

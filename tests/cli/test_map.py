@@ -4,6 +4,7 @@ import html.parser
 import json
 import os
 import re
+import subprocess
 
 import harness
 from harness import expect, expect_nothing_left, expect_status
@@ -183,7 +184,7 @@ def test_names_in_a_snapshot_cannot_inject_markup(folder):
 
 def test_files_that_are_not_snapshots_are_refused(folder):
     for content, text in ((b"", "empty"), (b"{", ":1: not JSON"), (b'{"a":1}\n]', ":2: not JSON"),
-                          (b'{"a":01}', "not JSON"), (b'{"a":"\\x"}', "not JSON"), (b"\0", "not text"),
+                          (b'{"a":01}', "not JSON"), (b'{"a":"\\x"}', "not JSON"), (b"\0", "not text"), (b"{" * 70000 + b"\0", "not text"),
                           (b"[" * 100000, "not JSON"), (b'{"version":1}', "not a snapshot"),
                           (json.dumps(smallest(schema="x")).encode(), "not a snapshot"),
                           (json.dumps(smallest(version=2)).encode(), "version 2")):
@@ -195,6 +196,19 @@ def test_files_that_are_not_snapshots_are_refused(folder):
         expect(not process.stdout, "half a page")
     process = harness.run("map", str(folder / "absent.json"))
     expect_status(process, 4)
+
+
+def test_files_without_end_are_refused(folder):
+    source = folder / "snapshot.json"
+    source.write_text(json.dumps(smallest()))
+    for arguments in (("/dev/zero",), ("--log", "/dev/zero", str(source)), ("/dev/full",)):
+        process = harness.run("map", *arguments)
+        expect_status(process, 4)
+        expect("not text" in process.stderr, process.stderr)
+    process = subprocess.run(["sh", "-c", f"yes | {harness.COMMAND} map -"], capture_output=True,
+                             text=True, timeout=50, env=harness.environment())
+    expect_status(process, 4)
+    expect("more than 256 MiB" in process.stderr, process.stderr)
 
 
 def test_files_that_are_not_logs_are_refused(folder):

@@ -144,6 +144,9 @@ def test_invalid_log_lines_are_refused(folder):
     refused(folder, good[:-1], 4, "incomplete line")
     refused(folder, good + '3,3000,7,note,0,0,0,0,0x0,0x0,0,0,OK,"open\nand so', 5, "incomplete line")
     refused(folder, good.encode() + b"\0\n", 0, "zero byte")
+    process = run("replay", "/dev/zero")
+    expect_status(process, 4)
+    expect("/dev/zero: not text" in process.stderr, process.stderr)
 
 
 def test_line_numbers_count_newlines_in_quoted_fields(folder):

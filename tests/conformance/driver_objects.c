@@ -1,7 +1,6 @@
 #include "harness.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 struct object {
     void (*destroy)(void *object);
@@ -52,8 +51,7 @@ static void destroy_stream(void *stream) {
 }
 
 static CUstream stream_with(unsigned flags) {
-    CUstream stream = NULL;
-    OK_CU(cu.cuStreamCreate(&stream, flags));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, flags);
     at_end(destroy_stream, stream);
     return stream;
 }
@@ -71,8 +69,7 @@ static void destroy_event(void *event) {
 }
 
 CUevent new_event_with(unsigned flags) {
-    CUevent event = NULL;
-    OK_CU(cu.cuEventCreate(&event, flags));
+    CUevent event = MADE_CU(CUevent, cuEventCreate, flags);
     at_end(destroy_event, event);
     return event;
 }
@@ -90,8 +87,7 @@ static void free_memory(void *memory) {
 }
 
 CUdeviceptr new_memory(size_t size) {
-    CUdeviceptr memory = 0;
-    OK_CU(cu.cuMemAlloc_v2(&memory, size));
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, size);
     at_end(free_memory, (void *)(uintptr_t)memory);
     return memory;
 }
@@ -101,8 +97,7 @@ static void free_pinned(void *memory) {
 }
 
 void *new_pinned(size_t size, unsigned flags) {
-    void *memory = NULL;
-    OK_CU(cu.cuMemHostAlloc(&memory, size, flags));
+    void *memory = MADE_CU(void *, cuMemHostAlloc, size, flags);
     at_end(free_pinned, memory);
     return memory;
 }
@@ -122,8 +117,7 @@ void *new_bytes(size_t size) {
 }
 
 CUcontext new_context(CUdevice device) {
-    CUcontext context = NULL;
-    OK_CU(cu.cuCtxCreate_v2(&context, 0, device));
+    CUcontext context = MADE_CU(CUcontext, cuCtxCreate_v2, 0, device);
     at_end(destroy_context, context);
     return context;
 }
@@ -133,8 +127,7 @@ static void unload_module(void *module) {
 }
 
 CUmodule new_module(const void *image) {
-    CUmodule module = NULL;
-    OK_CU(cu.cuModuleLoadData(&module, image));
+    CUmodule module = MADE_CU(CUmodule, cuModuleLoadData, image);
     at_end(unload_module, module);
     return module;
 }
@@ -149,8 +142,7 @@ static void destroy_graph_at_end(void *graph) {
 }
 
 CUgraph new_graph(void) {
-    CUgraph graph = NULL;
-    OK_CU(cu.cuGraphCreate(&graph, 0));
+    CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
     at_end(destroy_graph_at_end, graph);
     return graph;
 }
@@ -165,8 +157,7 @@ static void destroy_exec_at_end(void *exec) {
 }
 
 CUgraphExec instantiate_with(CUgraph graph, unsigned long long flags) {
-    CUgraphExec exec = NULL;
-    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, flags));
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, flags);
     at_end(destroy_exec_at_end, exec);
     return exec;
 }
@@ -180,8 +171,7 @@ static void destroy_pool(void *pool) {
 }
 
 CUmemoryPool new_pool(const CUmemPoolProps *props) {
-    CUmemoryPool pool = NULL;
-    OK_CU(cu.cuMemPoolCreate(&pool, props));
+    CUmemoryPool pool = MADE_CU(CUmemoryPool, cuMemPoolCreate, props);
     at_end(destroy_pool, pool);
     return pool;
 }
@@ -191,15 +181,13 @@ static void destroy_array(void *array) {
 }
 
 CUarray new_array(const CUDA_ARRAY_DESCRIPTOR *descriptor) {
-    CUarray array = NULL;
-    OK_CU(cu.cuArrayCreate_v2(&array, descriptor));
+    CUarray array = MADE_CU(CUarray, cuArrayCreate_v2, descriptor);
     at_end(destroy_array, array);
     return array;
 }
 
 CUarray new_array_3d(const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
-    CUarray array = NULL;
-    OK_CU(cu.cuArray3DCreate_v2(&array, descriptor));
+    CUarray array = MADE_CU(CUarray, cuArray3DCreate_v2, descriptor);
     at_end(destroy_array, array);
     return array;
 }

@@ -49,11 +49,10 @@ static inline int begin_case(void **state) {
 }
 
 static inline void begin_scene(struct scene *s) {
-    void *seen = NULL;
     OK_CU(cu.cuCtxSetCurrent(gpumem_device_context(device)));
     OK(gpumem_stream_create(device, NULL, &s->stream));
     OK(gpumem_stream_create(device, NULL, &s->other));
-    OK_CU(cu.cuMemHostAlloc(&seen, SEEN, CU_MEMHOSTALLOC_PORTABLE));
+    void *seen = MADE_CU(void *, cuMemHostAlloc, SEEN, CU_MEMHOSTALLOC_PORTABLE);
     s->seen = seen;
     s->is.size = sizeof s->is;
     s->resource = top_of(&s->stack);
@@ -66,8 +65,7 @@ static inline void end_scene(struct scene *s) {
     OK(gpumem_stream_synchronize(device, s->other));
     OK(gpumem_device_trim(device, 1));
     end_stack(&s->stack);
-    OK(gpumem_stream_destroy(device, s->stream));
-    OK(gpumem_stream_destroy(device, s->other));
+    DESTROY(s->stream, s->other);
     OK_CU(cu.cuMemFreeHost(s->seen));
     OK_CU(cu.cuCtxSynchronize()); /* where the driver's own pools give back what they do not keep */
 }
@@ -93,8 +91,7 @@ static inline void run_case(void **state) {
 TEST_WITH(all_memory_is_released_at_the_end, NULL, NULL) {
     open_once();
     if (device) {
-        assert_int_equal(device_stats().quarantined, 0);
-        assert_int_equal(device_stats().committed_bytes, 0);
+        MEMBERS(device_stats(), (quarantined, 0), (committed_bytes, 0));
         OK(gpumem_device_close(device));
     }
     OK(gpumem_close(library));

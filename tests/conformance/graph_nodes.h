@@ -10,13 +10,7 @@ static inline CUDA_MEMSET_NODE_PARAMS set_params(CUdeviceptr to, unsigned value,
 }
 
 static inline CUDA_MEMCPY3D copy_params(CUdeviceptr to, CUdeviceptr from, size_t size) {
-    return (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                           .srcDevice = from,
-                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                           .dstDevice = to,
-                           .WidthInBytes = size,
-                           .Height = 1,
-                           .Depth = 1};
+    return (CUDA_MEMCPY3D){FROM_DEVICE(from), TO_DEVICE(to), EXTENT_3D(size, 1, 1)};
 }
 
 /* `after` may be NULL. */
@@ -77,8 +71,7 @@ static inline CUgraphNode add_free(CUgraph graph, CUgraphNode after, CUdeviceptr
 
 /* Launches and waits. */
 static inline void run(CUgraphExec exec) {
-    OK_CU(cu.cuGraphLaunch(exec, NULL));
-    OK_CU(cu.cuStreamSynchronize(NULL));
+    launch_and_wait(exec, NULL);
 }
 
 /* Before the test ends. */

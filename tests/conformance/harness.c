@@ -3,10 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 gpumem_driver_api cu;
 gpumem_driver *driver;
@@ -70,9 +66,7 @@ void skip_reason(const char *format, ...) {
 }
 
 int device_attribute(CUdevice_attribute attribute) {
-    int value = 0;
-    OK_CU(cu.cuDeviceGetAttribute(&value, attribute, dev));
-    return value;
+    return MADE_CU(int, cuDeviceGetAttribute, attribute, dev);
 }
 
 bool pools_have_descriptors(void) {
@@ -297,4 +291,30 @@ uint32_t word_at(CUdeviceptr address) {
     uint32_t word = 0;
     OK_CU(cu.cuMemcpyDtoH_v2(&word, address, sizeof word));
     return word;
+}
+
+void set_bytes(CUdeviceptr to, unsigned char value, size_t count) {
+    OK_CU(cu.cuMemsetD8_v2(to, value, count));
+    OK_CU(cu.cuCtxSynchronize());
+}
+
+void set_words(CUdeviceptr to, unsigned value, size_t count) {
+    OK_CU(cu.cuMemsetD32_v2(to, value, count));
+    OK_CU(cu.cuCtxSynchronize());
+}
+
+void launch_and_wait(CUgraphExec exec, CUstream stream) {
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
+}
+
+void order_streams(CUstream first, CUevent event, CUstream second) {
+    OK_CU(cu.cuEventRecord(event, first));
+    OK_CU(cu.cuStreamWaitEvent(second, event, 0));
+}
+
+void unmap_and_free(CUdeviceptr at, size_t size, CUmemGenericAllocationHandle memory) {
+    OK_CU(cu.cuMemUnmap(at, size));
+    OK_CU(cu.cuMemRelease(memory));
+    OK_CU(cu.cuMemAddressFree(at, size));
 }

@@ -23,13 +23,9 @@
 
 #include "driver_objects.h"
 #include "gate.h"
+#include "members.h"
 #include <gpumem/driver.h>
 #include <gpumem/softgpu.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 extern gpumem_driver_api cu;        /* the functions to call; with twins in place if asked for */
 extern gpumem_driver *driver;       /* for gpumem_driver_has and symbols */
@@ -46,6 +42,25 @@ extern int device_count;
 /* Where the result is a variable. */
 #define ANSWERS_CU(result, call) check_result((call), (result), #call, __FILE__, __LINE__)
 void check_result(CUresult got, CUresult wanted, const char *call, const char *file, int line);
+
+/* What a function gives, through its first parameter and through its last. It must give
+ * something. */
+#define MADE_CU(type, function, ...)                                                               \
+    __extension__({                                                                                \
+        type made_;                                                                                \
+        leave_unset(&made_, sizeof made_);                                                         \
+        OK_CU(cu.function(&made_, __VA_ARGS__));                                                   \
+        check_set(&made_, sizeof made_, #function, __FILE__, __LINE__);                            \
+        made_;                                                                                     \
+    })
+#define GOT_CU(type, function, ...)                                                                \
+    __extension__({                                                                                \
+        type got_;                                                                                 \
+        leave_unset(&got_, sizeof got_);                                                           \
+        OK_CU(cu.function(__VA_ARGS__, &got_));                                                    \
+        check_set(&got_, sizeof got_, #function, __FILE__, __LINE__);                              \
+        got_;                                                                                      \
+    })
 
 /* Whether a launch was refused because softgpu is told to run no kernels (SOFTGPU_KERNELS=0). */
 bool no_kernels(CUresult launched);
@@ -134,33 +149,33 @@ int wait_child(int pid);
 
 /* For a child: cuInit, device 0, its primary context current. */
 void init_driver(void);
+/* A child that begins with it, and whose exit status is 0 where it comes to its end. */
+#define DRIVER_CHILD(function)                                                                     \
+    static void function##_with_driver(int argc, char **argv);                                     \
+    CHILD(function) {                                                                              \
+        init_driver();                                                                             \
+        function##_with_driver(argc, argv);                                                        \
+        return 0;                                                                                  \
+    }                                                                                              \
+    static void function##_with_driver(__attribute__((unused)) int argc,                           \
+                                       __attribute__((unused)) char **argv)
 
 /* ---- Calls that answer by their value -------------------------------------------------------- */
 
 static inline CUfunction function_of(CUmodule module, const char *name) {
-    CUfunction function = NULL;
-    OK_CU(cu.cuModuleGetFunction(&function, module, name));
-    return function;
+    return MADE_CU(CUfunction, cuModuleGetFunction, module, name);
 }
 
 /* For blocks and threads in one dimension. */
 static inline CUDA_KERNEL_NODE_PARAMS kernel_node(CUfunction function, unsigned blocks,
                                                   unsigned threads, void **params) {
-    return (CUDA_KERNEL_NODE_PARAMS){.func = function,
-                                     .gridDimX = blocks,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = threads,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1,
+    return (CUDA_KERNEL_NODE_PARAMS){GRID(blocks), .func = function, BLOCK(threads),
                                      .kernelParams = params};
 }
 
 /* Of pinned memory. */
 static inline CUdeviceptr device_address(void *pinned) {
-    CUdeviceptr address = 0;
-    OK_CU(cu.cuMemHostGetDevicePointer_v2(&address, pinned, 0));
-    return address;
+    return MADE_CU(CUdeviceptr, cuMemHostGetDevicePointer_v2, pinned, 0);
 }
 
 static inline CUmemLocation device_location(int device) {
@@ -176,5 +191,43 @@ bool has_pattern(const void *bytes, size_t size, unsigned seed);
 /* What the device's memory has there. */
 unsigned char byte_at(CUdeviceptr address);
 uint32_t word_at(CUdeviceptr address);
+
+/* ---- Calls that belong together -------------------------------------------------------------- */
+
+/* Sets memory, and waits for it. */
+void set_bytes(CUdeviceptr to, unsigned char value, size_t count);
+void set_words(CUdeviceptr to, unsigned value, size_t count);
+/* Launches it, and waits for it. */
+void launch_and_wait(CUgraphExec exec, CUstream stream);
+/* What comes in the second follows what is in the first. */
+void order_streams(CUstream first, CUevent event, CUstream second);
+/* Of memory of one piece that is mapped at these addresses. */
+void unmap_and_free(CUdeviceptr at, size_t size, CUmemGenericAllocationHandle memory);
+
+/* Ends up to four objects, in this order: memory by its address, and what has a handle. */
+#define DESTROY_CU(...) DESTROY_CU_COUNTED(__VA_ARGS__, 4, 3, 2, 1, 0)(__VA_ARGS__)
+/* Which of the following it is. */
+#define DESTROY_CU_COUNTED(a, b, c, d, count, ...) DESTROY_CU_##count
+#define DESTROY_CU_1(object)                                                                       \
+    check_result(_Generic((object), CUdeviceptr                                                    \
+                          : cu.cuMemFree_v2, CUstream                                              \
+                          : cu.cuStreamDestroy_v2, CUevent                                         \
+                          : cu.cuEventDestroy_v2, CUmodule                                         \
+                          : cu.cuModuleUnload, CUcontext                                           \
+                          : cu.cuCtxDestroy_v2, CUarray                                            \
+                          : cu.cuArrayDestroy, CUmipmappedArray                                    \
+                          : cu.cuMipmappedArrayDestroy, CUgraph                                    \
+                          : cu.cuGraphDestroy, CUgraphExec                                         \
+                          : cu.cuGraphExecDestroy, CUmemoryPool                                    \
+                          : cu.cuMemPoolDestroy, CUlibrary                                         \
+                          : cu.cuLibraryUnload, CUlinkState                                        \
+                          : cu.cuLinkDestroy, CUexternalMemory                                     \
+                          : cu.cuDestroyExternalMemory, CUexternalSemaphore                        \
+                          : cu.cuDestroyExternalSemaphore, CUgreenCtx                              \
+                          : cu.cuGreenCtxDestroy)(object),                                         \
+                 CUDA_SUCCESS, "the end of " #object, __FILE__, __LINE__)
+#define DESTROY_CU_2(a, ...) (DESTROY_CU_1(a), DESTROY_CU_1(__VA_ARGS__))
+#define DESTROY_CU_3(a, ...) (DESTROY_CU_1(a), DESTROY_CU_2(__VA_ARGS__))
+#define DESTROY_CU_4(a, ...) (DESTROY_CU_1(a), DESTROY_CU_3(__VA_ARGS__))
 
 #endif

@@ -26,9 +26,8 @@ static inline char *kernel_module_text(const char *const *strings, const char *r
 }
 
 static inline CUmodule kernel_module(const char *const *strings, const char *rest) {
-    CUmodule module;
     char *text = kernel_module_text(strings, rest);
-    OK_CU(cu.cuModuleLoadData(&module, text));
+    CUmodule module = MADE_CU(CUmodule, cuModuleLoadData, text);
     free(text);
     return module;
 }

@@ -9,17 +9,14 @@
 static CUmodule kernels_module;
 
 static inline CUfunction kernel(const char *name) {
-    CUfunction function = NULL;
-    OK_CU(cu.cuModuleGetFunction(&function, kernels_module, name));
-    return function;
+    return MADE_CU(CUfunction, cuModuleGetFunction, kernels_module, name);
 }
 
 /* Hardware loads a function at its first use and may wait for running kernels then, which a test
  * lets wait for itself. */
 static inline void kernels_load_all(void) {
     CUfunction functions[16];
-    unsigned count = 0;
-    OK_CU(cu.cuModuleGetFunctionCount(&count, kernels_module));
+    unsigned count = MADE_CU(unsigned, cuModuleGetFunctionCount, kernels_module);
     assert_true(count <= COUNT(functions));
     OK_CU(cu.cuModuleEnumerateFunctions(functions, count, kernels_module));
     for (unsigned i = 0; i < count; i++)

@@ -9,15 +9,7 @@
 static gpumem_library *library;
 static gpumem_device *device;
 
-static inline void check_status(gpumem_status got, const char *call, const char *file, int line) {
-    if (got == GPUMEM_OK)
-        return;
-    print_error("%s\n  answered %s: %s\n", call, gpumem_status_name(got),
-                gpumem_last_error()->message);
-    _fail(file, line);
-}
-
-#define OK(call) check_status((call), #call, __FILE__, __LINE__)
+#include "objects.h"
 
 static inline void close_at_end(void *opened) {
     OK(gpumem_device_close(opened));

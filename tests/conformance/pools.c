@@ -13,8 +13,7 @@ CUmemoryPool pool_make(CUmemLocationType location, CUmemAllocationHandleType han
         .location = {.type = location, .id = 0},
         .maxSize = most,
     };
-    CUmemoryPool pool = NULL;
-    OK_CU(cu.cuMemPoolCreate(&pool, &props));
+    CUmemoryPool pool = MADE_CU(CUmemoryPool, cuMemPoolCreate, &props);
     assert_non_null(pool);
     at_end(end_at_end, pool);
     pool_set_threshold(pool, UINT64_MAX);
@@ -32,8 +31,7 @@ void pool_destroy(CUmemoryPool pool) {
 }
 
 CUdeviceptr pool_take(CUmemoryPool pool, size_t size, CUstream stream) {
-    CUdeviceptr p = 0;
-    OK_CU(cu.cuMemAllocFromPoolAsync(&p, size, pool, stream));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocFromPoolAsync, size, pool, stream);
     assert_int_not_equal(p, 0);
     return p;
 }

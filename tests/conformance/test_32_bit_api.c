@@ -59,9 +59,8 @@ CHILD_TEST(a_32_bit_context_allocates) {
 
 CHILD_TEST(a_32_bit_context_copies) {
     struct old old;
-    CUstream stream;
     begin(&old);
-    OK_CU(cu.cuStreamCreate(&stream, 0));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, 0);
     fill_pattern(old.host, SIZE, 3);
     OK_CU(cu.cuMemcpyHtoD(old.a, old.host, SIZE));
     OK_CU(cu.cuMemcpyDtoD(old.b, old.a, SIZE));
@@ -107,10 +106,9 @@ CHILD_TEST(a_32_bit_context_runs_memsets) {
 CHILD_TEST(a_32_bit_context_accesses_pinned_memory) {
     struct old old;
     CUdeviceptr_v1 at = 0;
-    void *plain = NULL, *mapped = NULL;
     begin(&old);
-    OK_CU(cu.cuMemAllocHost(&plain, SIZE));
-    OK_CU(cu.cuMemHostAlloc(&mapped, SIZE, CU_MEMHOSTALLOC_DEVICEMAP));
+    void *plain = MADE_CU(void *, cuMemAllocHost, SIZE);
+    void *mapped = MADE_CU(void *, cuMemHostAlloc, SIZE, CU_MEMHOSTALLOC_DEVICEMAP);
     FAILS_CU(INVALID_VALUE, cu.cuMemHostGetDevicePointer(&at, plain, 0));
     OK_CU(cu.cuMemHostGetDevicePointer(&at, mapped, 0));
     memset(mapped, 9, SIZE);
@@ -142,18 +140,15 @@ CHILD_TEST(a_32_bit_context_refuses_64_bit_addresses) {
 /* Its addresses are wide, so that nothing in the context that asked for it can be done with it. */
 CHILD_TEST(a_32_bit_context_keeps_pool_memory) {
     struct old old;
-    CUstream stream;
-    CUdeviceptr wide = 0;
     begin(&old);
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
-    OK_CU(cu.cuMemAllocAsync(&wide, SIZE, stream));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_DEFAULT);
+    CUdeviceptr wide = MADE_CU(CUdeviceptr, cuMemAllocAsync, SIZE, stream);
     FAILS_CU(INVALID_CONTEXT, cu.cuMemsetD8Async(wide, 1, 16, stream));
     FAILS_CU(INVALID_VALUE, cu.cuMemFreeAsync(wide, stream));
     OK_CU(cu.cuStreamDestroy_v2(stream));
     end(&old);
     if (soft) { /* what becomes of it on hardware is not known */
-        CUcontext primary;
-        OK_CU(cu.cuDevicePrimaryCtxRetain(&primary, 0));
+        CUcontext primary = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 0);
         OK_CU(cu.cuCtxSetCurrent(primary));
         OK_CU(cu.cuMemsetD8Async(wide, 1, 16, NULL));
         OK_CU(cu.cuMemFreeAsync(wide, NULL));

@@ -38,8 +38,7 @@ static CUmemLocation at_device(int id) {
 
 static const CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST};
 
-TEST(read_mostly_is_reported_only_for_fully_advised_ranges) {
-    NEEDS_MANAGED();
+TEST_WHERE(read_mostly_is_reported_only_for_fully_advised_ranges, NEEDS_MANAGED()) {
     assert_int_equal(get(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, m, SIZE), 0);
     OK_CU(cu.cuMemAdvise(m + 4 * PAGE, 2 * PAGE, CU_MEM_ADVISE_SET_READ_MOSTLY, dev));
     assert_int_equal(get(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, m, SIZE), 0);
@@ -51,8 +50,7 @@ TEST(read_mostly_is_reported_only_for_fully_advised_ranges) {
     assert_int_equal(get(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, m + 5 * PAGE, PAGE), 1);
 }
 
-TEST(preferred_locations_are_reported) {
-    NEEDS_MANAGED();
+TEST_WHERE(preferred_locations_are_reported, NEEDS_MANAGED()) {
     const CUmem_range_attribute which = CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION;
     const CUmem_range_attribute type = CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE;
     assert_int_equal(get(which, m, SIZE), CU_DEVICE_INVALID);
@@ -70,8 +68,7 @@ TEST(preferred_locations_are_reported) {
     assert_int_equal(get(which, m, PAGE), CU_DEVICE_INVALID);
 }
 
-TEST(accessors_are_listed) {
-    NEEDS_MANAGED();
+TEST_WHERE(accessors_are_listed, NEEDS_MANAGED()) {
     int list[3] = {77, 77, 77};
     OK_CU(cu.cuMemAdvise(m, SIZE, CU_MEM_ADVISE_SET_ACCESSED_BY, dev));
     OK_CU(
@@ -85,8 +82,7 @@ TEST(accessors_are_listed) {
     assert_int_equal(list[0], CU_DEVICE_INVALID);
 }
 
-TEST(several_range_attributes_can_be_queried_at_once) {
-    NEEDS_MANAGED();
+TEST_WHERE(several_range_attributes_can_be_queried_at_once, NEEDS_MANAGED()) {
     CUmem_range_attribute which[] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
                                      CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
                                      CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY};
@@ -105,11 +101,9 @@ TEST(several_range_attributes_can_be_queried_at_once) {
 }
 
 /* Small allocations have pages in common; the end of one takes the advice of its pages along. */
-TEST(freeing_managed_memory_ends_its_advice) {
-    NEEDS_MANAGED();
-    CUdeviceptr a, b;
-    OK_CU(cu.cuMemAllocManaged(&a, 600, CU_MEM_ATTACH_GLOBAL));
-    OK_CU(cu.cuMemAllocManaged(&b, 600, CU_MEM_ATTACH_GLOBAL));
+TEST_WHERE(freeing_managed_memory_ends_its_advice, NEEDS_MANAGED()) {
+    CUdeviceptr a = MADE_CU(CUdeviceptr, cuMemAllocManaged, 600, CU_MEM_ATTACH_GLOBAL);
+    CUdeviceptr b = MADE_CU(CUdeviceptr, cuMemAllocManaged, 600, CU_MEM_ATTACH_GLOBAL);
     bool together = a / PAGE == b / PAGE;
     OK_CU(cu.cuMemAdvise(a, 600, CU_MEM_ADVISE_SET_READ_MOSTLY, dev));
     if (together)
@@ -118,15 +112,12 @@ TEST(freeing_managed_memory_ends_its_advice) {
     assert_int_equal(get(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, b, 600), 0);
     OK_CU(cu.cuMemAllocManaged(&a, 600, CU_MEM_ATTACH_GLOBAL));
     assert_int_equal(get(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, a, 600), 0);
-    OK_CU(cu.cuMemFree_v2(a));
-    OK_CU(cu.cuMemFree_v2(b));
+    DESTROY_CU(a, b);
 }
 
-TEST(invalid_advice_is_refused) {
-    NEEDS_MANAGED();
+TEST_WHERE(invalid_advice_is_refused, NEEDS_MANAGED()) {
     int value;
-    CUdeviceptr d;
-    OK_CU(cu.cuMemAlloc_v2(&d, SIZE));
+    CUdeviceptr d = MADE_CU(CUdeviceptr, cuMemAlloc_v2, SIZE);
     FAILS_CU(INVALID_VALUE,
              cu.cuMemAdvise_v2(m, SIZE, CU_MEM_ADVISE_SET_ACCESSED_BY, at_device(99)));
     FAILS_CU(INVALID_VALUE, cu.cuMemAdvise(d, SIZE, CU_MEM_ADVISE_SET_READ_MOSTLY, dev));

@@ -3,14 +3,8 @@
 
 static CUDA_ARRAY3D_DESCRIPTOR form(size_t width, size_t height, size_t depth, unsigned channels,
                                     unsigned flags) {
-    CUDA_ARRAY3D_DESCRIPTOR d;
-    memset(&d, 0, sizeof d);
-    d.Width = width;
-    d.Height = height;
-    d.Depth = depth;
-    d.Format = CU_AD_FORMAT_UNSIGNED_INT8;
-    d.NumChannels = channels;
-    d.Flags = flags;
+    CUDA_ARRAY3D_DESCRIPTOR d = {SIZE_3D(width, height, depth),
+                                 TEXELS(CU_AD_FORMAT_UNSIGNED_INT8, channels), .Flags = flags};
     return d;
 }
 
@@ -18,12 +12,8 @@ static void check_descriptor(CUarray array, const CUDA_ARRAY3D_DESCRIPTOR *wante
     CUDA_ARRAY3D_DESCRIPTOR d;
     memset(&d, 0xa5, sizeof d);
     OK_CU(cu.cuArray3DGetDescriptor_v2(&d, array));
-    assert_int_equal(d.Width, wanted->Width);
-    assert_int_equal(d.Height, wanted->Height);
-    assert_int_equal(d.Depth, wanted->Depth);
-    assert_int_equal(d.Format, wanted->Format);
-    assert_int_equal(d.NumChannels, wanted->NumChannels);
-    assert_int_equal(d.Flags, wanted->Flags);
+    MEMBERS(d, (Width, wanted->Width), (Height, wanted->Height), (Depth, wanted->Depth),
+            (Format, wanted->Format), (NumChannels, wanted->NumChannels), (Flags, wanted->Flags));
 }
 
 TEST(an_array_reports_its_descriptor) {
@@ -39,8 +29,7 @@ TEST(an_array_reports_its_descriptor) {
         form(64, 64, 0, 4, CUDA_ARRAY3D_TEXTURE_GATHER),
     };
     for (size_t i = 0; i < COUNT(kinds); i++) {
-        CUarray array = NULL;
-        OK_CU(cu.cuArray3DCreate_v2(&array, &kinds[i]));
+        CUarray array = MADE_CU(CUarray, cuArray3DCreate_v2, &kinds[i]);
         assert_non_null(array);
         check_descriptor(array, &kinds[i]);
         OK_CU(cu.cuArrayDestroy(array));
@@ -48,26 +37,20 @@ TEST(an_array_reports_its_descriptor) {
 }
 
 TEST(a_2d_array_reports_its_2d_descriptor) {
-    const CUDA_ARRAY_DESCRIPTOR wanted = {
-        .Width = 40, .Height = 30, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 2};
+    const CUDA_ARRAY_DESCRIPTOR wanted = {.Width = 40, .Height = 30, TEXELS(CU_AD_FORMAT_FLOAT, 2)};
     CUDA_ARRAY_DESCRIPTOR d;
     CUarray array = new_array(&wanted);
     memset(&d, 0xa5, sizeof d);
     OK_CU(cu.cuArrayGetDescriptor_v2(&d, array));
-    assert_int_equal(d.Width, 40);
-    assert_int_equal(d.Height, 30);
-    assert_int_equal(d.Format, CU_AD_FORMAT_FLOAT);
-    assert_int_equal(d.NumChannels, 2);
+    MEMBERS(d, (Width, 40), (Height, 30), (Format, CU_AD_FORMAT_FLOAT), (NumChannels, 2));
 }
 
 TEST(two_arrays_do_not_share_memory) {
-    const CUDA_ARRAY_DESCRIPTOR d = {
-        .Width = 16, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+    const CUDA_ARRAY_DESCRIPTOR d = {.Width = 16, TEXELS(CU_AD_FORMAT_UNSIGNED_INT8, 1)};
     unsigned char ones[16], twos[16], out[16];
-    CUarray a;
     memset(ones, 1, sizeof ones);
     memset(twos, 2, sizeof twos);
-    OK_CU(cu.cuArrayCreate_v2(&a, &d));
+    CUarray a = MADE_CU(CUarray, cuArrayCreate_v2, &d);
     CUarray b = new_array(&d);
     assert_ptr_not_equal(a, b);
     OK_CU(cu.cuMemcpyHtoA_v2(a, 0, ones, 16));
@@ -104,15 +87,15 @@ TEST(invalid_array_descriptors_are_refused) {
 
 static CUDA_MEMCPY2D rows(CUarray array, unsigned char *bytes, size_t width, size_t height,
                           bool in) {
-    CUDA_MEMCPY2D copy;
-    memset(&copy, 0, sizeof copy);
-    copy.srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY;
-    copy.dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST;
-    copy.srcHost = copy.dstHost = bytes;
-    copy.srcArray = copy.dstArray = array;
-    copy.srcPitch = copy.dstPitch = width;
-    copy.WidthInBytes = width;
-    copy.Height = height;
+    CUDA_MEMCPY2D copy = {EXTENT(width, height),
+                          .srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY,
+                          .dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST,
+                          .srcHost = bytes,
+                          .dstHost = bytes,
+                          .srcArray = array,
+                          .dstArray = array,
+                          .srcPitch = width,
+                          .dstPitch = width};
     return copy;
 }
 
@@ -128,9 +111,7 @@ TEST(planes_of_an_array_are_arrays) {
         plane[i] = NULL;
         OK_CU(cu.cuArrayGetPlane(&plane[i], whole, i));
         OK_CU(cu.cuArrayGetDescriptor_v2(&flat, plane[i]));
-        assert_int_equal(flat.Width, i ? 32 : 64);
-        assert_int_equal(flat.Height, i ? 16 : 32);
-        assert_int_equal(flat.NumChannels, i + 1);
+        MEMBERS(flat, (Width, i ? 32 : 64), (Height, i ? 16 : 32), (NumChannels, i + 1));
         fill_pattern(bytes, sizeof bytes, i);
         CUDA_MEMCPY2D in = rows(plane[i], bytes, 64, i ? 16 : 32, true);
         OK_CU(cu.cuMemcpy2D_v2(&in));
@@ -180,13 +161,10 @@ TEST(compressed_arrays_are_copied_in_whole_blocks) {
 
 /* The end of a context is the end of its arrays: what is left of them would show in the dump. */
 TEST(arrays_are_freed_with_their_context) {
-    CUcontext other;
-    CUarray array;
-    CUmipmappedArray mipmap;
     const CUDA_ARRAY3D_DESCRIPTOR d = form(1024, 1024, 0, 4, 0);
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
-    OK_CU(cu.cuArray3DCreate_v2(&array, &d));
-    OK_CU(cu.cuMipmappedArrayCreate(&mipmap, &d, 5));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
+    CUarray array = MADE_CU(CUarray, cuArray3DCreate_v2, &d);
+    CUmipmappedArray mipmap = MADE_CU(CUmipmappedArray, cuMipmappedArrayCreate, &d, 5);
     OK_CU(cu.cuMipmappedArrayGetLevel(&array, mipmap, 2));
     OK_CU(cu.cuArray3DCreate_v2(&array, &d));
     OK_CU(cu.cuCtxDestroy_v2(other));
@@ -197,8 +175,7 @@ TEST(arrays_are_freed_with_their_context) {
 }
 
 /* 64 TiB. What was begun is taken back: the dump would show it. */
-TEST(oversized_arrays_are_refused) {
-    NEEDS_SOFTGPU("the error of hardware is not recorded");
+TEST_WHERE(oversized_arrays_are_refused, NEEDS_SOFTGPU("the error of hardware is not recorded")) {
     CUarray array = NULL;
     CUmipmappedArray mipmap = NULL;
     CUDA_ARRAY3D_DESCRIPTOR d = form(16384, 16384, 16384, 4, 0);
@@ -209,12 +186,10 @@ TEST(oversized_arrays_are_refused) {
     assert_null(mipmap);
 }
 
-TEST(destroyed_arrays_are_refused) {
-    NEEDS_SOFTGPU("hardware crashes");
-    CUarray array;
+TEST_WHERE(destroyed_arrays_are_refused, NEEDS_SOFTGPU("hardware crashes")) {
     unsigned char bytes[4] = {0};
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 0, 0, 1, 0);
-    OK_CU(cu.cuArray3DCreate_v2(&array, &d));
+    CUarray array = MADE_CU(CUarray, cuArray3DCreate_v2, &d);
     OK_CU(cu.cuArrayDestroy(array));
     FAILS_CU(INVALID_HANDLE, cu.cuArrayDestroy(array));
     FAILS_CU(INVALID_HANDLE, cu.cuArray3DGetDescriptor_v2(&d, array));

@@ -6,26 +6,22 @@
 #define HEIGHT 8u
 
 static CUarray line(void) {
-    CUarray array = NULL;
     const CUDA_ARRAY_DESCRIPTOR_v1 d = {LENGTH, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1};
-    OK_CU(cu.cuArrayCreate(&array, &d));
+    CUarray array = MADE_CU(CUarray, cuArrayCreate, &d);
     assert_non_null(array);
     return array;
 }
 
 static CUarray solid(void) {
-    CUarray array = NULL;
     const CUDA_ARRAY3D_DESCRIPTOR_v1 d = {WIDTH, HEIGHT, 2, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0};
-    OK_CU(cu.cuArray3DCreate(&array, &d));
+    CUarray array = MADE_CU(CUarray, cuArray3DCreate, &d);
     assert_non_null(array);
     return array;
 }
 
 static CUcontext begin(void) {
-    CUcontext context;
     OK_CU(cu.cuInit(0));
-    OK_CU(cu.cuCtxCreate(&context, 0, 0));
-    return context;
+    return MADE_CU(CUcontext, cuCtxCreate, 0, 0);
 }
 
 /* Contexts of that time and later ones exclude each other, so that these have processes of their
@@ -35,21 +31,15 @@ CHILD_TEST(arrays_of_the_first_api_report_their_descriptors) {
     CUarray flat = line(), deep = solid(), none;
     CUDA_ARRAY_DESCRIPTOR_v1 d;
     CUDA_ARRAY3D_DESCRIPTOR_v1 d3;
-    const CUDA_ARRAY_DESCRIPTOR now = {
-        .Width = 16, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+    const CUDA_ARRAY_DESCRIPTOR now = {.Width = 16, TEXELS(CU_AD_FORMAT_UNSIGNED_INT8, 1)};
     memset(&d, 0xa5, sizeof d);
     memset(&d3, 0xa5, sizeof d3);
     OK_CU(cu.cuArrayGetDescriptor(&d, flat));
-    assert_int_equal(d.Width, LENGTH);
-    assert_int_equal(d.Height, 0);
-    assert_int_equal(d.NumChannels, 1);
+    MEMBERS(d, (Width, LENGTH), (Height, 0), (NumChannels, 1));
     OK_CU(cu.cuArray3DGetDescriptor(&d3, deep));
-    assert_int_equal(d3.Width, WIDTH);
-    assert_int_equal(d3.Height, HEIGHT);
-    assert_int_equal(d3.Depth, 2);
+    MEMBERS(d3, (Width, WIDTH), (Height, HEIGHT), (Depth, 2));
     FAILS_CU(INVALID_CONTEXT, cu.cuArrayCreate_v2(&none, &now));
-    OK_CU(cu.cuArrayDestroy(flat));
-    OK_CU(cu.cuArrayDestroy(deep));
+    DESTROY_CU(flat, deep);
     OK_CU(cu.cuCtxDestroy(context));
     return 0;
 }
@@ -58,11 +48,9 @@ CHILD_TEST(row_copies_of_the_first_api_round_trip) {
     unsigned char in[LENGTH], out[LENGTH];
     CUcontext context = begin();
     CUarray a = line(), b = line();
-    CUdeviceptr_v1 device;
-    CUstream stream;
     fill_pattern(in, LENGTH, 4);
-    OK_CU(cu.cuStreamCreate(&stream, 0));
-    OK_CU(cu.cuMemAlloc(&device, LENGTH));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, 0);
+    CUdeviceptr_v1 device = MADE_CU(CUdeviceptr_v1, cuMemAlloc, LENGTH);
     OK_CU(cu.cuMemcpyHtoA(a, 0, in, LENGTH));
     OK_CU(cu.cuMemcpyAtoA(b, 0, a, 0, LENGTH));
     OK_CU(cu.cuMemcpyAtoH(out, b, 0, LENGTH));
@@ -78,8 +66,7 @@ CHILD_TEST(row_copies_of_the_first_api_round_trip) {
     OK_CU(cu.cuMemcpyAtoH(out, a, 7, 10));
     assert_memory_equal(out, in, 10);
     FAILS_CU(INVALID_VALUE, cu.cuMemcpyHtoA(a, 1, in, LENGTH));
-    OK_CU(cu.cuArrayDestroy(a));
-    OK_CU(cu.cuArrayDestroy(b));
+    DESTROY_CU(a, b);
     OK_CU(cu.cuMemFree(device));
     OK_CU(cu.cuStreamDestroy_v2(stream));
     OK_CU(cu.cuCtxDestroy(context));
@@ -87,28 +74,15 @@ CHILD_TEST(row_copies_of_the_first_api_round_trip) {
 }
 
 static CUDA_MEMCPY2D_v1 plane(const void *from, void *to) {
-    CUDA_MEMCPY2D_v1 c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = from;
-    c.dstHost = to;
-    c.srcPitch = c.dstPitch = WIDTH;
-    c.WidthInBytes = WIDTH;
-    c.Height = HEIGHT;
+    CUDA_MEMCPY2D_v1 c = {FROM_HOST(from), TO_HOST(to), .srcPitch = WIDTH, .dstPitch = WIDTH,
+                          EXTENT(WIDTH, HEIGHT)};
     return c;
 }
 
 static CUDA_MEMCPY3D_v1 box(const void *from, void *to) {
-    CUDA_MEMCPY3D_v1 c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = from;
-    c.dstHost = to;
-    c.srcPitch = c.dstPitch = WIDTH;
-    c.srcHeight = c.dstHeight = HEIGHT;
-    c.WidthInBytes = WIDTH;
-    c.Height = HEIGHT;
-    c.Depth = 2;
+    CUDA_MEMCPY3D_v1 c = {
+        FROM_HOST(from),     TO_HOST(to),         .srcPitch = WIDTH,          .dstPitch = WIDTH,
+        .srcHeight = HEIGHT, .dstHeight = HEIGHT, EXTENT_3D(WIDTH, HEIGHT, 2)};
     return c;
 }
 
@@ -140,10 +114,8 @@ CHILD_TEST(box_copies_of_the_first_api_round_trip) {
     unsigned char in[WIDTH * HEIGHT * 2], out[WIDTH * HEIGHT * 2];
     CUcontext context = begin();
     CUarray array = solid();
-    CUdeviceptr_v1 device;
-    CUstream stream;
-    OK_CU(cu.cuStreamCreate(&stream, 0));
-    OK_CU(cu.cuMemAlloc(&device, sizeof in));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, 0);
+    CUdeviceptr_v1 device = MADE_CU(CUdeviceptr_v1, cuMemAlloc, sizeof in);
     fill_pattern(in, sizeof in, 4);
     CUDA_MEMCPY3D_v1 c = box(in, NULL);
     c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
@@ -170,8 +142,7 @@ TEST(newer_contexts_refuse_arrays_of_the_first_api) {
     CUarray array;
     unsigned char bytes[4] = {0};
     const CUDA_ARRAY_DESCRIPTOR_v1 d = {LENGTH, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1};
-    const CUDA_ARRAY_DESCRIPTOR now = {
-        .Width = LENGTH, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+    const CUDA_ARRAY_DESCRIPTOR now = {.Width = LENGTH, TEXELS(CU_AD_FORMAT_UNSIGNED_INT8, 1)};
     CUDA_ARRAY_DESCRIPTOR_v1 shown;
     FAILS_CU(INVALID_CONTEXT, cu.cuArrayCreate(&array, &d));
     array = new_array(&now);

@@ -6,9 +6,7 @@
 #define NEEDS_MANAGED() NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)
 
 static CUdeviceptr managed(void) {
-    CUdeviceptr m = 0;
-    OK_CU(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
-    return m;
+    return MADE_CU(CUdeviceptr, cuMemAllocManaged, SIZE, CU_MEM_ATTACH_GLOBAL);
 }
 
 static bool dump_says(const char *what) {
@@ -19,8 +17,7 @@ static bool dump_says(const char *what) {
     return found;
 }
 
-TEST(an_attachment_runs_in_stream_order) {
-    NEEDS_MANAGED();
+TEST_WHERE(an_attachment_runs_in_stream_order, NEEDS_MANAGED()) {
     CUdeviceptr m = managed();
     CUstream s = new_stream();
     struct gate gate = hold(s);
@@ -34,13 +31,11 @@ TEST(an_attachment_runs_in_stream_order) {
 }
 
 /* Where all may use it at once, no program sees who it is attached to; the state dump does. */
-TEST(the_attachment_is_recorded) {
-    NEEDS_MANAGED();
+TEST_WHERE(the_attachment_is_recorded, NEEDS_MANAGED()) {
     NEEDS_SOFTGPU("the attachment is looked at");
     CUdeviceptr m = managed();
-    CUstream s;
     struct gate gate;
-    OK_CU(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     gate_make(&gate);
     gate_hold(&gate, s);
     OK_CU(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_SINGLE));
@@ -59,8 +54,7 @@ TEST(the_attachment_is_recorded) {
     OK_CU(cu.cuMemFree_v2(m));
 }
 
-TEST(invalid_attachments_are_refused) {
-    NEEDS_MANAGED();
+TEST_WHERE(invalid_attachments_are_refused, NEEDS_MANAGED()) {
     CUdeviceptr m = managed(), d = new_memory(SIZE);
     CUstream s = new_stream();
     FAILS_CU(INVALID_VALUE, cu.cuStreamAttachMemAsync(s, m, 100, CU_MEM_ATTACH_SINGLE));

@@ -9,37 +9,28 @@ struct fixture {
 };
 
 static void begin(struct fixture *f, int host, uint64_t maximum) {
-    void *seen = NULL;
     open_library();
     if (host)
-        OK(gpumem_pinned_resource_create(device, NULL, &f->upstream));
+        f->upstream = NEW_PINNED();
     else
-        OK(gpumem_device_pool_resource_create(
-            device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN),
-            &f->upstream));
+        f->upstream = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     OK(gpumem_caching_resource_create(
         f->upstream, GPUMEM_OPTIONS(gpumem_caching_options, .maximum_bytes = maximum), &f->cache));
     OK(gpumem_stream_create(device, NULL, &f->stream));
     OK(gpumem_stream_create(device, NULL, &f->other));
     gate_make(&f->gate);
-    OK_CU(cu.cuMemHostAlloc(&seen, MIB, 0));
+    void *seen = MADE_CU(void *, cuMemHostAlloc, MIB, 0);
     f->seen = seen;
 }
 
 static void end(struct fixture *f) {
-    OK(gpumem_resource_destroy(f->cache));
-    OK(gpumem_resource_destroy(f->upstream));
-    OK(gpumem_stream_destroy(device, f->stream));
-    OK(gpumem_stream_destroy(device, f->other));
+    DESTROY(f->cache, f->upstream, f->stream, f->other);
     gate_free(&f->gate);
     OK_CU(cu.cuMemFreeHost(f->seen));
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
-    gpumem_buffer *buffer = NULL;
-    OK(gpumem_buffer_allocate(resource, bytes,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(resource, bytes, .stream = stream);
 }
 
 static gpumem_caching_info info_of(gpumem_resource *cache) {
@@ -119,8 +110,7 @@ TEST(at_the_limit_memory_moves_between_streams) {
         gpumem_buffer_allocate(f.cache, MIB,
                                GPUMEM_OPTIONS(gpumem_buffer_options, .stream = f.other), &more),
         GPUMEM_ERROR_OUT_OF_CAPACITY);
-    OK(gpumem_buffer_free(most[0], NULL));
-    OK(gpumem_buffer_free(most[1], NULL));
+    DESTROY(most[0], most[1]);
     end(&f);
 }
 
@@ -129,8 +119,7 @@ TEST(at_the_limit_memory_moves_between_streams) {
 TEST(host_memory_is_not_reused_before_queued_copies_finish) {
     struct fixture f;
     begin(&f, 1, 0);
-    CUdeviceptr target = 0;
-    OK_CU(cu.cuMemAlloc_v2(&target, MIB));
+    CUdeviceptr target = MADE_CU(CUdeviceptr, cuMemAlloc_v2, MIB);
     gate_hold(&f.gate, f.stream);
     for (unsigned char i = 0; i < 200; i++) {
         gpumem_buffer *buffer = allocate(f.cache, 4 * KIB, f.stream);
@@ -157,8 +146,6 @@ TEST(host_memory_is_not_reused_before_queued_copies_finish) {
 
 /* Fills, reads and frees in a capture; the bytes of node i are i + 1. */
 static CUgraphExec capture(struct fixture *f, gpumem_capture_pool *pool) {
-    CUgraph graph = NULL;
-    CUgraphExec exec = NULL;
     OK(gpumem_capture_pool_begin(pool, f->stream));
     OK_CU(cu.cuStreamBeginCapture_v2(f->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     for (unsigned char i = 0; i < NODES; i++) {
@@ -167,9 +154,9 @@ static CUgraphExec capture(struct fixture *f, gpumem_capture_pool *pool) {
         OK(gpumem_buffer_read(buffer, 0, f->seen + i * 64 * KIB, 64 * KIB, f->stream));
         OK(gpumem_buffer_free(buffer, NULL));
     }
-    OK_CU(cu.cuStreamEndCapture(f->stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, f->stream);
     OK(gpumem_capture_pool_end(pool, f->stream));
-    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
     OK_CU(cu.cuGraphDestroy(graph));
     return exec;
 }
@@ -185,8 +172,7 @@ static void is_unharmed(gpumem_buffer *buffer, unsigned char value, CUstream str
 TEST(memory_of_a_graph_is_not_reused_between_launches) {
     struct fixture f;
     begin(&f, 0, 0);
-    gpumem_capture_pool *pool = NULL;
-    OK(gpumem_capture_pool_create(f.cache, &pool));
+    gpumem_capture_pool *pool = MADE(gpumem_capture_pool *, gpumem_capture_pool_create, f.cache);
     CUgraphExec exec = capture(&f, pool);
     gpumem_buffer *buffers[40];
     for (unsigned i = 0; i < COUNT(buffers); i++) {
@@ -197,8 +183,7 @@ TEST(memory_of_a_graph_is_not_reused_between_launches) {
         if (i % 10)
             continue;
         memset(f.seen, 0, NODES * 64 * KIB);
-        OK_CU(cu.cuGraphLaunch(exec, f.stream));
-        OK_CU(cu.cuStreamSynchronize(f.stream));
+        launch_and_wait(exec, f.stream);
         for (unsigned char j = 0; j < NODES; j++)
             is_all(f.seen + j * 64 * KIB, 64 * KIB, (unsigned char)(j + 1));
         OK(gpumem_resource_trim(f.cache, 0));

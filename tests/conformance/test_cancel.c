@@ -156,8 +156,8 @@ static void until_it_waits(const struct attempt *attempt) {
 }
 
 static void make_objects(void) {
-    CUDA_ARRAY_DESCRIPTOR shape = {
-        .Width = 64, .Height = 64, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+    CUDA_ARRAY_DESCRIPTOR shape = {TEXELS(CU_AD_FORMAT_UNSIGNED_INT8, 1), .Width = 64,
+                                   .Height = 64};
     OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
     OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     OK_CU(cu.cuMemAlloc_v2(&bytes, 2 * MIB));
@@ -241,23 +241,20 @@ TEST(calls_that_use_files_are_not_cancellation_points) {
 static void *work_until_cancelled(void *context) {
     unsigned char out[64];
     for (;;) {
-        CUdeviceptr memory;
-        CUstream own;
         OK_CU(cu.cuCtxSetCurrent(context));
-        OK_CU(cu.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
-        OK_CU(cu.cuMemAlloc_v2(&memory, sizeof out));
+        CUstream own = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+        CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, sizeof out);
         OK_CU(cu.cuMemsetD8Async(memory, 7, sizeof out, own));
         OK_CU(cu.cuMemcpyDtoHAsync_v2(out, memory, sizeof out, own));
         OK_CU(cu.cuStreamSynchronize(own));
-        OK_CU(cu.cuMemFree_v2(memory));
-        OK_CU(cu.cuStreamDestroy_v2(own));
+        DESTROY_CU(memory, own);
         OK_CU(cu.cuCtxSetCurrent(NULL));
         pthread_testcancel();
     }
     return NULL;
 }
 
-CHILD(storm) {
+CHILD_THAT_ENDS(storm) {
     alarm(50);
     init_driver();
     char *before = soft->state_dump();
@@ -277,7 +274,6 @@ CHILD(storm) {
     assert_string_equal(before, after);
     soft->free_text(before);
     soft->free_text(after);
-    return 0;
 }
 
 TEST(a_thread_cancelled_at_any_moment_holds_no_lock) {

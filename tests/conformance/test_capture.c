@@ -17,8 +17,7 @@ static struct scene make(void) {
     scene.event = new_event();
     scene.joined = new_event();
     scene.memory = new_memory(SIZE);
-    OK_CU(cu.cuMemsetD8_v2(scene.memory, 0, SIZE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(scene.memory, 0, SIZE);
     return scene;
 }
 
@@ -29,15 +28,11 @@ static CUstreamCaptureStatus status_of(CUstream stream) {
 }
 
 static size_t nodes_of(CUgraph graph) {
-    size_t count = 0;
-    OK_CU(cu.cuGraphGetNodes(graph, NULL, &count));
-    return count;
+    return GOT_CU(size_t, cuGraphGetNodes, graph, NULL);
 }
 
 static size_t edges_of(CUgraph graph) {
-    size_t count = 0;
-    OK_CU(cu.cuGraphGetEdges(graph, NULL, NULL, &count));
-    return count;
+    return GOT_CU(size_t, cuGraphGetEdges, graph, NULL, NULL);
 }
 
 /* Launches it in the stream, waits, and destroys it. */
@@ -50,20 +45,18 @@ static void launch(CUgraph graph, CUstream stream, unsigned times) {
 }
 
 static void discard(CUstream stream) {
-    CUgraph graph;
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu.cuGraphDestroy(graph));
 }
 
 TEST(captured_work_runs_at_the_launch) {
     struct scene scene = make();
-    CUgraph graph = NULL;
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     assert_int_equal(status_of(scene.stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
     assert_int_equal(status_of(scene.other), CU_STREAM_CAPTURE_STATUS_NONE);
     OK_CU(cu.cuMemsetD8Async(scene.memory, 5, 16, scene.stream));
     OK_CU(cu.cuMemcpyDtoDAsync_v2(scene.memory + 64, scene.memory, 16, scene.stream));
-    OK_CU(cu.cuStreamEndCapture(scene.stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, scene.stream);
     assert_int_equal(status_of(scene.stream), CU_STREAM_CAPTURE_STATUS_NONE);
     assert_int_equal(nodes_of(graph), 2);
     assert_int_equal(edges_of(graph), 1);
@@ -77,10 +70,9 @@ TEST(captured_work_runs_at_the_launch) {
 
 TEST(the_first_version_of_begin_capture_works) {
     struct scene scene = make();
-    CUgraph graph = NULL;
     OK_CU(cu.cuStreamBeginCapture(scene.stream));
     OK_CU(cu.cuMemsetD8Async(scene.memory, 6, 16, scene.stream));
-    OK_CU(cu.cuStreamEndCapture(scene.stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, scene.stream);
     assert_int_equal(byte_at(scene.memory), 0);
     launch(graph, scene.stream, 1);
     assert_int_equal(byte_at(scene.memory), 6);
@@ -92,7 +84,6 @@ static void CUDAAPI count_call(void *data) {
 
 TEST(host_functions_and_value_operations_are_captured_as_nodes) {
     struct scene scene = make();
-    CUgraph graph = NULL;
     int calls = 0;
     CUstreamBatchMemOpParams ops[2];
     memset(ops, 0, sizeof ops);
@@ -110,7 +101,7 @@ TEST(host_functions_and_value_operations_are_captured_as_nodes) {
     OK_CU(
         cu.cuStreamWaitValue32_v2(scene.stream, scene.memory, 0x03030303, CU_STREAM_WAIT_VALUE_EQ));
     OK_CU(cu.cuStreamBatchMemOp_v2(scene.stream, 2, ops, 0));
-    OK_CU(cu.cuStreamEndCapture(scene.stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, scene.stream);
     assert_int_equal(calls, 0);
     assert_int_equal(nodes_of(graph), 5);
     launch(graph, scene.stream, 2);
@@ -123,10 +114,8 @@ TEST(host_functions_and_value_operations_are_captured_as_nodes) {
 TEST(captured_allocations_belong_to_the_graph) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
     struct scene scene = make();
-    CUgraph graph = NULL;
     CUdeviceptr inside = 0, none = 77;
     CUgraphNode nodes[4];
-    CUgraphNodeType type;
     size_t count = 4;
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK_CU(cu.cuMemAllocAsync(&inside, 4096, scene.stream));
@@ -138,10 +127,10 @@ TEST(captured_allocations_belong_to_the_graph) {
     OK_CU(cu.cuMemsetD8Async(inside + 100, 5, 16, scene.stream));
     OK_CU(cu.cuMemcpyDtoDAsync_v2(scene.memory, inside + 100, 16, scene.stream));
     OK_CU(cu.cuMemFreeAsync(inside, scene.stream));
-    OK_CU(cu.cuStreamEndCapture(scene.stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, scene.stream);
     OK_CU(cu.cuGraphGetNodes(graph, nodes, &count));
     assert_int_equal(count, 4);
-    OK_CU(cu.cuGraphNodeGetType(nodes[0], &type));
+    CUgraphNodeType type = GOT_CU(CUgraphNodeType, cuGraphNodeGetType, nodes[0]);
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
     OK_CU(cu.cuGraphNodeGetType(nodes[3], &type));
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_MEM_FREE);
@@ -152,13 +141,12 @@ TEST(captured_allocations_belong_to_the_graph) {
 
 TEST(work_queued_before_the_capture_is_not_captured) {
     struct scene scene = make();
-    CUgraph graph = NULL;
     struct gate gate = hold(scene.stream);
     OK_CU(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK_CU(cu.cuMemsetD8Async(scene.memory, 2, 16, scene.stream));
     gate_release(&gate);
-    OK_CU(cu.cuStreamEndCapture(scene.stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, scene.stream);
     OK_CU(cu.cuStreamSynchronize(scene.stream));
     assert_int_equal(byte_at(scene.memory), 1);
     assert_int_equal(nodes_of(graph), 1);
@@ -167,23 +155,20 @@ TEST(work_queued_before_the_capture_is_not_captured) {
 
 TEST(events_fork_and_join_a_capture) {
     struct scene scene = make();
-    CUgraph graph = NULL;
     cuuint64_t id = 0, other_id = 1;
     CUstreamCaptureStatus status;
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK_CU(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
-    OK_CU(cu.cuEventRecord(scene.event, scene.stream));
-    OK_CU(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    order_streams(scene.stream, scene.event, scene.other);
     assert_int_equal(status_of(scene.other), CU_STREAM_CAPTURE_STATUS_ACTIVE);
     OK_CU(cu.cuStreamGetCaptureInfo(scene.stream, &status, &id));
     OK_CU(cu.cuStreamGetCaptureInfo(scene.other, &status, &other_id));
     assert_true(id == other_id && id != 0);
     OK_CU(cu.cuMemcpyDtoDAsync_v2(scene.memory + 16, scene.memory, 16, scene.other));
     OK_CU(cu.cuMemcpyDtoDAsync_v2(scene.memory + 32, scene.memory, 16, scene.stream));
-    OK_CU(cu.cuEventRecord(scene.joined, scene.other));
-    OK_CU(cu.cuStreamWaitEvent(scene.stream, scene.joined, 0));
+    order_streams(scene.other, scene.joined, scene.stream);
     OK_CU(cu.cuMemcpyDtoDAsync_v2(scene.memory + 48, scene.memory + 16, 16, scene.stream));
-    OK_CU(cu.cuStreamEndCapture(scene.stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, scene.stream);
     assert_int_equal(status_of(scene.other), CU_STREAM_CAPTURE_STATUS_NONE);
     assert_int_equal(nodes_of(graph), 4);
     assert_int_equal(edges_of(graph), 4);
@@ -201,8 +186,7 @@ TEST(a_fork_must_be_joined) {
     struct scene scene = make();
     CUgraph graph = (CUgraph)(uintptr_t)1;
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK_CU(cu.cuEventRecord(scene.event, scene.stream));
-    OK_CU(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    order_streams(scene.stream, scene.event, scene.other);
     OK_CU(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.other));
     FAILS_CU(STREAM_CAPTURE_UNJOINED, cu.cuStreamEndCapture(scene.stream, &graph));
     assert_null(graph);
@@ -210,14 +194,12 @@ TEST(a_fork_must_be_joined) {
     /* One without work of its own need not. */
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK_CU(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
-    OK_CU(cu.cuEventRecord(scene.event, scene.stream));
-    OK_CU(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    order_streams(scene.stream, scene.event, scene.other);
     OK_CU(cu.cuMemsetD8Async(scene.memory, 2, 16, scene.stream));
     discard(scene.stream);
     /* Nor one whose work was taken out of the dependencies. */
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK_CU(cu.cuEventRecord(scene.event, scene.stream));
-    OK_CU(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    order_streams(scene.stream, scene.event, scene.other);
     OK_CU(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.other));
     OK_CU(cu.cuStreamUpdateCaptureDependencies(scene.other, NULL, 0,
                                                CU_STREAM_SET_CAPTURE_DEPENDENCIES));
@@ -238,13 +220,12 @@ TEST(a_capture_cannot_wait_for_uncaptured_work) {
 
 TEST(external_events_are_captured_as_nodes) {
     struct scene scene = make();
-    CUgraph graph = NULL;
     FAILS_CU(ILLEGAL_STATE,
              cu.cuEventRecordWithFlags(scene.event, scene.stream, CU_EVENT_RECORD_EXTERNAL));
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK_CU(cu.cuEventRecordWithFlags(scene.event, scene.stream, CU_EVENT_RECORD_EXTERNAL));
     OK_CU(cu.cuStreamWaitEvent(scene.stream, scene.joined, CU_EVENT_WAIT_EXTERNAL));
-    OK_CU(cu.cuStreamEndCapture(scene.stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, scene.stream);
     assert_int_equal(nodes_of(graph), 2);
     OK_CU(cu.cuGraphDestroy(graph));
 }
@@ -255,8 +236,7 @@ TEST(only_the_origin_stream_ends_a_capture) {
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     FAILS_CU(ILLEGAL_STATE,
              cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK_CU(cu.cuEventRecord(scene.event, scene.stream));
-    OK_CU(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    order_streams(scene.stream, scene.event, scene.other);
     FAILS_CU(STREAM_CAPTURE_UNMATCHED, cu.cuStreamEndCapture(scene.other, &graph));
     FAILS_CU(STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.stream, &graph));
     FAILS_CU(ILLEGAL_STATE, cu.cuStreamEndCapture(scene.stream, &graph));
@@ -266,8 +246,7 @@ TEST(a_capturing_stream_may_be_destroyed) {
     struct scene scene = make();
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK_CU(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
-    OK_CU(cu.cuEventRecord(scene.event, scene.stream));
-    OK_CU(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    order_streams(scene.stream, scene.event, scene.other);
     OK_CU(cu.cuStreamDestroy_v2(scene.stream));
     forget(scene.stream);
     assert_int_equal(status_of(scene.other), CU_STREAM_CAPTURE_STATUS_NONE);
@@ -281,7 +260,6 @@ TEST(a_memset_is_captured_whatever_its_address) {
     struct scene scene = make();
     const CUdeviceptr addresses[] = {0, 0x1000, scene.memory};
     for (size_t i = 0; i < COUNT(addresses); i++) {
-        CUgraph graph;
         CUgraphNode node;
         CUgraphExec exec;
         CUDA_MEMSET_NODE_PARAMS params;
@@ -294,12 +272,11 @@ TEST(a_memset_is_captured_whatever_its_address) {
                  cu.cuMemsetD32Async(scene.memory + 2, 7, 1, scene.stream)); /* misaligned */
         if (addresses[i] != scene.memory)
             FAILS_CU(INVALID_VALUE, cu.cuMemcpyHtoDAsync_v2(addresses[i], &byte, 1, scene.stream));
-        OK_CU(cu.cuStreamEndCapture(scene.stream, &graph));
+        CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, scene.stream);
         assert_int_equal(nodes_of(graph), 1);
         OK_CU(cu.cuGraphGetNodes(graph, &node, &count));
         OK_CU(cu.cuGraphMemsetNodeGetParams(node, &params));
-        assert_int_equal(params.dst, addresses[i]);
-        assert_int_equal(params.width, (size_t)1 << 30);
+        MEMBERS(params, (dst, addresses[i]), (width, (size_t)1 << 30));
         FAILS_CU(INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
         OK_CU(cu.cuGraphDestroy(graph));
     }

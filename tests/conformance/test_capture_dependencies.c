@@ -14,8 +14,7 @@ static struct scene make(void) {
 }
 
 static void discard(struct scene *scene) {
-    CUgraph graph;
-    OK_CU(cu.cuStreamEndCapture(scene->stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, scene->stream);
     OK_CU(cu.cuGraphDestroy(graph));
 }
 
@@ -66,9 +65,7 @@ TEST(the_last_captured_node_is_the_dependency) {
 }
 
 static size_t predecessors(CUgraphNode node) {
-    size_t count = 0;
-    OK_CU(cu.cuGraphNodeGetDependencies(node, NULL, &count));
-    return count;
+    return GOT_CU(size_t, cuGraphNodeGetDependencies, node, NULL);
 }
 
 TEST(capture_dependencies_are_added_and_replaced) {
@@ -95,19 +92,15 @@ TEST(capture_dependencies_are_added_and_replaced) {
     FAILS_CU(INVALID_VALUE, cu.cuStreamUpdateCaptureDependencies(scene.stream, &foreign, 1, 0));
     FAILS_CU(INVALID_VALUE, cu.cuStreamUpdateCaptureDependencies(scene.stream, &a, 1, 2));
     FAILS_CU(INVALID_VALUE, cu.cuStreamUpdateCaptureDependencies(scene.stream, NULL, 1, 0));
-    CUgraphEdgeData data;
-    memset(&data, 0, sizeof data);
-    data.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    CUgraphEdgeData data = {.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
     FAILS_CU(INVALID_VALUE, cu.cuStreamUpdateCaptureDependencies_v2(scene.stream, &a, &data, 1, 0));
     discard(&scene);
 }
 
 TEST(a_capture_can_continue_an_existing_graph) {
     struct scene scene = make();
-    CUgraph graph, ended = NULL;
     CUgraphNode node, first;
-    size_t count = 0;
-    OK_CU(cu.cuGraphCreate(&graph, 0));
+    CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
     OK_CU(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0));
     FAILS_CU(INVALID_VALUE, cu.cuStreamBeginCaptureToGraph(scene.stream, NULL, NULL, NULL, 0,
                                                            CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -119,9 +112,8 @@ TEST(a_capture_can_continue_an_existing_graph) {
     OK_CU(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
     FAILS_CU(ILLEGAL_STATE, cu.cuGraphDestroyNode(node));
     FAILS_CU(ILLEGAL_STATE, cu.cuGraphDestroy(graph));
-    OK_CU(cu.cuStreamEndCapture(scene.stream, &ended));
-    assert_ptr_equal(ended, graph);
-    OK_CU(cu.cuGraphGetNodes(graph, NULL, &count));
+    assert_ptr_equal(GOT_CU(CUgraph, cuStreamEndCapture, scene.stream), graph);
+    size_t count = GOT_CU(size_t, cuGraphGetNodes, graph, NULL);
     assert_int_equal(count, 2);
     OK_CU(cu.cuGraphGetEdges(graph, NULL, NULL, &count));
     assert_int_equal(count, 1);

@@ -4,8 +4,7 @@
 #include <pthread.h>
 
 static CUstream captured_stream(unsigned flags, CUstreamCaptureMode mode) {
-    CUstream stream;
-    OK_CU(cu.cuStreamCreate(&stream, flags));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, flags);
     OK_CU(cu.cuStreamBeginCapture_v2(stream, mode));
     return stream;
 }
@@ -133,12 +132,10 @@ TEST(only_the_beginning_thread_ends_a_non_relaxed_capture) {
     OK_CU(cu.cuStreamDestroy_v2(s));
 }
 
-TEST(the_legacy_stream_is_unusable_while_a_blocking_stream_captures) {
-    NEEDS_LEGACY_STREAM();
-    CUdeviceptr p;
+TEST_WHERE(the_legacy_stream_is_unusable_while_a_blocking_stream_captures, NEEDS_LEGACY_STREAM()) {
     CUstreamCaptureStatus status;
     unsigned char byte = 1;
-    OK_CU(cu.cuMemAlloc_v2(&p, 64));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64);
     CUstream s = captured_stream(CU_STREAM_DEFAULT, CU_STREAM_CAPTURE_MODE_RELAXED);
     FAILS_CU(STREAM_CAPTURE_IMPLICIT, cu.cuStreamIsCapturing(NULL, &status));
     finish(s, CUDA_SUCCESS);
@@ -161,8 +158,7 @@ TEST(invalid_capture_modes_are_refused) {
     FAILS_CU(ILLEGAL_STATE, cu.cuStreamUpdateCaptureDependencies(s, NULL, 0, 0));
 }
 
-TEST(querying_the_legacy_stream_invalidates_a_blocking_capture) {
-    NEEDS_LEGACY_STREAM();
+TEST_WHERE(querying_the_legacy_stream_invalidates_a_blocking_capture, NEEDS_LEGACY_STREAM()) {
     unsigned flags;
     int priority;
     CUcontext context;
@@ -177,9 +173,8 @@ TEST(querying_the_legacy_stream_invalidates_a_blocking_capture) {
 }
 
 TEST(pool_calls_are_unsafe_during_a_global_capture) {
-    CUmemoryPool pool;
     cuuint64_t value;
-    OK_CU(cu.cuDeviceGetMemPool(&pool, dev));
+    CUmemoryPool pool = MADE_CU(CUmemoryPool, cuDeviceGetMemPool, dev);
     CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
     FAILS_CU(STREAM_CAPTURE_UNSUPPORTED, cu.cuDeviceSetMemPool(dev, pool));
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);

@@ -94,8 +94,7 @@ TEST(invalid_arguments_are_refused) {
 }
 
 /* softgpu leaves memory where it is, so a device comes back as itself or not at all. */
-TEST(a_device_is_restored_only_as_itself) {
-    NEEDS_UUID();
+TEST_WHERE(a_device_is_restored_only_as_itself, NEEDS_UUID()) {
     NEEDS();
     int pid = getpid();
     CUcheckpointGpuPair pair;
@@ -185,10 +184,9 @@ TEST(calls_wait_during_a_checkpoint_and_memory_is_kept) {
 TEST(calls_that_need_no_device_work_while_locked) {
     NEEDS();
     int version = 0;
-    const char *name;
     lock(getpid());
     OK_CU(cu.cuDriverGetVersion(&version));
-    OK_CU(cu.cuGetErrorName(CUDA_ERROR_INVALID_VALUE, &name));
+    (void)GOT_CU(const char *, cuGetErrorName, CUDA_ERROR_INVALID_VALUE);
     assert_true(version > 0);
     unlock(getpid());
 }
@@ -270,19 +268,17 @@ static struct page *make_page(char path[TEMPORARY_ROOM]) {
 }
 
 /* Calls until it is told to stop. */
-CHILD(works) {
+CHILD_THAT_ENDS(works) {
     struct page *page = map_page(argv[1]);
-    CUdeviceptr p;
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody else tells it to stop */
     init_driver();
-    OK_CU(cu.cuMemAlloc_v2(&p, 4096));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
     atomic_store(&page->ready, 1);
     while (!atomic_load(&page->stop)) {
         OK_CU(cu.cuMemsetD8_v2(p, 5, 4096));
         atomic_fetch_add(&page->calls, 1);
     }
     OK_CU(cu.cuMemFree_v2(p));
-    return 0;
 }
 
 static void wait_for(atomic_int *flag) {
@@ -483,7 +479,7 @@ TEST(an_ended_process_is_refused) {
 }
 
 /* A test that failed may leave the process locked, and then no call of the harness would return. */
-static int end(void **state) {
+AFTER(test_end) {
     CUprocessState now = CU_PROCESS_STATE_RUNNING;
     if (soft) {
         cu.cuCheckpointProcessRestore(getpid(), NULL);
@@ -495,7 +491,6 @@ static int end(void **state) {
         print_error("the process is still locked\n");
         _exit(1);
     }
-    return test_end(state);
 }
 
-EACH_TEST(test_begin, end);
+EACH_TEST(test_begin, after);

@@ -19,7 +19,7 @@ static void is_not_initialized(void) {
 
 /* ---- Children that never call cuInit --------------------------------------------------------- */
 
-CHILD(locks) {
+CHILD_THAT_ENDS(locks) {
     int pid = atoi(argv[1]), tid = -1;
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
     OK_CU(cu.cuCheckpointProcessGetRestoreThreadId(pid, &tid));
@@ -30,10 +30,9 @@ CHILD(locks) {
     OK_CU(cu.cuCheckpointProcessUnlock(pid, NULL));
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
     is_not_initialized();
-    return 0;
 }
 
-CHILD(restores) {
+CHILD_THAT_ENDS(restores) {
     int pid = atoi(argv[1]);
     OK_CU(cu.cuCheckpointProcessLock(pid, NULL));
     OK_CU(cu.cuCheckpointProcessCheckpoint(pid, NULL));
@@ -42,7 +41,6 @@ CHILD(restores) {
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_LOCKED);
     OK_CU(cu.cuCheckpointProcessUnlock(pid, NULL));
     is_not_initialized();
-    return 0;
 }
 
 /* A process is no user of the device before cuInit, and is one after it. */
@@ -102,7 +100,7 @@ static void *ask_parent(void *pid) {
 }
 
 /* Threads that ask about others while another one begins to use the driver. */
-CHILD(initializes_meanwhile) {
+CHILD_THAT_ENDS(initializes_meanwhile) {
     int pid = atoi(argv[1]);
     pthread_t threads[4];
     for (size_t i = 0; i < COUNT(threads); i++)
@@ -111,7 +109,6 @@ CHILD(initializes_meanwhile) {
     for (size_t i = 0; i < COUNT(threads); i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(state_of(getpid()), CU_PROCESS_STATE_RUNNING);
-    return 0;
 }
 
 /* ---- The process that they act on ------------------------------------------------------------ */
@@ -126,9 +123,7 @@ static int child_with_pid(const char *name) {
     return status;
 }
 
-TEST(a_coordinator_locks_without_cuinit) {
-    assert_int_equal(child_with_pid("locks"), 0);
-}
+TEST_IS(a_coordinator_locks_without_cuinit, assert_int_equal(child_with_pid("locks"), 0));
 
 TEST(a_coordinator_restores_without_cuinit) {
     NEEDS_SOFTGPU("a checkpoint stops a device that others use");

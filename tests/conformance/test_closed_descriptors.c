@@ -58,29 +58,23 @@ static bool is_own(int fd) {
 /* ---- Freeing --------------------------------------------------------------------------------- */
 
 /* The last to be freed is first in the file, and is given back because enough is kept. */
-CHILD(frees) {
-    CUdeviceptr first, rest;
-    init_driver();
-    OK_CU(cu.cuMemAlloc_v2(&first, OWN_SIZE));
-    OK_CU(cu.cuMemAlloc_v2(&rest, CACHE));
+DRIVER_CHILD(frees) {
+    CUdeviceptr first = MADE_CU(CUdeviceptr, cuMemAlloc_v2, OWN_SIZE);
+    CUdeviceptr rest = MADE_CU(CUdeviceptr, cuMemAlloc_v2, CACHE);
     take_all_numbers();
-    OK_CU(cu.cuMemFree_v2(rest));
-    OK_CU(cu.cuMemFree_v2(first));
+    DESTROY_CU(rest, first);
     expect_untouched();
-    return 0;
 }
 
 CHILD(frees_locked) {
-    CUdeviceptr first, rest;
     init_driver();
-    OK_CU(cu.cuMemAlloc_v2(&first, OWN_SIZE));
-    OK_CU(cu.cuMemAlloc_v2(&rest, CACHE));
+    CUdeviceptr first = MADE_CU(CUdeviceptr, cuMemAlloc_v2, OWN_SIZE);
+    CUdeviceptr rest = MADE_CU(CUdeviceptr, cuMemAlloc_v2, CACHE);
     take_all_numbers();
     /* Refused, or cut short: then what is freed is not locked, and as good. */
     if (mlockall(MCL_CURRENT | MCL_ONFAULT) != 0)
         return 77;
-    OK_CU(cu.cuMemFree_v2(rest));
-    OK_CU(cu.cuMemFree_v2(first));
+    DESTROY_CU(rest, first);
     expect_untouched();
     return 0;
 }
@@ -96,27 +90,21 @@ static void use(CUdeviceptr bytes) {
 }
 
 /* More than the device's file has place for, so that it grows. */
-CHILD(grows) {
-    CUdeviceptr small, large;
-    init_driver();
-    OK_CU(cu.cuMemAlloc_v2(&small, OWN_SIZE));
+DRIVER_CHILD(grows) {
+    CUdeviceptr small = MADE_CU(CUdeviceptr, cuMemAlloc_v2, OWN_SIZE);
     take_all_numbers();
-    OK_CU(cu.cuMemAlloc_v2(&large, GROWN));
+    CUdeviceptr large = MADE_CU(CUdeviceptr, cuMemAlloc_v2, GROWN);
     use(small);
     use(large);
     expect_untouched();
-    OK_CU(cu.cuMemFree_v2(large));
-    OK_CU(cu.cuMemFree_v2(small));
+    DESTROY_CU(large, small);
     expect_untouched();
-    return 0;
 }
 
-CHILD(pins) {
-    void *before, *after;
-    init_driver();
-    OK_CU(cu.cuMemHostAlloc(&before, OWN_SIZE, 0));
+DRIVER_CHILD(pins) {
+    void *before = MADE_CU(void *, cuMemHostAlloc, OWN_SIZE, 0);
     take_all_numbers();
-    OK_CU(cu.cuMemHostAlloc(&after, OWN_SIZE, 0));
+    void *after = MADE_CU(void *, cuMemHostAlloc, OWN_SIZE, 0);
     memset(before, 1, OWN_SIZE);
     memset(after, 2, OWN_SIZE);
     assert_int_equal(((unsigned char *)before)[OWN_SIZE - 1], 1);
@@ -125,12 +113,11 @@ CHILD(pins) {
     OK_CU(cu.cuMemFreeHost(after));
     OK_CU(cu.cuMemFreeHost(before));
     expect_untouched();
-    return 0;
 }
 
 /* ---- What is shared has a file of its own ---------------------------------------------------- */
 
-CHILD(shares) {
+CHILD_THAT_ENDS(shares) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .requestedHandleTypes = SHARE_TYPE,
                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
@@ -143,18 +130,16 @@ CHILD(shares) {
         assert_false(is_own(fd));
     OK_CU(cu.cuMemRelease(memory));
     expect_untouched();
-    return 0;
 }
 
-CHILD(shares_a_pool) {
+CHILD_THAT_ENDS(shares_a_pool) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .handleTypes = SHARE_TYPE,
                             .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-    CUmemoryPool pool;
     CUdeviceptr first, second;
     int fd = -1;
     init_driver();
-    OK_CU(cu.cuMemPoolCreate(&pool, &props));
+    CUmemoryPool pool = MADE_CU(CUmemoryPool, cuMemPoolCreate, &props);
     OK_CU(cu.cuMemAllocFromPoolAsync(&first, 32 * MIB, pool, NULL));
     take_all_numbers();
     if (cu.cuMemAllocFromPoolAsync(&second, 64 * MIB, pool, NULL) == CUDA_SUCCESS) {
@@ -168,22 +153,18 @@ CHILD(shares_a_pool) {
     OK_CU(cu.cuCtxSynchronize());
     OK_CU(cu.cuMemPoolDestroy(pool));
     expect_untouched();
-    return 0;
 }
 
 /* ---- What is written for people -------------------------------------------------------------- */
 
-CHILD(writes) {
-    init_driver();
+DRIVER_CHILD(writes) {
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(12345));
     take_all_numbers();
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(12345));
     expect_untouched();
-    return 0;
 }
 
-TEST(lines_for_closed_descriptors_never_reach_other_files) {
-    NEEDS_SOFTGPU("its trace");
+TEST_WHERE(lines_for_closed_descriptors_never_reach_other_files, NEEDS_SOFTGPU("its trace")) {
     char trace[TEMPORARY_ROOM], log[TEMPORARY_ROOM];
     close(temporary_file(trace, "gpumem-trace"));
     close(temporary_file(log, "gpumem-log"));

@@ -19,9 +19,8 @@ TEST(every_version_of_context_creation_works) {
     FAILS_CU(OUT_OF_MEMORY, cu.cuCtxCreate(&first, 0, 0));
     assert_null(first);
     for (int i = 2; i >= 0; i--) {
-        unsigned version = 0;
         assert_ptr_equal(current(), made[i]);
-        OK_CU(cu.cuCtxGetApiVersion(made[i], &version));
+        unsigned version = GOT_CU(unsigned, cuCtxGetApiVersion, made[i]);
         assert_in_range(version, 3020, 13000);
         OK_CU(cu.cuCtxDestroy_v2(made[i]));
     }
@@ -32,11 +31,9 @@ TEST(every_version_of_context_creation_works) {
  * a device, so that these need a process of their own. */
 CHILD_TEST(contexts_of_the_first_version_exclude_later_ones) {
     CUcontext first = NULL, second = NULL, newer = NULL;
-    unsigned version = 0;
     OK_CU(cu.cuInit(0));
     OK_CU(cu.cuCtxCreate(&first, 0, 0));
-    OK_CU(cu.cuCtxGetApiVersion(first, &version));
-    assert_int_equal(version, 3010);
+    assert_int_equal(GOT_CU(unsigned, cuCtxGetApiVersion, first), 3010);
     OK_CU(cu.cuCtxCreate(&second, 0, 0));
     assert_ptr_equal(current(), second);
     FAILS_CU(OUT_OF_MEMORY, cu.cuCtxCreate_v2(&newer, 0, 0));
@@ -60,9 +57,8 @@ TEST(invalid_arguments_are_refused) {
 }
 
 TEST(flags_are_kept_and_changed) {
-    CUcontext context;
     unsigned flags = 0;
-    OK_CU(cu.cuCtxCreate_v2(&context, CU_CTX_SCHED_YIELD, 0));
+    CUcontext context = MADE_CU(CUcontext, cuCtxCreate_v2, CU_CTX_SCHED_YIELD, 0);
     OK_CU(cu.cuCtxGetFlags(&flags));
     assert_int_equal(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_YIELD);
     OK_CU(cu.cuCtxSetFlags(CU_CTX_SCHED_BLOCKING_SYNC));
@@ -74,11 +70,10 @@ TEST(flags_are_kept_and_changed) {
 }
 
 TEST(a_context_knows_its_device_and_id) {
-    CUcontext first, second;
     CUdevice device = -1;
     unsigned long long id[3] = {0, 0, 0};
-    OK_CU(cu.cuCtxCreate_v2(&first, 0, 0));
-    OK_CU(cu.cuCtxCreate_v2(&second, 0, 0));
+    CUcontext first = MADE_CU(CUcontext, cuCtxCreate_v2, 0, 0);
+    CUcontext second = MADE_CU(CUcontext, cuCtxCreate_v2, 0, 0);
     OK_CU(cu.cuCtxGetDevice(&device));
     assert_int_equal(device, 0);
     device = -1;
@@ -89,8 +84,7 @@ TEST(a_context_knows_its_device_and_id) {
     OK_CU(cu.cuCtxGetId(NULL, &id[2]));
     assert_int_not_equal(id[0], id[1]);
     assert_int_equal(id[1], id[2]);
-    OK_CU(cu.cuCtxDestroy_v2(second));
-    OK_CU(cu.cuCtxDestroy_v2(first));
+    DESTROY_CU(second, first);
     OK_CU(cu.cuCtxSetCurrent(NULL));
 }
 
@@ -131,18 +125,14 @@ static void check_what_a_gone_context_answers(CUstream stream, CUdeviceptr memor
 }
 
 TEST(a_context_may_be_destroyed_by_another_thread) {
-    CUcontext context;
     pthread_t thread;
     void *result;
-    CUdeviceptr memory;
-    CUstream stream;
-    CUevent event;
-    OK_CU(cu.cuMemAlloc_v2(&memory, 64));
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
-    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DEFAULT));
+    CUdeviceptr memory = new_memory(64);
+    CUstream stream = new_blocking_stream();
+    CUevent event = new_timed_event();
     unsigned version;
     CUdevice device = -1;
-    OK_CU(cu.cuCtxCreate_v2(&context, 0, 0));
+    CUcontext context = MADE_CU(CUcontext, cuCtxCreate_v2, 0, 0);
     assert_int_equal(pthread_create(&thread, NULL, destroy_it, context), 0);
     pthread_join(thread, &result);
     assert_int_equal((uintptr_t)result, CUDA_SUCCESS);
@@ -153,9 +143,6 @@ TEST(a_context_may_be_destroyed_by_another_thread) {
     assert_int_equal(device, dev);
     check_what_a_gone_context_answers(stream, memory, event);
     OK_CU(cu.cuCtxPopCurrent_v2(NULL));
-    OK_CU(cu.cuEventDestroy_v2(event));
-    OK_CU(cu.cuStreamDestroy_v2(stream));
-    OK_CU(cu.cuMemFree_v2(memory));
 }
 
 /* ---- Synchronize ----------------------------------------------------------------------------- */
@@ -210,21 +197,17 @@ TEST(synchronizing_a_context_waits_for_all_streams) {
 }
 
 TEST(destroying_a_context_waits_for_its_work) {
-    CUcontext context;
-    CUstream stream;
-    OK_CU(cu.cuCtxCreate_v2(&context, 0, 0));
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUcontext context = MADE_CU(CUcontext, cuCtxCreate_v2, 0, 0);
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     check_that_it_waits(cu.cuCtxDestroy_v2, context, stream);
 }
 
 /* ---- Counted uses, as before CUDA 4.0 -------------------------------------------------------- */
 
 TEST(attaching_and_detaching_are_counted) {
-    CUcontext context, attached = NULL;
     OK_CU(cu.cuCtxSetCurrent(NULL));
-    OK_CU(cu.cuCtxCreate_v2(&context, 0, 0));
-    OK_CU(cu.cuCtxAttach(&attached, 0));
-    assert_ptr_equal(attached, context);
+    CUcontext context = MADE_CU(CUcontext, cuCtxCreate_v2, 0, 0);
+    assert_ptr_equal(MADE_CU(CUcontext, cuCtxAttach, 0), context);
     OK_CU(cu.cuCtxDetach(context));
     OK_CU(cu.cuCtxSynchronize());
     OK_CU(cu.cuCtxDetach(context));

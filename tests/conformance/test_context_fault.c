@@ -21,7 +21,6 @@ FAULT_TEST(later_calls_return_the_fault) {
     CUdevice device = -1;
     size_t limit;
     unsigned flags, version;
-    unsigned long long id;
     if (begin())
         return 1;
     poison();
@@ -35,7 +34,7 @@ FAULT_TEST(later_calls_return_the_fault) {
     OK_CU(cu.cuCtxGetFlags(&flags));
     OK_CU(cu.cuCtxSetFlags(0));
     /* These two do so when the context is named, but not for the current one. */
-    OK_CU(cu.cuCtxGetId(ctx, &id));
+    unsigned long long id = GOT_CU(unsigned long long, cuCtxGetId, ctx);
     OK_CU(cu.cuCtxGetApiVersion(ctx, &version));
     FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxGetId(NULL, &id));
     FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxGetApiVersion(NULL, &version));
@@ -76,12 +75,11 @@ FAULT_TEST(the_first_fault_is_kept) {
 }
 
 FAULT_TEST(contexts_of_other_devices_are_unaffected) {
-    CUcontext other;
     if (begin())
         return 1;
     poison();
     OK_CU(cu.cuCtxSetCurrent(NULL));
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, 1));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, 1);
     OK_CU(cu.cuCtxSynchronize());
     OK_CU(cu.cuCtxDestroy_v2(other));
     return 0;

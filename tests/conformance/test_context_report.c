@@ -19,13 +19,11 @@ static unsigned leaked(const char *text) {
     return count;
 }
 
-TEST(the_state_dump_lists_devices_and_contexts) {
-    NEEDS_SOFTGPU("its state dump");
-    CUcontext other;
+TEST_WHERE(the_state_dump_lists_devices_and_contexts, NEEDS_SOFTGPU("its state dump")) {
     assert_true(dump_has("device 0 "));
     assert_true(dump_has("context 1 device 0 primary uses 1"));
     assert_false(dump_has("created"));
-    OK_CU(cu.cuCtxCreate_v2(&other, CU_CTX_SCHED_YIELD, dev));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, CU_CTX_SCHED_YIELD, dev);
     assert_true(dump_has("context 2 device 0 created uses 1 flags 0x2"));
     OK_CU(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 8192));
     assert_true(dump_has("context 2 limit 0 8192"));
@@ -34,12 +32,10 @@ TEST(the_state_dump_lists_devices_and_contexts) {
 }
 
 /* Two equal states give equal text, whatever was made and ended between them. */
-TEST(the_state_dump_forgets_destroyed_contexts) {
-    NEEDS_SOFTGPU("its state dump");
+TEST_WHERE(the_state_dump_forgets_destroyed_contexts, NEEDS_SOFTGPU("its state dump")) {
     char *before = soft->state_dump();
     for (int i = 0; i < 3; i++) {
-        CUcontext other;
-        OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+        CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
         OK_CU(cu.cuCtxDestroy_v2(other));
     }
     char *after = soft->state_dump();
@@ -48,11 +44,9 @@ TEST(the_state_dump_forgets_destroyed_contexts) {
     soft->free_text(after);
 }
 
-TEST(the_leak_report_names_live_contexts) {
-    NEEDS_SOFTGPU("its leak report");
-    CUcontext other;
+TEST_WHERE(the_leak_report_names_live_contexts, NEEDS_SOFTGPU("its leak report")) {
     assert_int_equal(leaked("created on device"), 0);
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     assert_int_equal(leaked("created on device 0, not destroyed"), 1);
     OK_CU(cu.cuCtxDestroy_v2(other));
     assert_int_equal(leaked("created on device"), 0);

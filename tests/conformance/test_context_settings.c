@@ -34,10 +34,9 @@ TEST(invalid_limits_are_refused) {
 }
 
 TEST(cache_preferences_are_kept) {
-    CUcontext other;
     CUfunc_cache cache = CU_FUNC_CACHE_PREFER_EQUAL;
     CUsharedconfig shared = (CUsharedconfig)77;
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     OK_CU(cu.cuCtxGetCacheConfig(&cache));
     assert_int_equal(cache, CU_FUNC_CACHE_PREFER_NONE);
     OK_CU(cu.cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_L1));

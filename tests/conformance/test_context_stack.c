@@ -17,9 +17,8 @@ static CUcontext pop(void) {
 }
 
 TEST(contexts_are_popped_in_reverse_order) {
-    CUcontext a, b;
-    OK_CU(cu.cuCtxCreate_v2(&a, 0, dev));
-    OK_CU(cu.cuCtxCreate_v2(&b, 0, dev));
+    CUcontext a = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
+    CUcontext b = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     OK_CU(cu.cuCtxPushCurrent_v2(ctx));
     OK_CU(cu.cuCtxPushCurrent_v2(a));
     assert_ptr_equal(pop(), a);
@@ -28,8 +27,7 @@ TEST(contexts_are_popped_in_reverse_order) {
     assert_ptr_equal(pop(), b);
     assert_ptr_equal(pop(), a);
     assert_ptr_equal(current(), ctx);
-    OK_CU(cu.cuCtxDestroy_v2(b));
-    OK_CU(cu.cuCtxDestroy_v2(a));
+    DESTROY_CU(b, a);
     assert_ptr_equal(current(), ctx);
 }
 
@@ -57,10 +55,9 @@ TEST(setting_the_current_context_replaces_the_top) {
 /* As recorded; but hardware reads what it has freed, and what follows is chance there. */
 TEST(a_destroyed_context_can_be_pushed_but_not_used) {
     NEEDS_SOFTGPU("a dangling context is undefined behaviour elsewhere");
-    CUcontext a;
     CUdevice device;
     CUdeviceptr p;
-    OK_CU(cu.cuCtxCreate_v2(&a, 0, dev));
+    CUcontext a = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     OK_CU(cu.cuCtxDestroy_v2(a));
     OK_CU(cu.cuCtxPushCurrent_v2(a));
     assert_ptr_equal(current(), a);
@@ -93,9 +90,8 @@ TEST(popping_an_empty_stack_is_refused) {
 
 /* A destroyed context that is not on top stays where it is. */
 TEST(a_destroyed_context_in_the_middle_stays_on_the_stack) {
-    CUcontext a, b;
-    OK_CU(cu.cuCtxCreate_v2(&a, 0, dev));
-    OK_CU(cu.cuCtxCreate_v2(&b, 0, dev));
+    CUcontext a = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
+    CUcontext b = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     OK_CU(cu.cuCtxDestroy_v2(a));
     assert_ptr_equal(current(), b);
     OK_CU(cu.cuCtxSynchronize());

@@ -6,8 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-TEST(calls_are_counted) {
-    NEEDS_SOFTGPU("counts calls");
+TEST_WHERE(calls_are_counted, NEEDS_SOFTGPU("counts calls")) {
     CUcontext current;
     uint64_t all = soft->call_count(NULL), mine = soft->call_count("cuCtxGetCurrent");
     OK_CU(cu.cuCtxGetCurrent(&current));
@@ -17,17 +16,13 @@ TEST(calls_are_counted) {
     assert_int_equal(soft->call_count("cuNoSuchFunction"), 0);
 }
 
-TEST(the_state_dump_shows_live_objects) {
-    NEEDS_SOFTGPU("dumps its state");
+TEST_WHERE(the_state_dump_shows_live_objects, NEEDS_SOFTGPU("dumps its state")) {
     char *before = soft->state_dump();
-    CUdeviceptr memory;
-    CUstream stream;
-    OK_CU(cu.cuMemAlloc_v2(&memory, 4096));
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
     char *with_memory = soft->state_dump();
-    OK_CU(cu.cuStreamCreate(&stream, 0));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, 0);
     char *with_both = soft->state_dump();
-    OK_CU(cu.cuStreamDestroy_v2(stream));
-    OK_CU(cu.cuMemFree_v2(memory));
+    DESTROY_CU(stream, memory);
     char *after = soft->state_dump();
     assert_string_not_equal(before, with_memory);
     assert_string_not_equal(with_memory, with_both);
@@ -38,11 +33,9 @@ TEST(the_state_dump_shows_live_objects) {
     soft->free_text(after);
 }
 
-TEST(the_leak_report_names_live_memory) {
-    NEEDS_SOFTGPU("reports leaks");
+TEST_WHERE(the_leak_report_names_live_memory, NEEDS_SOFTGPU("reports leaks")) {
     char *none = soft->leak_report();
-    CUdeviceptr memory;
-    OK_CU(cu.cuMemAlloc_v2(&memory, 4096));
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
     char *one = soft->leak_report();
     OK_CU(cu.cuMemFree_v2(memory));
     /* The harness holds the primary context, so there may be lines that are not about memory. */
@@ -70,8 +63,7 @@ TEST(the_control_tells_implemented_functions_from_refused_ones) {
         assert_int_equal(soft->function_state(launches[i], NULL) == SOFTGPU_FUNCTION_REFUSED, !run);
 }
 
-TEST(unsupported_functions_are_refused) {
-    NEEDS_SOFTGPU("has no displays");
+TEST_WHERE(unsupported_functions_are_refused, NEEDS_SOFTGPU("has no displays")) {
     unsigned int count = 7;
     CUdevice device = 7;
     const void *table = &count;
@@ -95,20 +87,17 @@ CHILD_TEST_WHERE(the_state_dump_is_empty_before_cuinit, NEEDS_SOFTGPU("dumps its
     return 0;
 }
 
-TEST(memory_use_is_reported) {
-    NEEDS_SOFTGPU("tells its memory");
+TEST_WHERE(memory_use_is_reported, NEEDS_SOFTGPU("tells its memory")) {
     uint64_t before = 0, with = 0, limit = 0;
-    CUdeviceptr memory;
     assert_int_equal(soft->memory_info(0, &before, &limit), 0);
-    OK_CU(cu.cuMemAlloc_v2(&memory, 8 << 20));
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 8 << 20);
     assert_int_equal(soft->memory_info(0, &with, &limit), 0);
     assert_int_equal(with - before, 8 << 20);
     OK_CU(cu.cuMemFree_v2(memory));
     assert_int_equal(soft->memory_info(99, &with, &limit), -1);
 }
 
-TEST(an_unknown_control_version_is_refused) {
-    NEEDS_SOFTGPU("has a control");
+TEST_WHERE(an_unknown_control_version_is_refused, NEEDS_SOFTGPU("has a control")) {
     softgpu_get_control_fn get;
     *(void **)&get = gpumem_driver_symbol(driver, "softgpu_get_control");
     assert_ptr_equal(get(SOFTGPU_CONTROL_VERSION), soft);
@@ -144,13 +133,11 @@ static int run_with(const char *variable, const char *value, const char *child) 
 
 CHILD(leave_memory) {
     init_driver();
-    CUdeviceptr memory;
-    OK_CU(cu.cuMemAlloc_v2(&memory, 12345));
+    (void)MADE_CU(CUdeviceptr, cuMemAlloc_v2, 12345);
     return 3;
 }
 
-TEST(leaks_are_reported_at_exit) {
-    NEEDS_SOFTGPU("reports leaks");
+TEST_WHERE(leaks_are_reported_at_exit, NEEDS_SOFTGPU("reports leaks")) {
     assert_int_equal(run_with("SOFTGPU_LEAKS", "1", "leave_memory"), 3);
     assert_non_null(strstr(output, "still live at exit"));
     assert_non_null(strstr(output, "12345"));
@@ -158,8 +145,7 @@ TEST(leaks_are_reported_at_exit) {
     assert_string_equal(output, "");
 }
 
-TEST(calls_are_traced_with_arguments_and_result) {
-    NEEDS_SOFTGPU("traces calls");
+TEST_WHERE(calls_are_traced_with_arguments_and_result, NEEDS_SOFTGPU("traces calls")) {
     assert_int_equal(run_with("SOFTGPU_TRACE", NULL, "leave_memory"), 3);
     const char *init = strstr(output, " cuInit(0) CUDA_SUCCESS\n");
     const char *allocation = strstr(output, " cuMemAlloc_v2(0x");
@@ -171,17 +157,15 @@ TEST(calls_are_traced_with_arguments_and_result) {
     assert_true(where && made && strcmp(size, "CUDA_SUCCESS") == 0);
 }
 
-CHILD(refused_call) {
+CHILD_THAT_ENDS(refused_call) {
     const struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
     init_driver();
     CUdeviceptr memory;
     cu.cuMemAlloc_v2(&memory, 0);
-    return 0;
 }
 
-TEST(a_refused_call_can_abort) {
-    NEEDS_SOFTGPU("aborts on demand");
+TEST_WHERE(a_refused_call_can_abort, NEEDS_SOFTGPU("aborts on demand")) {
     assert_int_equal(run_with("SOFTGPU_ABORT", "1", "refused_call"), 128 + SIGABRT);
     assert_non_null(strstr(output, "cuMemAlloc_v2 answered CUDA_ERROR_INVALID_VALUE"));
     assert_int_equal(run_with("SOFTGPU_ABORT", "0", "refused_call"), 0);
@@ -190,14 +174,12 @@ TEST(a_refused_call_can_abort) {
 #define SETTINGS_STATUS 2 /* docs/softgpu.md */
 
 /* No job with a wrong setting is a success, even where every test of it is skipped. */
-CHILD(refused_init) {
+CHILD_THAT_ENDS(refused_init) {
     FAILS_CU(SYSTEM_NOT_READY, cu.cuInit(0));
     FAILS_CU(SYSTEM_NOT_READY, cu.cuInit(0));
-    return 0;
 }
 
-TEST(settings_can_be_checked_before_cuinit) {
-    NEEDS_SOFTGPU("reads its environment");
+TEST_WHERE(settings_can_be_checked_before_cuinit, NEEDS_SOFTGPU("reads its environment")) {
     char text[2048] = "";
     const char *given = getenv("SOFTGPU_SEED");
     assert_null(given);
@@ -215,8 +197,7 @@ TEST(settings_can_be_checked_before_cuinit) {
     assert_int_equal(soft->settings_check(NULL, 0), -1);
 }
 
-TEST(an_invalid_environment_variable_is_explained) {
-    NEEDS_SOFTGPU("reads its environment");
+TEST_WHERE(an_invalid_environment_variable_is_explained, NEEDS_SOFTGPU("reads its environment")) {
     assert_int_equal(run_with("SOFTGPU_MEMORY", "lots", "refused_init"), SETTINGS_STATUS);
     assert_non_null(
         strstr(output, "SOFTGPU_MEMORY='lots' is not understood: it takes a number of bytes"));
@@ -234,8 +215,7 @@ CHILD(reserve) {
     return cu.cuMemAddressReserve(&second, bytes, 0, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY ? 0 : 1;
 }
 
-TEST(a_refused_address_range_is_explained) {
-    NEEDS_SOFTGPU("writes to standard error");
+TEST_WHERE(a_refused_address_range_is_explained, NEEDS_SOFTGPU("writes to standard error")) {
     static const struct {
         const char *bytes, *limit, *says, *never;
     } cases[] = {

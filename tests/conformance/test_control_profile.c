@@ -24,8 +24,7 @@ static void expect_nothing(void) {
 }
 
 static CUmodule load(CUfunction *function) {
-    CUmodule module;
-    OK_CU(cu.cuModuleLoadData(&module, ptx));
+    CUmodule module = MADE_CU(CUmodule, cuModuleLoadData, ptx);
     OK_CU(cu.cuModuleGetFunction(function, module, "fill"));
     return module;
 }
@@ -35,7 +34,6 @@ TEST(kernel_profiles_add_up_over_launches_and_graphs) {
     NEEDS_SOFTGPU("counts what kernels do");
     CUfunction function;
     CUdeviceptr memory;
-    CUgraphNode node;
     void *params[] = {&memory};
     memory = new_memory(4096);
     CUmodule module = load(&function);
@@ -49,7 +47,7 @@ TEST(kernel_profiles_add_up_over_launches_and_graphs) {
     module = load(&function);
     CUgraph graph = new_graph();
     const CUDA_KERNEL_NODE_PARAMS_v2 what = kernel_node(function, 2, 40, params);
-    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &what));
+    (void)MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &what);
     CUgraphExec executable = instantiate(graph);
     for (int i = 0; i < 2; i++) {
         OK_CU(cu.cuGraphLaunch(executable, NULL));

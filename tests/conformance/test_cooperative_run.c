@@ -58,8 +58,7 @@ static void all_blocks_meet(CUdeviceptr out, unsigned blocks, unsigned rounds,
     unsigned *got = calloc(blocks + 1u, sizeof *got);
     assert_non_null(got);
     void *params[] = {&out, &rounds};
-    OK_CU(cu.cuMemsetD32_v2(out, 0, blocks + 1u));
-    OK_CU(cu.cuCtxSynchronize()); /* the stream of a graph does not wait for it */
+    set_words(out, 0, blocks + 1u); /* the stream of a graph does not wait for it */
     OK_CU(launch(kernel("rounds"), blocks, params));
     OK_CU(cu.cuMemcpyDtoH_v2(got, out, (blocks + 1u) * sizeof *got));
     for (unsigned i = 0; i < blocks; i++)
@@ -80,11 +79,10 @@ static CUresult by_attribute(CUfunction f, unsigned blocks, void **params) {
 }
 
 static CUresult by_graph(CUfunction f, unsigned blocks, void **params) {
-    CUgraph graph;
     CUstream stream = new_stream();
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK_CU(cu.cuLaunchCooperativeKernel(f, blocks, 1, 1, 64, 1, 1, 0, stream, params));
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     CUgraphExec exec = instantiate(graph);
     CUresult result = cu.cuGraphLaunch(exec, stream);
     OK_CU(cu.cuStreamSynchronize(stream));
@@ -93,8 +91,7 @@ static CUresult by_graph(CUfunction f, unsigned blocks, void **params) {
 }
 
 static unsigned most_blocks(CUfunction f) {
-    int each = 0;
-    OK_CU(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, f, 64, 0));
+    int each = MADE_CU(int, cuOccupancyMaxActiveBlocksPerMultiprocessor, f, 64, 0);
     return (unsigned)each * (unsigned)device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 

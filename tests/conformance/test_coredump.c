@@ -20,7 +20,6 @@ static void write_byte(CUcoredumpSettings setting, bool process, unsigned char v
 
 CHILD_TEST(global_and_context_core_dump_settings_are_separate) {
     init_driver();
-    CUcontext other;
     assert_false(read_byte(CU_COREDUMP_LIGHTWEIGHT, false));
     assert_true(read_byte(CU_COREDUMP_TRIGGER_HOST, false));
     write_byte(CU_COREDUMP_LIGHTWEIGHT, false, 1);
@@ -32,7 +31,7 @@ CHILD_TEST(global_and_context_core_dump_settings_are_separate) {
     if (!soft)
         return 0;
     /* One that begins later takes what the process has then. */
-    OK_CU(cu.cuCtxCreate_v2(&other, CU_CTX_COREDUMP_ENABLE, dev));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, CU_CTX_COREDUMP_ENABLE, dev);
     assert_false(read_byte(CU_COREDUMP_LIGHTWEIGHT, false));
     assert_false(read_byte(CU_COREDUMP_TRIGGER_HOST, false));
     assert_true(read_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, false));
@@ -131,8 +130,7 @@ CHILD(fault) {
     init_driver();
     set_file(folder);
     write_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, false, enabled);
-    CUdeviceptr p;
-    OK_CU(cu.cuMemAlloc_v2(&p, 64));
+    (void)MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64);
     assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
     FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
     char *found = read_file(folder, text, sizeof text);
@@ -152,28 +150,23 @@ CHILD(fault) {
 }
 
 /* Queues a set behind a gate and takes its memory away: the fault is that of another thread. */
-CHILD(fault_of_work) {
+CHILD_THAT_ENDS(fault_of_work) {
     const size_t page = (size_t)2 << 20;
     static char text[4096];
     struct gate gate;
-    CUdeviceptr p;
-    CUstream stream;
     CUmemGenericAllocationHandle memory;
-    CUmemAllocationProp prop;
-    CUmemAccessDesc access;
-    memset(&prop, 0, sizeof prop);
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location = prop.location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    CUmemAccessDesc access = {.location = prop.location,
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     init_driver();
     set_file(argv[1]);
     write_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, false, 1);
-    OK_CU(cu.cuMemAddressReserve(&p, page, 0, 0, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAddressReserve, page, 0, 0, 0);
     OK_CU(cu.cuMemCreate(&memory, page, &prop, 0));
     OK_CU(cu.cuMemMap(p, page, 0, memory, 0));
     OK_CU(cu.cuMemSetAccess(p, page, &access, 1));
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     gate_make(&gate);
     gate_hold(&gate, stream);
     OK_CU(cu.cuMemsetD8Async(p, 1, page, stream));
@@ -182,21 +175,17 @@ CHILD(fault_of_work) {
     FAILS_CU(ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
     assert_non_null(read_file(argv[1], text, sizeof text));
     assert_non_null(strstr(text, "\nstream "));
-    return 0;
 }
 
 /* A file that cannot be written is said on the log; the fault is answered as ever. */
-CHILD(nowhere) {
-    init_driver();
+DRIVER_CHILD(nowhere) {
     set_file("/nonexistent");
     write_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, false, 1);
     assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
     FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
-    return 0;
 }
 
-TEST(a_fault_writes_a_core_dump_text) {
-    NEEDS_SOFTGPU("provokes faults, and writes text");
+TEST_WHERE(a_fault_writes_a_core_dump_text, NEEDS_SOFTGPU("provokes faults, and writes text")) {
     char folder[TEMPORARY_ROOM];
     assert_non_null(temporary_folder(folder, "gpumem-test-fault"));
     assert_int_equal(run_child("fault", folder, "enabled", NULL), 0);

@@ -64,11 +64,10 @@ CHILD(decompresses) {
     struct buffers b;
     char out[4096];
     cuuint32_t counts[2];
-    CUstream s;
     struct gate gate;
     init_driver();
     prepare(&b);
-    OK_CU(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     OK_CU(cu.cuCtxSynchronize());
     gate_make(&gate);
     gate_hold(&gate, s);
@@ -83,11 +82,10 @@ CHILD(decompresses) {
 
 CHILD(refuses) {
     struct buffers b;
-    CUdeviceptr managed;
     size_t failed;
     init_driver();
     prepare(&b);
-    OK_CU(cu.cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
+    CUdeviceptr managed = MADE_CU(CUdeviceptr, cuMemAllocManaged, 4096, CU_MEM_ATTACH_GLOBAL);
 #define REFUSED(index, change)                                                                     \
     do {                                                                                           \
         CUmemDecompressParams kept = b.params[1];                                                  \
@@ -134,12 +132,10 @@ CHILD(pools) {
     prepare(&b);
     for (unsigned short usage = 0; usage <= CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS;
          usage = (unsigned short)(usage + CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS)) {
-        CUmemoryPool pool;
-        CUdeviceptr p;
         unsigned capable = 7;
         props.usage = usage;
-        OK_CU(cu.cuMemPoolCreate(&pool, &props));
-        OK_CU(cu.cuMemAllocFromPoolAsync(&p, sizeof out, pool, NULL));
+        CUmemoryPool pool = MADE_CU(CUmemoryPool, cuMemPoolCreate, &props);
+        CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocFromPoolAsync, sizeof out, pool, NULL);
         OK_CU(cu.cuMemsetD8Async(p, 1, sizeof out, NULL));
         OK_CU(cu.cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE, p));
         b.params[0].dst = pointer(p);
@@ -150,8 +146,7 @@ CHILD(pools) {
         OK_CU(cu.cuCtxSynchronize());
         if (capable != (usage != 0) || is_text(out) != (usage != 0))
             return 1;
-        OK_CU(cu.cuMemFree_v2(p));
-        OK_CU(cu.cuMemPoolDestroy(pool));
+        DESTROY_CU(p, pool);
     }
     return 0;
 }
@@ -186,15 +181,13 @@ static int with_engine(const char *child) {
 
 #define NEEDS_PROFILES() NEEDS_SOFTGPU("an H200 has no engine; a profile can have one")
 
-TEST(a_device_with_an_engine_decompresses) {
-    NEEDS_PROFILES();
+TEST_WHERE(a_device_with_an_engine_decompresses, NEEDS_PROFILES()) {
     assert_int_equal(with_engine("mask_is_what_is_done"), 0);
     assert_int_equal(with_engine("decompresses"), 0);
     assert_int_equal(with_engine("pools"), 0);
 }
 
-TEST(invalid_decompressions_are_refused) {
-    NEEDS_PROFILES();
+TEST_WHERE(invalid_decompressions_are_refused, NEEDS_PROFILES()) {
     assert_int_equal(with_engine("refuses"), 0);
     assert_int_equal(with_engine("faults"), 0);
 }

@@ -91,18 +91,14 @@ TEST(a_kernel_without_the_attribute_waits_for_its_predecessor) {
 }
 
 static CUgraph captured_pair(void) {
-    CUgraph graph;
     CUlaunchAttribute early = serialization();
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     launch("primary", NULL);
     launch("secondary", &early);
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
-    return graph;
+    return GOT_CU(CUgraph, cuStreamEndCapture, stream);
 }
 
 static CUgraph added_pair(unsigned char port) {
-    CUgraph graph;
-    CUgraphNode first, second;
     void *params[] = {&words.device};
     CUgraphNodeParams node = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
     CUgraphEdgeData edge = {.from_port = port, .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
@@ -111,10 +107,10 @@ static CUgraph added_pair(unsigned char port) {
     node.kernel.gridDimX = node.kernel.gridDimY = node.kernel.gridDimZ = 1;
     node.kernel.blockDimX = node.kernel.blockDimY = node.kernel.blockDimZ = 1;
     node.kernel.kernelParams = params;
-    OK_CU(cu.cuGraphCreate(&graph, 0));
-    OK_CU(cu.cuGraphAddNode_v2(&first, graph, NULL, NULL, 0, &node));
+    CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
+    CUgraphNode first = MADE_CU(CUgraphNode, cuGraphAddNode_v2, graph, NULL, NULL, 0, &node);
     node.kernel.func = kernel("secondary");
-    OK_CU(cu.cuGraphAddNode_v2(&second, graph, &first, &edge, 1, &node));
+    (void)MADE_CU(CUgraphNode, cuGraphAddNode_v2, graph, &first, &edge, 1, &node);
     return graph;
 }
 

@@ -151,8 +151,7 @@ static void remove_folder(const char *folder) {
     assert_int_equal(rmdir(folder), 0);
 }
 
-TEST(the_driver_never_opens_a_standard_descriptor) {
-    NEEDS_POOL_DESCRIPTORS();
+TEST_WHERE(the_driver_never_opens_a_standard_descriptor, NEEDS_POOL_DESCRIPTORS()) {
     NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("where another driver puts its descriptors is its own choice");
     for (int closed = 0; closed < 8; closed++) {

@@ -32,8 +32,7 @@ TEST(a_device_name_is_truncated_to_the_buffer) {
     FAILS_CU(INVALID_DEVICE, cu.cuDeviceGetName(cut, 8, 99));
 }
 
-TEST(every_device_has_its_own_uuid) {
-    NEEDS_UUID();
+TEST_WHERE(every_device_has_its_own_uuid, NEEDS_UUID()) {
     CUuuid first, again, second;
     memset(&first, 0, sizeof first);
     memset(&again, 0xff, sizeof again);
@@ -81,9 +80,8 @@ TEST(invalid_pci_addresses_are_refused) {
 }
 
 TEST(attributes_agree_with_older_calls) {
-    CUdevprop prop;
     int major = -1, minor = -1;
-    memset(&prop, 0, sizeof prop);
+    CUdevprop prop = {0};
     OK_CU(cu.cuDeviceGetProperties(&prop, 0));
     assert_int_equal(prop.maxThreadsPerBlock,
                      device_attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
@@ -106,17 +104,14 @@ TEST(unknown_attributes_are_refused) {
 }
 
 TEST(both_versions_of_total_memory_agree) {
-    size_t bytes = 0;
-    unsigned small = 0;
-    OK_CU(cu.cuDeviceTotalMem_v2(&bytes, 0));
+    size_t bytes = MADE_CU(size_t, cuDeviceTotalMem_v2, 0);
     assert_true(bytes >= (size_t)2 << 20);
-    OK_CU(cu.cuDeviceTotalMem(&small, 0));
+    unsigned small = MADE_CU(unsigned, cuDeviceTotalMem, 0);
     assert_int_equal(small, bytes > UINT32_MAX ? UINT32_MAX : bytes);
 }
 
 TEST(the_maximum_texture_width_depends_on_the_format) {
-    size_t width = 0;
-    OK_CU(cu.cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_FLOAT, 4, 0));
+    size_t width = MADE_CU(size_t, cuDeviceGetTexture1DLinearMaxWidth, CU_AD_FORMAT_FLOAT, 4, 0);
     assert_true(width > 0);
     size_t narrow = 0;
     OK_CU(cu.cuDeviceGetTexture1DLinearMaxWidth(&narrow, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0));

@@ -21,10 +21,9 @@ CHILD(is) {
     if (count != argc - 1)
         return 1;
     for (int i = 0; i < count; i++) {
-        CUuuid old, new;
         char text[37];
-        OK_CU(cu.cuDeviceGetUuid(&old, i));
-        OK_CU(cu.cuDeviceGetUuid_v2(&new, i));
+        CUuuid old = MADE_CU(CUuuid, cuDeviceGetUuid, i);
+        CUuuid new = MADE_CU(CUuuid, cuDeviceGetUuid_v2, i);
         format_uuid(&new, text);
         if (memcmp(&old, &new, sizeof old) != 0 || strcmp(text, argv[i + 1]) != 0)
             return 2;
@@ -60,13 +59,11 @@ CHILD(shares) {
     OK_CU(cu.cuInit(0));
     OK_CU(cu.cuDeviceGetCount(&count));
     for (int i = 0; i < count; i++) {
-        CUcontext context;
         CUipcMemHandle handle;
-        CUdeviceptr memory;
         char text[2 * sizeof handle + 1], ordinal[12];
-        OK_CU(cu.cuDevicePrimaryCtxRetain(&context, i));
+        CUcontext context = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, i);
         OK_CU(cu.cuCtxSetCurrent(context));
-        OK_CU(cu.cuMemAlloc_v2(&memory, 4096));
+        CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
         OK_CU(cu.cuIpcGetMemHandle(&handle, memory));
         for (size_t j = 0; j < sizeof handle; j++)
             snprintf(text + 2 * j, 3, "%02x", (unsigned)(unsigned char)handle.reserved[j]);
@@ -119,8 +116,7 @@ static void restore(struct kept kept) {
     put_back("SOFTGPU_PROFILE", kept.profile);
 }
 
-TEST(every_query_returns_the_configured_uuid) {
-    NEEDS_SOFTGPU("its UUIDs are chosen");
+TEST_WHERE(every_query_returns_the_configured_uuid, NEEDS_SOFTGPU("its UUIDs are chosen")) {
     struct kept kept = keep();
     set("1", FIRST, NULL);
     assert_int_equal(run_child("is", FIRST, NULL), 0);
@@ -140,8 +136,7 @@ TEST(every_query_returns_the_configured_uuid) {
 
 #define SETTINGS_STATUS 2 /* docs/softgpu.md: instead of 0 */
 
-TEST(invalid_uuids_are_refused) {
-    NEEDS_SOFTGPU("its UUIDs are chosen");
+TEST_WHERE(invalid_uuids_are_refused, NEEDS_SOFTGPU("its UUIDs are chosen")) {
     struct kept kept = keep();
     static const char *const bad[] = {"mesa22.3.6", FIRST "," FIRST,
                                       "00000000-0000-0000-0000-000000000000",
@@ -162,8 +157,7 @@ TEST(shared_memory_is_opened_on_the_device_of_its_uuid) {
     restore(kept);
 }
 
-TEST(the_uuid_variable_overrides_the_profile) {
-    NEEDS_SOFTGPU("profiles");
+TEST_WHERE(the_uuid_variable_overrides_the_profile, NEEDS_SOFTGPU("profiles")) {
     struct kept kept = keep();
     static const char text[] = "[device]\nlike = h200\nuuid = " SECOND ", " THIRD "\n";
     static const char wrong[] = "[device]\nlike = h200\nuuid = " SECOND ", x\n";

@@ -16,9 +16,8 @@ CHILD(show) {
 
 /* last-byte DEVICE BYTE: the UUID of the device ends so. */
 CHILD(last_byte) {
-    CUuuid uuid;
     OK_CU(cu.cuInit(0));
-    OK_CU(cu.cuDeviceGetUuid_v2(&uuid, atoi(argv[1])));
+    CUuuid uuid = MADE_CU(CUuuid, cuDeviceGetUuid_v2, atoi(argv[1]));
     return argc == 3 && uuid.bytes[15] == atoi(argv[2]) ? 0 : 1;
 }
 
@@ -59,8 +58,7 @@ TEST(the_number_of_devices_is_configurable) {
     assert_int_equal(with("SOFTGPU_DEVICES", "0", "show", "100", "0"), 0); /* NO_DEVICE */
 }
 
-TEST(visible_devices_are_honoured) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(visible_devices_are_honoured, NEEDS_DEVICES(2)) {
     assert_int_equal(with("CUDA_VISIBLE_DEVICES", "0,1", "show", "0", "2"), 0);
     assert_int_equal(with("CUDA_VISIBLE_DEVICES", "1", "show", "0", "1"), 0);
     assert_int_equal(with("CUDA_VISIBLE_DEVICES", "0,-1,1", "show", "0", "1"), 0);
@@ -68,8 +66,7 @@ TEST(visible_devices_are_honoured) {
     assert_int_equal(with("CUDA_VISIBLE_DEVICES", "-1", "show", "100", "0"), 0);
 }
 
-TEST(visible_devices_are_reordered) {
-    NEEDS_UUID();
+TEST_WHERE(visible_devices_are_reordered, NEEDS_UUID()) {
     NEEDS_SOFTGPU("its devices are numbered in their UUIDs");
     NEEDS_DEVICES(2);
     assert_int_equal(with("CUDA_VISIBLE_DEVICES", "1,0", "last_byte", "0", "1"), 0);
@@ -79,13 +76,11 @@ TEST(visible_devices_are_reordered) {
                      0);
 }
 
-TEST(the_device_memory_is_configurable) {
-    NEEDS_SOFTGPU("its memory is chosen");
+TEST_WHERE(the_device_memory_is_configurable, NEEDS_SOFTGPU("its memory is chosen")) {
     assert_int_equal(with("SOFTGPU_MEMORY", "64M", "memory", "67108864", NULL), 0);
 }
 
-TEST(profiles_are_found_by_name) {
-    NEEDS_SOFTGPU("profiles");
+TEST_WHERE(profiles_are_found_by_name, NEEDS_SOFTGPU("profiles")) {
     assert_int_equal(with("SOFTGPU_PROFILE", "h200", "name", "NVIDIA H200", NULL), 0);
     assert_int_equal(with("SOFTGPU_PROFILE", "tiny", "name", "softgpu tiny", NULL), 0);
 }
@@ -94,8 +89,7 @@ TEST(profiles_are_found_by_name) {
 
 /* cuInit answers SYSTEM_NOT_READY, the log has said why, and no job is green that found no driver
  * for that reason. */
-TEST(an_invalid_profile_is_refused) {
-    NEEDS_SOFTGPU("profiles");
+TEST_WHERE(an_invalid_profile_is_refused, NEEDS_SOFTGPU("profiles")) {
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "softgpu-visibility");
     assert_true(fd >= 0);

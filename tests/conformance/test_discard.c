@@ -16,13 +16,10 @@ static unsigned char *bytes_of(CUdeviceptr p) {
 }
 
 static CUdeviceptr managed(void) {
-    CUdeviceptr m = 0;
-    OK_CU(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
-    return m;
+    return MADE_CU(CUdeviceptr, cuMemAllocManaged, SIZE, CU_MEM_ATTACH_GLOBAL);
 }
 
-TEST(memory_outside_the_discarded_range_is_kept) {
-    NEEDS_DISCARD();
+TEST_WHERE(memory_outside_the_discarded_range_is_kept, NEEDS_DISCARD()) {
     CUdeviceptr m = managed(), part = m + 4 * PAGE;
     size_t size = 4 * PAGE;
     CUstream s = new_stream();
@@ -38,8 +35,7 @@ TEST(memory_outside_the_discarded_range_is_kept) {
 }
 
 /* On hardware nothing is said of such bytes; here they are gone, in the order of the stream. */
-TEST(discarding_happens_in_stream_order) {
-    NEEDS_DISCARD();
+TEST_WHERE(discarding_happens_in_stream_order, NEEDS_DISCARD()) {
     NEEDS_SOFTGPU("the contents of discarded memory are not defined");
     CUdeviceptr m = managed();
     size_t size = SIZE;
@@ -54,8 +50,7 @@ TEST(discarding_happens_in_stream_order) {
     OK_CU(cu.cuMemFree_v2(m));
 }
 
-TEST(memory_can_be_discarded_and_prefetched_in_one_call) {
-    NEEDS_DISCARD();
+TEST_WHERE(memory_can_be_discarded_and_prefetched_in_one_call, NEEDS_DISCARD()) {
     CUdeviceptr m[2] = {managed(), managed()};
     size_t sizes[2] = {SIZE, SIZE}, first[2] = {0, 1};
     CUmemLocation places[2] = {{.type = CU_MEM_LOCATION_TYPE_DEVICE},
@@ -76,8 +71,7 @@ TEST(memory_can_be_discarded_and_prefetched_in_one_call) {
         OK_CU(cu.cuMemFree_v2(m[i]));
 }
 
-TEST(invalid_discards_are_refused) {
-    NEEDS_DISCARD();
+TEST_WHERE(invalid_discards_are_refused, NEEDS_DISCARD()) {
     CUdeviceptr m[2] = {0, managed()};
     size_t sizes[2] = {SIZE, SIZE};
     CUstream s = new_stream();
@@ -89,6 +83,5 @@ TEST(invalid_discards_are_refused) {
     FAILS_CU(INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, NULL, 1, 0, s));
     OK_CU(cu.cuStreamSynchronize(s));
     assert_true(has_pattern(bytes_of(m[1]), SIZE, 1));
-    OK_CU(cu.cuMemFree_v2(m[0]));
-    OK_CU(cu.cuMemFree_v2(m[1]));
+    DESTROY_CU(m[0], m[1]);
 }

@@ -54,20 +54,17 @@ static unsigned count_descriptors(void) {
 
 static CUmemGenericAllocationHandle create(CUdevice device, unsigned types) {
     CUmemGenericAllocationHandle memory;
-    CUmemAllocationProp prop;
-    memset(&prop, 0, sizeof prop);
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location = device_location(device);
-    prop.requestedHandleTypes = (CUmemAllocationHandleType)types;
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = device_location(device),
+                                .requestedHandleTypes = (CUmemAllocationHandleType)types};
     OK_CU(cu.cuMemCreate(&memory, CHUNK, &prop, 0));
     return memory;
 }
 
 /* Maps it there, to be given back by cuMemUnmap alone. */
 static void place(CUdeviceptr at, CUmemGenericAllocationHandle memory) {
-    CUmemAccessDesc access;
-    access.location = device_location(dev);
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    CUmemAccessDesc access = {.location = device_location(dev),
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     OK_CU(cu.cuMemMap(at, CHUNK, 0, memory, 0));
     OK_CU(cu.cuMemRelease(memory));
     OK_CU(cu.cuMemSetAccess(at, CHUNK, &access, 1));
@@ -80,8 +77,7 @@ TEST(the_device_attribute_reports_dma_buffer_support) {
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED), 1);
 }
 
-TEST(a_dma_buffer_has_the_bytes_of_its_range) {
-    NEEDS_SOFTGPU("maps a DMA buffer");
+TEST_WHERE(a_dma_buffer_has_the_bytes_of_its_range, NEEDS_SOFTGPU("maps a DMA buffer")) {
     CUdeviceptr d = new_memory(4 * CHUNK), small = new_memory(PAGE);
     shares_bytes(d, 4 * CHUNK);
     shares_bytes(d + 65536, CHUNK);
@@ -94,8 +90,7 @@ TEST(a_dma_buffer_has_the_bytes_of_its_range) {
     assert_non_null(one);
     assert_non_null(other);
     OK_CU(cu.cuMemsetD8_v2(d, 5, PAGE));
-    OK_CU(cu.cuMemsetD8_v2(d + PAGE, 6, PAGE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(d + PAGE, 6, PAGE);
     assert_true(one[0] == 5 && one[PAGE - 1] == 5);
     assert_true(other[0] == 6 && other[PAGE - 1] == 6);
     munmap(one, PAGE);
@@ -105,11 +100,9 @@ TEST(a_dma_buffer_has_the_bytes_of_its_range) {
 }
 
 /* Pieces lie as they are mapped, not as they were made. */
-TEST(adjacent_mappings_export_as_one_dma_buffer) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(adjacent_mappings_export_as_one_dma_buffer, NEEDS_DESCRIPTORS()) {
     NEEDS_SOFTGPU("maps a DMA buffer");
-    CUdeviceptr range;
-    OK_CU(cu.cuMemAddressReserve(&range, 4 * CHUNK, 0, 0, 0));
+    CUdeviceptr range = MADE_CU(CUdeviceptr, cuMemAddressReserve, 4 * CHUNK, 0, 0, 0);
     CUmemGenericAllocationHandle first = create(dev, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
                                  second = create(dev, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     place(range + CHUNK, first);
@@ -125,18 +118,14 @@ TEST(adjacent_mappings_export_as_one_dma_buffer) {
     OK_CU(cu.cuMemAddressFree(range, 4 * CHUNK));
 }
 
-TEST(pool_memory_can_be_exported_as_a_dma_buffer) {
-    NEEDS_POOL_DESCRIPTORS();
+TEST_WHERE(pool_memory_can_be_exported_as_a_dma_buffer, NEEDS_POOL_DESCRIPTORS()) {
     NEEDS_SOFTGPU("maps a DMA buffer");
-    CUmemPoolProps props;
-    CUdeviceptr own, shared;
-    memset(&props, 0, sizeof props);
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location = device_location(dev);
-    props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location = device_location(dev),
+                            .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
     CUmemoryPool pool = new_pool(&props);
-    OK_CU(cu.cuMemAllocFromPoolAsync(&shared, 65536, pool, NULL));
-    OK_CU(cu.cuMemAllocAsync(&own, 65536, NULL));
+    CUdeviceptr shared = MADE_CU(CUdeviceptr, cuMemAllocFromPoolAsync, 65536, pool, NULL);
+    CUdeviceptr own = MADE_CU(CUdeviceptr, cuMemAllocAsync, 65536, NULL);
     OK_CU(cu.cuStreamSynchronize(NULL));
     shares_bytes(own, 65536);
     shares_bytes(shared, 65536);
@@ -149,8 +138,7 @@ TEST(pool_memory_can_be_exported_as_a_dma_buffer) {
  */
 TEST(pages_of_a_dma_buffer_are_not_reused) {
     NEEDS_SOFTGPU("pages that are used again keep their bytes");
-    CUdeviceptr d;
-    OK_CU(cu.cuMemAlloc_v2(&d, CHUNK));
+    CUdeviceptr d = MADE_CU(CUdeviceptr, cuMemAlloc_v2, CHUNK);
     fill_pattern(host, CHUNK, 3);
     OK_CU(cu.cuMemcpyHtoD_v2(d, host, CHUNK));
     int fd = export_range(d + PAGE, PAGE);
@@ -163,11 +151,9 @@ TEST(pages_of_a_dma_buffer_are_not_reused) {
 }
 
 /* As documented: all of a range is mapped, of one device, with the same properties. */
-TEST(a_range_of_unlike_mappings_is_refused) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(a_range_of_unlike_mappings_is_refused, NEEDS_DESCRIPTORS()) {
     NEEDS_SOFTGPU("documented, but not how hardware answers");
-    CUdeviceptr range;
-    OK_CU(cu.cuMemAddressReserve(&range, 3 * CHUNK, 0, 0, 0));
+    CUdeviceptr range = MADE_CU(CUdeviceptr, cuMemAddressReserve, 3 * CHUNK, 0, 0, 0);
     place(range, create(dev, 0));
     refused(CUDA_ERROR_INVALID_VALUE, range, 2 * CHUNK);
     place(range + CHUNK, create(dev, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
@@ -189,9 +175,6 @@ TEST(a_range_of_unlike_mappings_is_refused) {
 TEST(imported_memory_cannot_be_exported_as_a_dma_buffer) {
     NEEDS_SOFTGPU("imports a plain memory file");
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
-    CUDA_EXTERNAL_MEMORY_BUFFER_DESC part;
-    CUexternalMemory memory;
-    CUdeviceptr buffer;
     int fd = memfd_create("external", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_int_equal(ftruncate(fd, (off_t)CHUNK), 0);
     assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
@@ -199,17 +182,15 @@ TEST(imported_memory_cannot_be_exported_as_a_dma_buffer) {
     desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
     desc.handle.fd = fd;
     desc.size = CHUNK;
-    memset(&part, 0, sizeof part);
-    part.size = CHUNK;
-    OK_CU(cu.cuImportExternalMemory(&memory, &desc));
-    OK_CU(cu.cuExternalMemoryGetMappedBuffer(&buffer, memory, &part));
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC part = {.size = CHUNK};
+    CUexternalMemory memory = MADE_CU(CUexternalMemory, cuImportExternalMemory, &desc);
+    CUdeviceptr buffer = MADE_CU(CUdeviceptr, cuExternalMemoryGetMappedBuffer, memory, &part);
     int another = memfd_create("another", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_int_equal(another, fd);
     assert_int_equal(ftruncate(another, (off_t)CHUNK), 0);
     refused(CUDA_ERROR_INVALID_VALUE, buffer, CHUNK);
     close(another);
-    OK_CU(cu.cuMemFree_v2(buffer));
-    OK_CU(cu.cuDestroyExternalMemory(memory));
+    DESTROY_CU(buffer, memory);
 }
 
 TEST(multicast_memory_cannot_be_exported_as_a_dma_buffer) {
@@ -217,22 +198,18 @@ TEST(multicast_memory_cannot_be_exported_as_a_dma_buffer) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     CUmulticastObjectProp prop;
     CUmemGenericAllocationHandle object;
-    CUmemAccessDesc access;
-    CUdeviceptr range;
     memset(&prop, 0, sizeof prop);
     prop.numDevices = 1;
     prop.size = CHUNK;
     OK_CU(cu.cuMulticastCreate(&object, &prop));
     OK_CU(cu.cuMulticastAddDevice(object, dev));
-    OK_CU(cu.cuMemAddressReserve(&range, CHUNK, 0, 0, 0));
+    CUdeviceptr range = MADE_CU(CUdeviceptr, cuMemAddressReserve, CHUNK, 0, 0, 0);
     OK_CU(cu.cuMemMap(range, CHUNK, 0, object, 0));
-    access.location = device_location(dev);
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    CUmemAccessDesc access = {.location = device_location(dev),
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     OK_CU(cu.cuMemSetAccess(range, CHUNK, &access, 1));
     refused(CUDA_ERROR_INVALID_VALUE, range, CHUNK);
-    OK_CU(cu.cuMemUnmap(range, CHUNK));
-    OK_CU(cu.cuMemRelease(object));
-    OK_CU(cu.cuMemAddressFree(range, CHUNK));
+    unmap_and_free(range, CHUNK, object);
 }
 
 /* What the kernel refuses leaves nothing behind: neither descriptors nor, as the harness sees,
@@ -241,9 +218,8 @@ TEST(a_dma_buffer_refused_by_the_kernel_leaks_nothing) {
     NEEDS_SOFTGPU("makes the kernel's device fail");
     if (!udmabuf_stands_in)
         SKIP("/dev/udmabuf is the kernel's");
-    CUdeviceptr d;
     const size_t large = UDMABUF_SIZE_LIMIT + CHUNK;
-    OK_CU(cu.cuMemAlloc_v2(&d, large));
+    CUdeviceptr d = new_memory(large);
     unsigned before = count_descriptors();
     static const int errors[] = {ENOMEM, EINVAL, EBADFD, EMFILE};
     for (size_t i = 0; i < COUNT(errors); i++) {
@@ -255,10 +231,6 @@ TEST(a_dma_buffer_refused_by_the_kernel_leaks_nothing) {
     assert_int_equal(count_descriptors(), before);
     shares_bytes(d, CHUNK);
     assert_int_equal(count_descriptors(), before);
-    OK_CU(cu.cuMemFree_v2(d));
 }
 
-BEFORE_TESTS {
-    udmabuf_may_stand_in = true;
-    return 0;
-}
+BEFORE_TESTS_DO(udmabuf_may_stand_in = true);

@@ -102,7 +102,7 @@ static void shares_bytes(CUdeviceptr at, size_t size) {
 typedef CUresult (*range_fn)(void *, CUdeviceptr, size_t, CUmemRangeHandleType, unsigned long long);
 
 /* What a client of 13.3 asks for by that version is there, also before cuInit. */
-CHILD(by_version) {
+CHILD_THAT_ENDS(by_version) {
     int version = 0;
     OK_CU(cu.cuDriverGetVersion(&version));
     begin();
@@ -119,22 +119,19 @@ CHILD(by_version) {
     if (soft)
         REQUIRE(cu.cuGetProcAddress("cuInit", &found, version + 10, 0) == CUDA_ERROR_INVALID_VALUE);
     range_fn range;
-    CUdeviceptr d;
     int fd = -1;
     memcpy(&range, &found, sizeof range);
-    OK_CU(cu.cuMemAlloc_v2(&d, CHUNK));
+    CUdeviceptr d = MADE_CU(CUdeviceptr, cuMemAlloc_v2, CHUNK);
     OK_CU(range(&fd, d, CHUNK, FD, 0));
     close(fd);
     OK_CU(cu.cuMemFree_v2(d));
-    return 0;
 }
 
-CHILD(buffers) {
-    CUdeviceptr d, small, page;
+CHILD_THAT_ENDS(buffers) {
     begin();
-    OK_CU(cu.cuMemAlloc_v2(&d, 2 * CHUNK));
-    OK_CU(cu.cuMemAlloc_v2(&small, 65536 + 4));
-    OK_CU(cu.cuMemAlloc_v2(&page, PAGE));
+    CUdeviceptr d = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 2 * CHUNK);
+    CUdeviceptr small = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 65536 + 4);
+    CUdeviceptr page = MADE_CU(CUdeviceptr, cuMemAlloc_v2, PAGE);
     OK_CU(cu.cuMemsetD8_v2(page, 0x77, PAGE));
     shares_bytes(d, 2 * CHUNK);
     shares_bytes(d, PAGE);
@@ -151,17 +148,13 @@ CHILD(buffers) {
     REQUIRE(host[0] == 0x77 && host[PAGE - 1] == 0x77);
     munmap(view, CHUNK);
     close(fd);
-    OK_CU(cu.cuMemFree_v2(page));
-    OK_CU(cu.cuMemFree_v2(small));
-    OK_CU(cu.cuMemFree_v2(d));
-    return 0;
+    DESTROY_CU(page, small, d);
 }
 
 /* The same range, a longer one that begins there, and one within, while all are mapped. */
-CHILD(many_views) {
-    CUdeviceptr d;
+CHILD_THAT_ENDS(many_views) {
     begin();
-    OK_CU(cu.cuMemAlloc_v2(&d, 2 * CHUNK));
+    CUdeviceptr d = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 2 * CHUNK);
     int first = export_range(d, PAGE), second = export_range(d, 2 * CHUNK),
         third = export_range(d, CHUNK);
     unsigned char *a = map(first, PAGE), *b = map(second, 2 * CHUNK), *c = map(third, CHUNK);
@@ -190,7 +183,6 @@ CHILD(many_views) {
         REQUIRE(has_pattern(host, 2 * CHUNK, 2));
     }
     OK_CU(cu.cuMemFree_v2(d));
-    return 0;
 }
 
 /* Whoever has the buffer keeps the bytes; what is allocated next has others. */
@@ -208,8 +200,7 @@ CHILD(outlives) {
         OK_CU(cu.cuMemAlloc_v2(&d, CHUNK));
         OK_CU(cu.cuMemcpyDtoH_v2(host, d, CHUNK));
         REQUIRE(!has_pattern(host, CHUNK, 3));
-        OK_CU(cu.cuMemsetD8_v2(d, 0x44, CHUNK));
-        OK_CU(cu.cuCtxSynchronize());
+        set_bytes(d, 0x44, CHUNK);
         REQUIRE(has_pattern(view, CHUNK, 3));
         shares_bytes(d, CHUNK);
         munmap(view, CHUNK);
@@ -221,25 +212,21 @@ CHILD(outlives) {
 
 static CUmemGenericAllocationHandle place(CUdeviceptr at, unsigned types) {
     CUmemGenericAllocationHandle memory;
-    CUmemAllocationProp prop;
-    CUmemAccessDesc access;
-    memset(&prop, 0, sizeof prop);
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.requestedHandleTypes = (CUmemAllocationHandleType)types;
-    prop.allocFlags.gpuDirectRDMACapable = types == 0;
-    access.location = prop.location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                .requestedHandleTypes = (CUmemAllocationHandleType)types,
+                                .allocFlags.gpuDirectRDMACapable = types == 0};
+    CUmemAccessDesc access = {.location = prop.location,
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     OK_CU(cu.cuMemCreate(&memory, CHUNK, &prop, 0));
     OK_CU(cu.cuMemMap(at, CHUNK, 0, memory, 0));
     OK_CU(cu.cuMemSetAccess(at, CHUNK, &access, 1));
     return memory;
 }
 
-CHILD(virtual_memory) {
-    CUdeviceptr range;
+CHILD_THAT_ENDS(virtual_memory) {
     begin();
-    OK_CU(cu.cuMemAddressReserve(&range, 3 * CHUNK, 0, 0, 0));
+    CUdeviceptr range = MADE_CU(CUdeviceptr, cuMemAddressReserve, 3 * CHUNK, 0, 0, 0);
     CUmemGenericAllocationHandle second = place(range + CHUNK, 0), first = place(range, 0),
                                  shared = place(range + 2 * CHUNK,
                                                 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -254,31 +241,26 @@ CHILD(virtual_memory) {
     OK_CU(cu.cuMemRelease(second));
     OK_CU(cu.cuMemRelease(shared));
     OK_CU(cu.cuMemAddressFree(range, 3 * CHUNK));
-    return 0;
 }
 
 /* Legacy IPC finds memory by its place, so one of the two must be refused. */
 CHILD(beside_ipc) {
-    CUdeviceptr d, named;
-    CUipcMemHandle handle;
     begin();
     if (kernel_makes_them())
         return SKIPPED;
-    OK_CU(cu.cuMemAlloc_v2(&d, CHUNK));
-    OK_CU(cu.cuMemAlloc_v2(&named, CHUNK));
-    OK_CU(cu.cuIpcGetMemHandle(&handle, named));
+    CUdeviceptr d = MADE_CU(CUdeviceptr, cuMemAlloc_v2, CHUNK);
+    CUdeviceptr named = MADE_CU(CUdeviceptr, cuMemAlloc_v2, CHUNK);
+    CUipcMemHandle handle = MADE_CU(CUipcMemHandle, cuIpcGetMemHandle, named);
     FAILS_CU(NOT_SUPPORTED, try_export(named, CHUNK));
     OK_CU(try_export(d, CHUNK));
     FAILS_CU(NOT_SUPPORTED, cu.cuIpcGetMemHandle(&handle, d));
-    OK_CU(cu.cuMemFree_v2(named));
-    OK_CU(cu.cuMemFree_v2(d));
+    DESTROY_CU(named, d);
     return 0;
 }
 
 static void *copy_all_the_time(void *stop) {
     static unsigned char bytes[CHUNK];
-    CUcontext context;
-    OK_CU(cu.cuDevicePrimaryCtxRetain(&context, 0));
+    CUcontext context = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 0);
     OK_CU(cu.cuCtxSetCurrent(context));
     CUdeviceptr d = new_memory(CHUNK);
     fill_pattern(bytes, CHUNK, 1);
@@ -303,19 +285,17 @@ static void wait_until_set(CUdeviceptr at, unsigned char old) {
 
 /* Pages move while other work runs, and no byte of what is running gets lost: work that takes
  * longer than the pages do is under way when they are asked for. */
-CHILD(under_work) {
+CHILD_THAT_ENDS(under_work) {
     const size_t large = (size_t)32 << 20;
     pthread_t thread;
     atomic_bool stop = false;
-    CUstream stream;
     CUdeviceptr d;
     begin();
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     REQUIRE(pthread_create(&thread, NULL, copy_all_the_time, &stop) == 0);
     for (unsigned round = 1; round <= 10; round++) {
         OK_CU(cu.cuMemAlloc_v2(&d, large));
-        OK_CU(cu.cuMemsetD8_v2(d, 0xee, large));
-        OK_CU(cu.cuCtxSynchronize());
+        set_bytes(d, 0xee, large);
         OK_CU(cu.cuMemsetD2D8Async(d, PITCH, (unsigned char)round, 1, large / PITCH, stream));
         wait_until_set(d, 0xee);
         int fd = export_range(d, large);
@@ -330,18 +310,15 @@ CHILD(under_work) {
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
     OK_CU(cu.cuStreamDestroy_v2(stream));
-    return 0;
 }
 
 /* Bytes that were never written take no memory, and the flag for the way over PCIe is taken. */
-CHILD(sparse) {
+CHILD_THAT_ENDS(sparse) {
     const size_t large = (size_t)256 << 20;
-    CUdeviceptr d;
     int fd = -1;
     begin();
-    OK_CU(cu.cuMemAlloc_v2(&d, large));
-    OK_CU(cu.cuMemsetD8_v2(d + large / 2, 0x33, PAGE));
-    OK_CU(cu.cuCtxSynchronize());
+    CUdeviceptr d = MADE_CU(CUdeviceptr, cuMemAlloc_v2, large);
+    set_bytes(d + large / 2, 0x33, PAGE);
     OK_CU(cu.cuMemGetHandleForAddressRange(&fd, d, large, FD,
                                            CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE));
     unsigned char *view = map(fd, large);
@@ -352,7 +329,6 @@ CHILD(sparse) {
     munmap(view, large);
     close(fd);
     OK_CU(cu.cuMemFree_v2(d));
-    return 0;
 }
 
 /* ---- Tests ----------------------------------------------------------------------------------- */

@@ -73,61 +73,49 @@ CHILD(a_switch) {
 }
 
 /* A switch whose variable is not understood is as if there were none. */
-CHILD(no_switch) {
-    init_driver();
+DRIVER_CHILD(no_switch) {
     assert_false(get_switch(CU_COREDUMP_ENABLE_ON_EXCEPTION, true));
     set_switch(CU_COREDUMP_ENABLE_ON_EXCEPTION, true, 1);
     assert_true(get_switch(CU_COREDUMP_ENABLE_ON_EXCEPTION, true));
-    return 0;
 }
 
-CHILD(pipe_name) {
-    init_driver();
+DRIVER_CHILD(pipe_name) {
     assert_true(is_name(CU_COREDUMP_PIPE, true, argv[1]));
     set_name(CU_COREDUMP_PIPE, true, "another");
     assert_true(is_name(CU_COREDUMP_PIPE, true, argv[1]));
-    return 0;
 }
 
-CHILD(generation_flags) {
-    init_driver();
+DRIVER_CHILD(generation_flags) {
     const unsigned wanted = (unsigned)strtoul(argv[1], NULL, 0);
     const bool fixed = argv[2][0] == 'f';
     assert_int_equal(get_flags(), wanted);
     set_flags(0x10);
     assert_int_equal(get_flags(), fixed ? wanted : 0x10);
-    return 0;
 }
 
 /* The file of the variable gets the report of a fault, and no other one. */
-CHILD(fault) {
-    init_driver();
+DRIVER_CHILD(fault) {
     assert_true(is_name(CU_COREDUMP_FILE, false, argv[1]));
     set_name(CU_COREDUMP_FILE, false, "/nonexistent/file");
     set_name(CU_COREDUMP_FILE, true, "/nonexistent/file");
     assert_true(is_name(CU_COREDUMP_FILE, false, argv[1]));
     assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
     FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
-    return 0;
 }
 
 /* Two refused calls, of which the log has the names. */
-CHILD(refusals) {
-    init_driver();
+DRIVER_CHILD(refusals) {
     CUdeviceptr p;
     FAILS_CU(INVALID_VALUE, cu.cuMemAlloc_v2(&p, 0));
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(4711));
-    return 0;
 }
 
-CHILD(bus_order) {
-    init_driver();
+DRIVER_CHILD(bus_order) {
     long last = -1;
     for (int i = 0; i < device_count; i++) {
-        int domain, bus, slot;
-        OK_CU(cu.cuDeviceGetAttribute(&domain, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, i));
-        OK_CU(cu.cuDeviceGetAttribute(&bus, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, i));
-        OK_CU(cu.cuDeviceGetAttribute(&slot, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, i));
+        int domain = MADE_CU(int, cuDeviceGetAttribute, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, i);
+        int bus = MADE_CU(int, cuDeviceGetAttribute, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, i);
+        int slot = MADE_CU(int, cuDeviceGetAttribute, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, i);
         /* A virtual machine may have its devices in the slots of one bus. */
         long place = ((long)domain * 256 + bus) * 32 + slot;
         print_message("# device %d: %04x:%02x:%02x\n", i, (unsigned)domain, (unsigned)bus,
@@ -135,7 +123,6 @@ CHILD(bus_order) {
         assert_true(place > last);
         last = place;
     }
-    return 0;
 }
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
@@ -278,8 +265,7 @@ TEST(refused_calls_are_written_to_streams) {
     }
 }
 
-TEST(a_variable_orders_devices_by_bus) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(a_variable_orders_devices_by_bus, NEEDS_DEVICES(2)) {
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
     int status = run_child("bus_order", NULL);
     unsetenv("CUDA_DEVICE_ORDER");

@@ -52,8 +52,7 @@ TEST(a_refused_call_is_logged) {
 
 TEST(a_successful_call_is_not_logged) {
     CUlogIterator before = now();
-    CUdeviceptr p;
-    OK_CU(cu.cuMemAlloc_v2(&p, 64));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64);
     OK_CU(cu.cuMemFree_v2(p));
     assert_int_equal(now(), before);
 }
@@ -179,8 +178,7 @@ TEST(callbacks_are_called_for_each_line) {
     FAILS_CU(INVALID_VALUE, cu.cuLogsRegisterCallback(NULL, NULL, &first));
 }
 
-TEST(unregistered_callback_handles_are_refused) {
-    NEEDS_SOFTGPU("knows stale handles");
+TEST_WHERE(unregistered_callback_handles_are_refused, NEEDS_SOFTGPU("knows stale handles")) {
     struct heard one = {.whole = false};
     CUlogsCallbackHandle handle;
     OK_CU(cu.cuLogsRegisterCallback(listen, &one, &handle));
@@ -206,20 +204,17 @@ static void CUDAAPI call_driver(void *data, CUlogLevel level, char *message, siz
     }
 }
 
-TEST(callbacks_may_call_the_driver) {
-    NEEDS_SOFTGPU("says what callbacks may do");
+TEST_WHERE(callbacks_may_call_the_driver, NEEDS_SOFTGPU("says what callbacks may do")) {
     struct heard one = {.inside = CUDA_ERROR_UNKNOWN};
     CUlogsCallbackHandle handle;
     OK_CU(cu.cuLogsRegisterCallback(call_driver, &one, &handle));
     CUlogIterator before = now();
     cu.cuStreamCreate(NULL, 0); /* one line */
-    assert_int_equal(one.calls, 1);
-    assert_int_equal(one.inside, CUDA_SUCCESS);
+    MEMBERS(one, (calls, 1), (inside, CUDA_SUCCESS));
     assert_int_equal(now() - before, 3); /* that, and two of the one inside */
     one.own = handle;
     refuse();
-    assert_int_equal(one.calls, 2);
-    assert_int_equal(one.inside, CUDA_SUCCESS);
+    MEMBERS(one, (calls, 2), (inside, CUDA_SUCCESS));
     refuse();
     assert_int_equal(one.calls, 2);
 }
@@ -234,8 +229,7 @@ static void *refuse_until_stopped(void *unused) {
 }
 
 /* What a callback uses may be freed as soon as it is unregistered. */
-TEST(unregistering_waits_for_callbacks) {
-    NEEDS_SOFTGPU("says that it waits");
+TEST_WHERE(unregistering_waits_for_callbacks, NEEDS_SOFTGPU("says that it waits")) {
     pthread_t threads[2];
     atomic_store(&stop, false);
     for (unsigned i = 0; i < COUNT(threads); i++)

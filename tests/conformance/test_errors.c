@@ -2,8 +2,7 @@
 #include "harness.h"
 
 TEST(error_names_are_the_enumerators) {
-    const char *name = NULL;
-    OK_CU(cu.cuGetErrorName(CUDA_SUCCESS, &name));
+    const char *name = GOT_CU(const char *, cuGetErrorName, CUDA_SUCCESS);
     assert_string_equal(name, "CUDA_SUCCESS");
     OK_CU(cu.cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &name));
     assert_string_equal(name, "CUDA_ERROR_OUT_OF_MEMORY");
@@ -12,8 +11,7 @@ TEST(error_names_are_the_enumerators) {
 }
 
 TEST(error_texts_describe_the_error) {
-    const char *text = NULL;
-    OK_CU(cu.cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text));
+    const char *text = GOT_CU(const char *, cuGetErrorString, CUDA_ERROR_OUT_OF_MEMORY);
     assert_string_equal(text, "out of memory");
     OK_CU(cu.cuGetErrorString(CUDA_SUCCESS, &text));
     assert_string_equal(text, "no error");
@@ -28,8 +26,7 @@ TEST(unknown_error_values_are_refused) {
     assert_null(name);
 }
 
-TEST(a_null_output_is_refused) {
-    NEEDS_SOFTGPU("NVIDIA's driver crashes");
+TEST_WHERE(a_null_output_is_refused, NEEDS_SOFTGPU("NVIDIA's driver crashes")) {
     FAILS_CU(INVALID_VALUE, cu.cuGetErrorName(CUDA_SUCCESS, NULL));
     FAILS_CU(INVALID_VALUE, cu.cuGetErrorString(CUDA_SUCCESS, NULL));
 }

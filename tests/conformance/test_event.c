@@ -61,22 +61,17 @@ TEST(a_new_record_replaces_the_last_one) {
 
 TEST(an_event_may_be_destroyed_while_pending) {
     struct scene scene = make();
-    CUevent gone;
-    CUstream waiting;
-    OK_CU(cu.cuStreamCreate(&waiting, CU_STREAM_NON_BLOCKING));
-    OK_CU(cu.cuEventCreate(&gone, CU_EVENT_DEFAULT));
+    CUstream waiting = new_stream();
+    CUevent gone = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DEFAULT);
     gate_hold(&scene.gate, scene.stream);
-    OK_CU(cu.cuEventRecord(gone, scene.stream));
-    OK_CU(cu.cuStreamWaitEvent(waiting, gone, 0));
+    order_streams(scene.stream, gone, waiting);
     OK_CU(cu.cuEventDestroy_v2(gone));
     FAILS_CU(NOT_READY, cu.cuStreamQuery(waiting));
     gate_drain(&scene.gate, waiting);
-    OK_CU(cu.cuStreamDestroy_v2(waiting));
 }
 
 TEST(the_first_version_of_event_destroy_works) {
-    CUevent event;
-    OK_CU(cu.cuEventCreate(&event, CU_EVENT_BLOCKING_SYNC));
+    CUevent event = MADE_CU(CUevent, cuEventCreate, CU_EVENT_BLOCKING_SYNC);
     OK_CU(cu.cuEventDestroy(event));
 }
 

@@ -30,17 +30,15 @@ static void expect_the_end(void) {
     _exit(child_result);
 }
 
-CHILD(handlers) {
+CHILD_THAT_ENDS(handlers) {
     alarm(LIMIT_SECONDS);
     atexit(expect_the_end);
     init_driver();
     atexit(expect_work);
-    return 0;
 }
 
-TEST(exit_handlers_registered_before_cuinit_run_after_the_driver) {
-    assert_int_equal(run_child("handlers", NULL), SEEN);
-}
+TEST_IS(exit_handlers_registered_before_cuinit_run_after_the_driver,
+        assert_int_equal(run_child("handlers", NULL), SEEN));
 
 static bool in_destructor;
 
@@ -49,16 +47,13 @@ __attribute__((destructor)) static void last_words(void) {
         expect_the_end();
 }
 
-CHILD(destructor) {
+CHILD_THAT_ENDS(destructor) {
     alarm(LIMIT_SECONDS);
     init_driver();
     in_destructor = true;
-    return 0;
 }
 
-TEST(destructors_run_after_the_driver) {
-    assert_int_equal(run_child("destructor", NULL), SEEN);
-}
+TEST_IS(destructors_run_after_the_driver, assert_int_equal(run_child("destructor", NULL), SEEN));
 
 static void *wait_for_ever(void *stream) {
     OK_CU(cu.cuCtxSetCurrent(ctx));
@@ -71,10 +66,9 @@ CHILD(busy) {
     alarm(LIMIT_SECONDS);
     init_driver();
     struct gate gate;
-    CUstream stream;
     pthread_t thread;
     gate_make(&gate);
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     gate_hold(&gate, stream);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_ever, stream), 0);
     pthread_detach(thread);

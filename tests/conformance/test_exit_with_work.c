@@ -7,14 +7,11 @@
 #define SIZE ((size_t)32 << 20)
 
 static void queue_copies(void) {
-    CUdeviceptr a;
     init_driver();
-    OK_CU(cu.cuMemAlloc_v2(&a, SIZE));
+    CUdeviceptr a = MADE_CU(CUdeviceptr, cuMemAlloc_v2, SIZE);
     for (unsigned i = 0; i < 4; i++) {
-        CUstream stream;
-        CUdeviceptr b;
-        OK_CU(cu.cuMemAlloc_v2(&b, SIZE));
-        OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+        CUdeviceptr b = MADE_CU(CUdeviceptr, cuMemAlloc_v2, SIZE);
+        CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
         for (unsigned k = 0; k < 50; k++)
             OK_CU(cu.cuMemcpyDtoDAsync_v2(b, a, SIZE, stream));
     }
@@ -53,9 +50,8 @@ static void CUDAAPI stay(void *unused) {
 
 CHILD_TEST_WHERE(a_process_may_exit_during_a_host_function,
                  NEEDS_SOFTGPU("hardware may wait for host functions")) {
-    CUstream stream;
     init_driver();
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     OK_CU(cu.cuLaunchHostFunc(stream, stay, NULL));
     while (!atomic_load(&entered))
         pause_for(1);
@@ -64,11 +60,10 @@ CHILD_TEST_WHERE(a_process_may_exit_during_a_host_function,
 
 CHILD_TEST_WHERE(a_process_may_exit_with_a_stream_blocked_forever,
                  NEEDS_SOFTGPU("nothing says what hardware does")) {
-    CUstream stream;
     struct gate gate;
     init_driver();
     gate_make(&gate);
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     gate_hold(&gate, stream);
     pause_for(2);
     return 0;

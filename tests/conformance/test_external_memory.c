@@ -34,17 +34,13 @@ static CUDA_EXTERNAL_MEMORY_HANDLE_DESC description(int fd, size_t size) {
 
 static CUexternalMemory import(int fd, size_t size) {
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = description(fd, size);
-    CUexternalMemory memory = NULL;
-    OK_CU(cu.cuImportExternalMemory(&memory, &desc));
+    CUexternalMemory memory = MADE_CU(CUexternalMemory, cuImportExternalMemory, &desc);
     assert_non_null(memory);
     return memory;
 }
 
 static CUresult map_result(CUexternalMemory memory, size_t offset, size_t size, CUdeviceptr *p) {
-    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
-    memset(&desc, 0, sizeof desc);
-    desc.offset = offset;
-    desc.size = size;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc = {.offset = offset, .size = size};
     return cu.cuExternalMemoryGetMappedBuffer(p, memory, &desc);
 }
 
@@ -72,8 +68,7 @@ static void check_same(unsigned char *bytes, CUdeviceptr p, size_t size) {
     free(copy);
 }
 
-TEST(a_sealed_memory_file_can_be_imported) {
-    NEEDS_FDS;
+TEST_WHERE(a_sealed_memory_file_can_be_imported, NEEDS_FDS) {
     int fd;
     unsigned char *bytes = memory_file(100000, SEALS, &fd);
     CUexternalMemory memory = import(fd, 100000);
@@ -84,14 +79,12 @@ TEST(a_sealed_memory_file_can_be_imported) {
     FAILS_CU(INVALID_VALUE, cu.cuMemsetD8_v2(part, 1, 1001));
     OK_CU(cu.cuMemFree_v2(part));
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(part));
-    OK_CU(cu.cuMemFree_v2(p));
-    OK_CU(cu.cuDestroyExternalMemory(memory));
+    DESTROY_CU(p, memory);
     munmap(bytes, 100000);
 }
 
 /* What Mesa's llvmpipe makes: size of the file, where the data begin, 16 bytes of identity. */
-TEST(the_header_of_lavapipe_memory_is_skipped) {
-    NEEDS_FDS;
+TEST_WHERE(the_header_of_lavapipe_memory_is_skipped, NEEDS_FDS) {
     static const size_t starts[] = {4096, 64, 256, 65536};
     for (size_t i = 0; i < COUNT(starts); i++) {
         size_t size = 50000, whole = starts[i] + size;
@@ -103,15 +96,13 @@ TEST(the_header_of_lavapipe_memory_is_skipped) {
         CUdeviceptr p = map(memory, 0, size);
         check_same(bytes + starts[i], p, size);
         FAILS_CU(INVALID_VALUE, map_result(memory, 1, size, &p));
-        OK_CU(cu.cuMemFree_v2(p));
-        OK_CU(cu.cuDestroyExternalMemory(memory));
+        DESTROY_CU(p, memory);
         munmap(bytes, whole);
     }
 }
 
 /* The header says less than there is, or more: then the file is plain memory. */
-TEST(an_inconsistent_header_is_read_as_plain_bytes) {
-    NEEDS_FDS;
+TEST_WHERE(an_inconsistent_header_is_read_as_plain_bytes, NEEDS_FDS) {
     static const uint64_t headers[][2] = {{8191, 4096}, {8192, 8192}, {8192, 16}, {8192, 4097}};
     for (size_t i = 0; i < COUNT(headers); i++) {
         unsigned char seen[16];
@@ -122,8 +113,7 @@ TEST(an_inconsistent_header_is_read_as_plain_bytes) {
         CUdeviceptr p = map(memory, 0, 8192);
         OK_CU(cu.cuMemcpyDtoH_v2(seen, p, 16));
         assert_memory_equal(seen, headers[i], 16);
-        OK_CU(cu.cuMemFree_v2(p));
-        OK_CU(cu.cuDestroyExternalMemory(memory));
+        DESTROY_CU(p, memory);
         munmap(bytes, 8192);
     }
 }
@@ -140,25 +130,21 @@ static int exported(CUmemGenericAllocationHandle *handle) {
 
 static CUdeviceptr map_handle(CUmemGenericAllocationHandle handle) {
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUdeviceptr p;
     desc.location = device_location(dev);
-    OK_CU(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAddressReserve, PAGE, 0, 0, 0);
     OK_CU(cu.cuMemMap(p, PAGE, 0, handle, 0));
     OK_CU(cu.cuMemSetAccess(p, PAGE, &desc, 1));
     return p;
 }
 
-TEST(an_export_of_the_driver_can_be_imported_as_external_memory) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(an_export_of_the_driver_can_be_imported_as_external_memory, NEEDS_DESCRIPTORS()) {
     CUmemGenericAllocationHandle handle;
     int fd = exported(&handle);
     CUexternalMemory memory = import(fd, PAGE);
     CUdeviceptr mapped = map_handle(handle), p = map(memory, 0, PAGE);
     OK_CU(cu.cuMemsetD32_v2(mapped, 0x12345678, PAGE / 4));
     assert_int_equal(word_at(p + PAGE - 4), 0x12345678);
-    OK_CU(cu.cuMemUnmap(mapped, PAGE));
-    OK_CU(cu.cuMemAddressFree(mapped, PAGE));
-    OK_CU(cu.cuMemRelease(handle));
+    unmap_and_free(mapped, PAGE, handle);
     /* Memory and buffer live on, without the handle and without the external memory. */
     OK_CU(cu.cuDestroyExternalMemory(memory));
     OK_CU(cu.cuMemsetD32_v2(p, 0x0badf00d, 1));
@@ -196,8 +182,7 @@ TEST(descriptors_that_are_not_memory_are_refused) {
     munmap(bytes, 4096);
 }
 
-TEST(invalid_sizes_and_flags_are_refused) {
-    NEEDS_FDS;
+TEST_WHERE(invalid_sizes_and_flags_are_refused, NEEDS_FDS) {
     int fd;
     unsigned char *bytes = memory_file(8192, SEALS, &fd);
     refuse(description(fd, 0));
@@ -205,9 +190,8 @@ TEST(invalid_sizes_and_flags_are_refused) {
     desc.flags = 2;
     refuse(desc);
     desc.flags = CUDA_EXTERNAL_MEMORY_DEDICATED;
-    CUexternalMemory memory;
     assert_true(is_open(fd));
-    OK_CU(cu.cuImportExternalMemory(&memory, &desc));
+    CUexternalMemory memory = MADE_CU(CUexternalMemory, cuImportExternalMemory, &desc);
     CUdeviceptr p = 7;
     FAILS_CU(INVALID_VALUE, map_result(memory, 0, 0, &p));
     FAILS_CU(INVALID_VALUE, map_result(memory, 0, 8193, &p));
@@ -219,8 +203,7 @@ TEST(invalid_sizes_and_flags_are_refused) {
 }
 
 /* A size that is too large shows when the memory is mapped. */
-TEST(an_excessive_size_is_refused_when_mapped) {
-    NEEDS_FDS;
+TEST_WHERE(an_excessive_size_is_refused_when_mapped, NEEDS_FDS) {
     int fd;
     unsigned char *bytes = memory_file(8192, SEALS, &fd);
     CUexternalMemory memory = import(fd, 10000);
@@ -228,13 +211,11 @@ TEST(an_excessive_size_is_refused_when_mapped) {
     FAILS_CU(INVALID_VALUE, map_result(memory, 0, 10000, &p));
     p = map(memory, 0, 8192);
     check_same(bytes, p, 8192);
-    OK_CU(cu.cuMemFree_v2(p));
-    OK_CU(cu.cuDestroyExternalMemory(memory));
+    DESTROY_CU(p, memory);
     munmap(bytes, 8192);
 }
 
-TEST(a_destroyed_external_memory_handle_is_refused) {
-    NEEDS_FDS;
+TEST_WHERE(a_destroyed_external_memory_handle_is_refused, NEEDS_FDS) {
     CUdeviceptr p;
     int fd;
     unsigned char *bytes = memory_file(4096, SEALS, &fd);
@@ -246,15 +227,12 @@ TEST(a_destroyed_external_memory_handle_is_refused) {
 }
 
 /* Buffers and memory of a context that ends, with it: the state is as before. */
-TEST(external_memory_is_destroyed_with_its_context) {
-    NEEDS_FDS;
-    CUcontext other;
-    CUdeviceptr p;
+TEST_WHERE(external_memory_is_destroyed_with_its_context, NEEDS_FDS) {
     int fd;
     unsigned char *bytes = memory_file(4096, SEALS, &fd);
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     CUexternalMemory memory = import(fd, 4096);
-    p = map(memory, 0, 4096);
+    CUdeviceptr p = map(memory, 0, 4096);
     OK_CU(cu.cuCtxDestroy_v2(other));
     OK_CU(cu.cuCtxSetCurrent(ctx));
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(p));
@@ -263,23 +241,21 @@ TEST(external_memory_is_destroyed_with_its_context) {
 }
 
 /* Levels lie in the memory from the offset on. */
-TEST(arrays_are_mapped_into_external_memory) {
-    NEEDS_FDS;
+TEST_WHERE(arrays_are_mapped_into_external_memory, NEEDS_FDS) {
     int fd;
     unsigned char *bytes = memory_file(PAGE, SEALS, &fd), row[64];
     CUexternalMemory memory = import(fd, PAGE);
-    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
     CUDA_ARRAY3D_DESCRIPTOR told;
     CUmipmappedArray mipmap;
-    CUarray level;
-    memset(&desc, 0, sizeof desc);
-    desc.offset = 65536;
-    desc.numLevels = 2;
-    desc.arrayDesc.Width = desc.arrayDesc.Height = 64;
-    desc.arrayDesc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
-    desc.arrayDesc.NumChannels = 1;
+    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc = {.offset = 65536,
+                                                      .numLevels = 2,
+                                                      .arrayDesc.Width = 64,
+                                                      .arrayDesc.Height = 64,
+                                                      .arrayDesc.Format =
+                                                          CU_AD_FORMAT_UNSIGNED_INT8,
+                                                      .arrayDesc.NumChannels = 1};
     OK_CU(cu.cuExternalMemoryGetMappedMipmappedArray(&mipmap, memory, &desc));
-    OK_CU(cu.cuMipmappedArrayGetLevel(&level, mipmap, 0));
+    CUarray level = MADE_CU(CUarray, cuMipmappedArrayGetLevel, mipmap, 0);
     OK_CU(cu.cuArray3DGetDescriptor_v2(&told, level));
     assert_int_equal(told.Width, 64);
     fill_pattern(row, sizeof row, 3);
@@ -295,24 +271,20 @@ TEST(arrays_are_mapped_into_external_memory) {
 }
 
 /* An array that outlives its memory keeps to its own bytes. */
-TEST(an_array_may_outlive_its_external_memory) {
-    NEEDS_FDS;
+TEST_WHERE(an_array_may_outlive_its_external_memory, NEEDS_FDS) {
     int fd;
     unsigned char *bytes = memory_file(PAGE, SEALS, &fd), row[64], copy[64];
     CUexternalMemory memory = import(fd, PAGE);
-    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
     CUmipmappedArray mipmap;
-    CUarray level;
-    CUdeviceptr other;
-    memset(&desc, 0, sizeof desc);
-    desc.numLevels = 1;
-    desc.arrayDesc.Width = 64;
-    desc.arrayDesc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
-    desc.arrayDesc.NumChannels = 1;
+    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc = {.numLevels = 1,
+                                                      .arrayDesc.Width = 64,
+                                                      .arrayDesc.Format =
+                                                          CU_AD_FORMAT_UNSIGNED_INT8,
+                                                      .arrayDesc.NumChannels = 1};
     OK_CU(cu.cuExternalMemoryGetMappedMipmappedArray(&mipmap, memory, &desc));
-    OK_CU(cu.cuMipmappedArrayGetLevel(&level, mipmap, 0));
+    CUarray level = MADE_CU(CUarray, cuMipmappedArrayGetLevel, mipmap, 0);
     OK_CU(cu.cuDestroyExternalMemory(memory));
-    OK_CU(cu.cuMemAlloc_v2(&other, PAGE));
+    CUdeviceptr other = MADE_CU(CUdeviceptr, cuMemAlloc_v2, PAGE);
     OK_CU(cu.cuMemsetD8_v2(other, 9, PAGE));
     fill_pattern(row, sizeof row, 3);
     OK_CU(cu.cuMemcpyHtoA_v2(level, 0, row, sizeof row));
@@ -320,7 +292,6 @@ TEST(an_array_may_outlive_its_external_memory) {
     assert_int_equal(copy[0], 9);
     OK_CU(cu.cuCtxSynchronize());
     assert_memory_equal(bytes, row, sizeof row);
-    OK_CU(cu.cuMemFree_v2(other));
-    OK_CU(cu.cuMipmappedArrayDestroy(mipmap));
+    DESTROY_CU(other, mipmap);
     munmap(bytes, PAGE);
 }

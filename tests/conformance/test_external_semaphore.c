@@ -62,8 +62,7 @@ static CUresult wait_for(struct both both, uint64_t value, CUstream stream) {
     return cu.cuWaitExternalSemaphoresAsync(&both.semaphore, &params, 1, stream);
 }
 
-TEST(a_signal_sets_the_semaphore_value) {
-    NEEDS_FDS;
+TEST_WHERE(a_signal_sets_the_semaphore_value, NEEDS_FDS) {
     struct both timeline = make(TIMELINE, 5), binary = make(BINARY, 0);
     OK_CU(signal_to(timeline, 6, NULL));
     OK_CU(signal_to(binary, 0, NULL));
@@ -74,8 +73,7 @@ TEST(a_signal_sets_the_semaphore_value) {
     end(binary);
 }
 
-TEST(a_timeline_semaphore_orders_streams) {
-    NEEDS_FDS;
+TEST_WHERE(a_timeline_semaphore_orders_streams, NEEDS_FDS) {
     struct both timeline = make(TIMELINE, 5);
     CUstream producer = new_stream(), consumer = new_stream();
     OK_CU(wait_for(timeline, 7, consumer));
@@ -93,8 +91,7 @@ TEST(a_timeline_semaphore_orders_streams) {
     end(timeline);
 }
 
-TEST(a_signal_comes_after_the_work_before_it) {
-    NEEDS_FDS;
+TEST_WHERE(a_signal_comes_after_the_work_before_it, NEEDS_FDS) {
     struct both timeline = make(TIMELINE, 0);
     CUstream stream = new_stream();
     struct gate gate = hold(stream);
@@ -107,8 +104,7 @@ TEST(a_signal_comes_after_the_work_before_it) {
 }
 
 /* "Therefore for every signal operation, there can only be one wait operation." */
-TEST(a_binary_semaphore_releases_one_wait_per_signal) {
-    NEEDS_FDS;
+TEST_WHERE(a_binary_semaphore_releases_one_wait_per_signal, NEEDS_FDS) {
     struct both binary = make(BINARY, 0);
     CUstream first = new_stream(), second = new_stream();
     OK_CU(signal_to(binary, 0, first));
@@ -125,8 +121,7 @@ TEST(a_binary_semaphore_releases_one_wait_per_signal) {
     end(binary);
 }
 
-TEST(several_semaphores_are_signalled_and_awaited_in_one_call) {
-    NEEDS_FDS;
+TEST_WHERE(several_semaphores_are_signalled_and_awaited_in_one_call, NEEDS_FDS) {
     enum { MANY = 20 };
     struct both all[MANY];
     CUexternalSemaphore list[MANY];
@@ -167,8 +162,7 @@ CHILD(answering) {
     return 0;
 }
 
-TEST(a_timeline_semaphore_orders_two_processes) {
-    NEEDS_FDS;
+TEST_WHERE(a_timeline_semaphore_orders_two_processes, NEEDS_FDS) {
     int fd = soft->semaphore_create(SOFTGPU_SEMAPHORE_TIMELINE, 0), copy = fcntl(fd, F_DUPFD, 10);
     struct both both = {0};
     CUstream stream = new_stream();
@@ -196,8 +190,7 @@ TEST(descriptors_that_are_not_semaphores_are_refused) {
     close(null);
 }
 
-TEST(importing_with_the_wrong_semaphore_type_is_refused) {
-    NEEDS_FDS;
+TEST_WHERE(importing_with_the_wrong_semaphore_type_is_refused, NEEDS_FDS) {
     CUexternalSemaphore semaphore;
     int fd = soft->semaphore_create(SOFTGPU_SEMAPHORE_BINARY, 0);
     assert_int_not_equal(import(&semaphore, TIMELINE, fd), CUDA_SUCCESS);
@@ -206,8 +199,7 @@ TEST(importing_with_the_wrong_semaphore_type_is_refused) {
     assert_int_equal(soft->semaphore_create((softgpu_semaphore_kind)3, 0), -1);
 }
 
-TEST(a_destroyed_semaphore_is_refused) {
-    NEEDS_FDS;
+TEST_WHERE(a_destroyed_semaphore_is_refused, NEEDS_FDS) {
     struct both binary = make(BINARY, 1), live = make(BINARY, 1);
     end(binary);
     FAILS_CU(INVALID_HANDLE, cu.cuDestroyExternalSemaphore(binary.semaphore));
@@ -223,8 +215,7 @@ TEST(a_destroyed_semaphore_is_refused) {
 }
 
 /* A wait that is queued holds the semaphore. */
-TEST(a_semaphore_may_be_destroyed_during_a_wait) {
-    NEEDS_FDS;
+TEST_WHERE(a_semaphore_may_be_destroyed_during_a_wait, NEEDS_FDS) {
     struct both timeline = make(TIMELINE, 0);
     CUstream stream = new_stream();
     OK_CU(wait_for(timeline, 1, stream));
@@ -235,10 +226,8 @@ TEST(a_semaphore_may_be_destroyed_during_a_wait) {
     munmap(timeline.shared, SOFTGPU_SEMAPHORE_SIZE);
 }
 
-TEST(semaphores_are_destroyed_with_their_context) {
-    NEEDS_FDS;
-    CUcontext other;
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+TEST_WHERE(semaphores_are_destroyed_with_their_context, NEEDS_FDS) {
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     struct both binary = make(BINARY, 0);
     OK_CU(cu.cuCtxDestroy_v2(other));
     OK_CU(cu.cuCtxSetCurrent(ctx));
@@ -279,8 +268,7 @@ static void wait_node(struct wait_node *node, struct both both, uint64_t value) 
 }
 
 /* wait for 1 -> signal 2 */
-TEST(graph_nodes_wait_for_and_signal_semaphores) {
-    NEEDS_FDS;
+TEST_WHERE(graph_nodes_wait_for_and_signal_semaphores, NEEDS_FDS) {
     struct both timeline = make(TIMELINE, 0);
     CUstream stream = new_stream();
     struct wait_node wait;
@@ -288,11 +276,9 @@ TEST(graph_nodes_wait_for_and_signal_semaphores) {
     CUDA_EXT_SEM_SIGNAL_NODE_PARAMS told;
     CUDA_EXT_SEM_WAIT_NODE_PARAMS told_wait;
     CUgraphNode first, second;
-    CUgraphExec exec;
-    CUgraph graph;
     wait_node(&wait, timeline, 1);
     signal_node(&signal, timeline, 2);
-    OK_CU(cu.cuGraphCreate(&graph, 0));
+    CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
     OK_CU(cu.cuGraphAddExternalSemaphoresWaitNode(&first, graph, NULL, 0, &wait.params));
     OK_CU(cu.cuGraphAddExternalSemaphoresSignalNode(&second, graph, &first, 1, &signal.params));
     OK_CU(cu.cuGraphExternalSemaphoresSignalNodeGetParams(second, &told));
@@ -300,7 +286,7 @@ TEST(graph_nodes_wait_for_and_signal_semaphores) {
     assert_int_equal(told.paramsArray[0].params.fence.value, 2);
     OK_CU(cu.cuGraphExternalSemaphoresWaitNodeGetParams(first, &told_wait));
     assert_int_equal(told_wait.paramsArray[0].params.fence.value, 1);
-    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
     OK_CU(cu.cuGraphLaunch(exec, stream));
     FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     assert_int_equal(value_of(timeline), 0);
@@ -326,33 +312,28 @@ TEST(graph_nodes_wait_for_and_signal_semaphores) {
     OK_CU(cu.cuGraphExternalSemaphoresWaitNodeSetParams(first, &wait.params));
     OK_CU(cu.cuGraphExternalSemaphoresWaitNodeGetParams(first, &told_wait));
     assert_int_equal(told_wait.paramsArray[0].params.fence.value, 8);
-    OK_CU(cu.cuGraphExecDestroy(exec));
-    OK_CU(cu.cuGraphDestroy(graph));
+    DESTROY_CU(exec, graph);
     end(timeline);
 }
 
-TEST(signals_and_waits_are_captured_as_nodes) {
-    NEEDS_FDS;
+TEST_WHERE(signals_and_waits_are_captured_as_nodes, NEEDS_FDS) {
     struct both timeline = make(TIMELINE, 0);
     CUstream stream = new_stream();
     CUgraphNode nodes[3];
-    CUgraphNodeType type;
-    CUgraph graph;
     size_t count = COUNT(nodes);
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     OK_CU(signal_to(timeline, 3, stream));
     OK_CU(wait_for(timeline, 3, stream));
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     assert_int_equal(value_of(timeline), 0);
     OK_CU(cu.cuGraphGetNodes(graph, nodes, &count));
     assert_int_equal(count, 2);
-    OK_CU(cu.cuGraphNodeGetType(nodes[0], &type));
+    CUgraphNodeType type = GOT_CU(CUgraphNodeType, cuGraphNodeGetType, nodes[0]);
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL);
     OK_CU(cu.cuGraphNodeGetType(nodes[1], &type));
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT);
     CUgraphExec exec = instantiate(graph);
-    OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuStreamSynchronize(stream));
+    launch_and_wait(exec, stream);
     assert_int_equal(value_of(timeline), 3);
     OK_CU(cu.cuGraphDestroy(graph));
     end(timeline);

@@ -121,25 +121,20 @@ static void share(size_t size) {
     LOCAL(vkMapMemory);
     LOCAL(vkFreeMemory);
     VkDeviceMemory memory;
-    CUexternalMemory external;
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
-    CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer;
-    CUdeviceptr p;
     void *mapped;
     memset(&desc, 0, sizeof desc);
     desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
     desc.handle.fd = export_memory(size, &memory);
     desc.size = size;
-    OK_CU(cu.cuImportExternalMemory(&external, &desc));
-    memset(&buffer, 0, sizeof buffer);
-    buffer.size = size;
-    OK_CU(cu.cuExternalMemoryGetMappedBuffer(&p, external, &buffer));
+    CUexternalMemory external = MADE_CU(CUexternalMemory, cuImportExternalMemory, &desc);
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer = {.size = size};
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuExternalMemoryGetMappedBuffer, external, &buffer);
     assert_int_equal(vkMapMemory(device, memory, 0, VK_WHOLE_SIZE, 0, &mapped), VK_SUCCESS);
     check_both_ways(mapped, p, size);
     vkFreeMemory(device, memory, NULL);
     OK_CU(cu.cuMemsetD8_v2(p, 1, size)); /* it lives as long as somebody has it */
-    OK_CU(cu.cuMemFree_v2(p));
-    OK_CU(cu.cuDestroyExternalMemory(external));
+    DESTROY_CU(p, external);
 }
 
 /* In a process of its own: a Vulkan driver leaves threads and memory behind. */

@@ -16,11 +16,9 @@ static CUmemAllocationProp device_prop(void) {
 }
 
 static CUmemPoolProps pool_props(void) {
-    CUmemPoolProps props;
-    memset(&props, 0, sizeof props);
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.handleTypes = FABRIC;
-    props.location = device_location(dev);
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .handleTypes = FABRIC,
+                            .location = device_location(dev)};
     return props;
 }
 
@@ -48,8 +46,7 @@ static void import_is_refused(void) {
 static void export_is_refused(void) {
     CUmemPoolProps props = pool_props();
     CUmemFabricHandle handle;
-    CUmemoryPool pool;
-    OK_CU(cu.cuMemPoolCreate(&pool, &props));
+    CUmemoryPool pool = MADE_CU(CUmemoryPool, cuMemPoolCreate, &props);
     FAILS_CU(NOT_PERMITTED, cu.cuMemPoolExportToShareableHandle(&handle, pool, FABRIC, 0));
 }
 
@@ -80,9 +77,8 @@ TEST(fabric_handles_without_a_channel_are_refused) {
 
 static CUdeviceptr map(CUmemGenericAllocationHandle handle) {
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUdeviceptr p;
     desc.location = device_location(dev);
-    OK_CU(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAddressReserve, PAGE, 0, 0, 0);
     OK_CU(cu.cuMemMap(p, PAGE, 0, handle, 0));
     OK_CU(cu.cuMemSetAccess(p, PAGE, &desc, 1));
     return p;
@@ -136,13 +132,11 @@ CHILD(late) {
     return 0;
 }
 
-CHILD(exporter) {
+CHILD_THAT_ENDS(exporter) {
     CUmemAllocationProp prop = device_prop();
     CUmemPoolProps props = pool_props();
     CUmemGenericAllocationHandle memory;
-    CUmemoryPool pool;
     struct message message;
-    CUdeviceptr block;
     char path[TEMPORARY_ROOM], text[16];
     init_driver();
     OK_CU(cu.cuMemCreate(&memory, PAGE, &prop, 0));
@@ -152,10 +146,9 @@ CHILD(exporter) {
     int refused = -1;
     FAILS_CU(INVALID_VALUE, cu.cuMemExportToShareableHandle(
                                 &refused, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    OK_CU(cu.cuMemPoolCreate(&pool, &props));
-    OK_CU(cu.cuMemAllocFromPoolAsync(&block, 4096, pool, NULL));
-    OK_CU(cu.cuMemsetD32_v2(block, 0x55556666, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    CUmemoryPool pool = MADE_CU(CUmemoryPool, cuMemPoolCreate, &props);
+    CUdeviceptr block = MADE_CU(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, pool, NULL);
+    set_words(block, 0x55556666, 1);
     OK_CU(cu.cuMemPoolExportToShareableHandle(&message.pool, pool, FABRIC, 0));
     OK_CU(cu.cuMemPoolExportPointer(&message.pointer, block));
     int fd = temporary_file(path, "softgpu-fabric");
@@ -168,11 +161,9 @@ CHILD(exporter) {
     OK_CU(cu.cuMemUnmap(p, PAGE));
     OK_CU(cu.cuMemRelease(memory));
     assert_int_equal(run_child("late", text, NULL), 0);
-    return 0;
 }
 
-TEST(memory_is_shared_between_processes_by_fabric_handle) {
-    NEEDS_SOFTGPU("its profiles");
+TEST_WHERE(memory_is_shared_between_processes_by_fabric_handle, NEEDS_SOFTGPU("its profiles")) {
     static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n[links]\nfabric = 1\n";
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "softgpu-profile");

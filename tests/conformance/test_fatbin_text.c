@@ -21,11 +21,9 @@ static CUresult run(CUfunction f, unsigned *word, int number) {
 TEST(kernels_of_a_fatbin_run_from_ptx_or_machine_code) {
     const void *const images[] = {image_small_fatbin, image_plain_fatbin, image_ptx_fatbin};
     for (size_t i = 0; i < COUNT(images); i++) {
-        CUmodule module;
-        CUfunction f;
         unsigned word = 0;
-        OK_CU(cu.cuModuleLoadData(&module, images[i]));
-        OK_CU(cu.cuModuleGetFunction(&f, module, "small"));
+        CUmodule module = MADE_CU(CUmodule, cuModuleLoadData, images[i]);
+        CUfunction f = MADE_CU(CUfunction, cuModuleGetFunction, module, "small");
         CUresult result = run(f, &word, 7);
         OK_CU(cu.cuModuleUnload(module));
         if (no_kernels(result))
@@ -40,7 +38,6 @@ TEST(a_fatbin_with_refused_ptx_falls_back_to_machine_code) {
     static unsigned char image[sizeof image_plain_fatbin];
     CUdeviceptr variable;
     size_t size;
-    int value;
     unsigned word = 0;
     memcpy(image, image_plain_fatbin, sizeof image);
     char *text = memmem(image, sizeof image, ".version", 8);
@@ -50,8 +47,7 @@ TEST(a_fatbin_with_refused_ptx_falls_back_to_machine_code) {
     OK_CU(cu.cuModuleGetGlobal_v2(&variable, &size, module, "small_value"));
     assert_int_equal(size, 4);
     CUfunction f = function_of(module, "small");
-    OK_CU(cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_BINARY_VERSION, f));
-    assert_int_equal(value, 90);
+    assert_int_equal(MADE_CU(int, cuFuncGetAttribute, CU_FUNC_ATTRIBUTE_BINARY_VERSION, f), 90);
     CUresult result = run(f, &word, 7);
     if (soft)
         assert_int_equal(result, CUDA_ERROR_NOT_SUPPORTED);
@@ -111,19 +107,17 @@ TEST(a_fatbin_linked_with_another_text_runs) {
              ".visible .func (.param .b32 r) outside(.param .b32 a) { .reg .b32 %r;\n"
              "ld.param.b32 %r, [a]; shl.b32 %r, %r, 1; st.param.b32 [r], %r; ret; }\n";
     static unsigned char fatbin[8192];
-    CUlinkState link;
-    CUmodule module;
     CUfunction f;
     void *image;
     size_t size = make_fatbin(fatbin);
     unsigned word = 21;
     assert_true(size <= sizeof fatbin);
-    OK_CU(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
+    CUlinkState link = GOT_CU(CUlinkState, cuLinkCreate_v2, 0, NULL, NULL);
     OK_CU(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, fatbin, size, "f", 0, NULL, NULL));
     OK_CU(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)giver, sizeof giver, "g",
                               0, NULL, NULL));
     OK_CU(cu.cuLinkComplete(link, &image, &size));
-    OK_CU(cu.cuModuleLoadData(&module, image));
+    CUmodule module = MADE_CU(CUmodule, cuModuleLoadData, image);
     OK_CU(cu.cuLinkDestroy(link));
     OK_CU(cu.cuModuleGetFunction(&f, module, "caller"));
     CUresult result = run(f, &word, 0);

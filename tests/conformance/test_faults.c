@@ -2,9 +2,7 @@
 #include "harness.h"
 
 static CUdeviceptr allocate(void) {
-    CUdeviceptr memory = 0;
-    OK_CU(cu.cuMemAlloc_v2(&memory, 4096));
-    return memory;
+    return MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
 }
 
 /* Memory that can be taken away from under its address. */
@@ -44,8 +42,7 @@ static uint64_t used(void) {
     return bytes;
 }
 
-TEST(a_fault_before_refuses_the_nth_call) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(a_fault_before_refuses_the_nth_call, NEEDS_SOFTGPU("injects faults")) {
     CUdeviceptr first, second = 7, third;
     assert_int_equal(
         soft->fault_arm("cuMemAlloc_v2", 2, CUDA_ERROR_OUT_OF_MEMORY, SOFTGPU_FAULT_BEFORE), 0);
@@ -56,12 +53,10 @@ TEST(a_fault_before_refuses_the_nth_call) {
     assert_int_equal(second, 7);
     third = allocate();
     assert_int_equal(soft->fault_disarm(), 1);
-    OK_CU(cu.cuMemFree_v2(first));
-    OK_CU(cu.cuMemFree_v2(third));
+    DESTROY_CU(first, third);
 }
 
-TEST(a_fault_after_reports_an_error_after_the_effect) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(a_fault_after_reports_an_error_after_the_effect, NEEDS_SOFTGPU("injects faults")) {
     CUdeviceptr memory = 7;
     assert_int_equal(soft->fault_arm("cuMemAlloc_v2", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER),
                      0);
@@ -72,26 +67,23 @@ TEST(a_fault_after_reports_an_error_after_the_effect) {
 }
 
 /* An error of the call's own is the better news. */
-TEST(a_fault_after_keeps_the_calls_own_error) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(a_fault_after_keeps_the_calls_own_error, NEEDS_SOFTGPU("injects faults")) {
     assert_int_equal(soft->fault_arm("cuMemFree_v2", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER),
                      0);
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(12345));
     soft->fault_disarm();
 }
 
-TEST(a_fault_from_refuses_all_later_calls) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(a_fault_from_refuses_all_later_calls, NEEDS_SOFTGPU("injects faults")) {
     CUdeviceptr memory = allocate(), other;
     CUcontext current;
-    const char *name = NULL;
     assert_int_equal(
         soft->fault_arm("cuMemAlloc_v2", 1, CUDA_ERROR_ILLEGAL_ADDRESS, SOFTGPU_FAULT_FROM), 0);
     OK_CU(cu.cuCtxGetCurrent(&current));
     FAILS_CU(ILLEGAL_ADDRESS, cu.cuMemAlloc_v2(&other, 4096));
     FAILS_CU(ILLEGAL_ADDRESS, cu.cuMemFree_v2(memory));
     FAILS_CU(ILLEGAL_ADDRESS, cu.cuCtxGetCurrent(&current));
-    OK_CU(cu.cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &name));
+    (void)GOT_CU(const char *, cuGetErrorName, CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(soft->fault_disarm(), 3);
     OK_CU(cu.cuMemFree_v2(memory));
 }
@@ -99,11 +91,10 @@ TEST(a_fault_from_refuses_all_later_calls) {
 /* Whoever is told that the device has stopped may take memory away from under queued work. */
 static void work_ends_where_a_lasting_error_is_told(softgpu_fault_mode mode, CUresult error) {
     struct gate gate;
-    CUstream stream;
     struct region m = region_map(2 << 20);
     OK_CU(cu.cuMemsetD8_v2(m.at, 1, m.bytes));
     gate_make(&gate);
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     gate_hold(&gate, stream);
     OK_CU(cu.cuMemsetD8Async(m.at, 2, m.bytes, stream));
     FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
@@ -124,16 +115,14 @@ static void work_ends_where_a_lasting_error_is_told(softgpu_fault_mode mode, CUr
     region_end(&m);
 }
 
-TEST(a_sticky_injected_error_drops_queued_work) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(a_sticky_injected_error_drops_queued_work, NEEDS_SOFTGPU("injects faults")) {
     work_ends_where_a_lasting_error_is_told(SOFTGPU_FAULT_BEFORE, CUDA_ERROR_LAUNCH_FAILED);
     work_ends_where_a_lasting_error_is_told(SOFTGPU_FAULT_AFTER, CUDA_ERROR_ILLEGAL_ADDRESS);
     work_ends_where_a_lasting_error_is_told(SOFTGPU_FAULT_FROM, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 /* What could run had begun before the device stopped; so programs find what they had queued. */
-TEST(work_that_can_run_runs_before_a_sticky_injected_error) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(work_that_can_run_runs_before_a_sticky_injected_error, NEEDS_SOFTGPU("injects faults")) {
     size_t limit;
     CUdeviceptr memory = allocate();
     CUstream stream = new_stream();
@@ -148,8 +137,7 @@ TEST(work_that_can_run_runs_before_a_sticky_injected_error) {
 }
 
 /* Any other error tells nothing of queued work. */
-TEST(queued_work_runs_after_a_non_sticky_injected_error) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(queued_work_runs_after_a_non_sticky_injected_error, NEEDS_SOFTGPU("injects faults")) {
     size_t limit;
     CUdeviceptr memory = allocate();
     CUstream stream = new_stream();
@@ -164,8 +152,7 @@ TEST(queued_work_runs_after_a_non_sticky_injected_error) {
     OK_CU(cu.cuMemFree_v2(memory));
 }
 
-TEST(a_fault_skip_makes_the_call_do_nothing) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(a_fault_skip_makes_the_call_do_nothing, NEEDS_SOFTGPU("injects faults")) {
     CUdeviceptr memory = 7;
     uint64_t before = used();
     assert_int_equal(soft->fault_arm("cuMemAlloc_v2", 0, CUDA_SUCCESS, SOFTGPU_FAULT_SKIP), 0);
@@ -176,8 +163,7 @@ TEST(a_fault_skip_makes_the_call_do_nothing) {
     assert_int_equal(used(), before);
 }
 
-TEST(a_star_counts_every_call) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(a_star_counts_every_call, NEEDS_SOFTGPU("injects faults")) {
     CUcontext current;
     CUdevice device;
     const char *name;
@@ -191,22 +177,18 @@ TEST(a_star_counts_every_call) {
     assert_int_equal(soft->fault_disarm(), 0);
 }
 
-TEST(invalid_faults_are_not_armed) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(invalid_faults_are_not_armed, NEEDS_SOFTGPU("injects faults")) {
     assert_int_equal(soft->fault_arm("cuNoSuchFunction", 1, 1, SOFTGPU_FAULT_BEFORE), -1);
     assert_int_equal(soft->fault_arm(NULL, 1, 1, SOFTGPU_FAULT_BEFORE), -1);
     assert_int_equal(soft->fault_arm("cuInit", 1, 1, (softgpu_fault_mode)9), -1);
 }
 
-CHILD(fault_from_environment) {
-    init_driver();
+DRIVER_CHILD(fault_from_environment) {
     CUdeviceptr memory = allocate();
     FAILS_CU(OUT_OF_MEMORY, cu.cuMemAlloc_v2(&memory, 4096));
-    return 0;
 }
 
-TEST(an_environment_variable_arms_a_fault) {
-    NEEDS_SOFTGPU("injects faults");
+TEST_WHERE(an_environment_variable_arms_a_fault, NEEDS_SOFTGPU("injects faults")) {
     const char *given = getenv("SOFTGPU_FAULT");
     char saved[256] = "";
     snprintf(saved, sizeof saved, "%s", given ? given : "");

@@ -49,8 +49,7 @@ static atomic_bool stop;
 static void *keep_calling(void *argument) {
     OK_CU(cu.cuCtxSetCurrent(ctx));
     while (!atomic_load(&stop)) {
-        CUdeviceptr memory;
-        OK_CU(cu.cuMemAlloc_v2(&memory, 4096));
+        CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
         OK_CU(cu.cuMemsetD8_v2(memory, 1, 4096));
         OK_CU(cu.cuMemFree_v2(memory));
     }

@@ -65,8 +65,7 @@ TEST(parameters_have_the_offsets_of_their_types) {
 /* A preference for cache leaves less shared memory. */
 TEST(the_cache_preference_changes_occupancy) {
     CUfunction f = function("dynamic_shared");
-    int blocks = 0;
-    OK_CU(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 32, 0));
+    int blocks = MADE_CU(int, cuOccupancyMaxActiveBlocksPerMultiprocessor, f, 32, 0);
     assert_int_equal(blocks, 32);
     OK_CU(cu.cuFuncSetCacheConfig(f, CU_FUNC_CACHE_PREFER_L1));
     OK_CU(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 32, 0));
@@ -139,12 +138,10 @@ static void check_dump(const char *line) {
 }
 
 /* What only a launch that runs would show. */
-TEST(functions_keep_their_launch_settings) {
-    NEEDS_SOFTGPU("reads its state");
+TEST_WHERE(functions_keep_their_launch_settings, NEEDS_SOFTGPU("reads its state")) {
     CUfunction f = function("types");
     unsigned char bytes[] = {0xaa, 0xbb};
     CUlibrary library;
-    CUkernel kernel;
     OK_CU(cu.cuFuncSetBlockShape(f, 32, 2, 1));
     OK_CU(cu.cuFuncSetSharedSize(f, 1024));
     OK_CU(cu.cuParamSetSize(f, 12));
@@ -157,7 +154,7 @@ TEST(functions_keep_their_launch_settings) {
     check_dump("function types: cache 0, banks 2\n");
     OK_CU(cu.cuModuleUnload(module));
     OK_CU(cu.cuLibraryLoadData(&library, image_kernels_cubin, NULL, NULL, 0, NULL, NULL, 0));
-    OK_CU(cu.cuLibraryGetKernel(&kernel, library, "types"));
+    CUkernel kernel = MADE_CU(CUkernel, cuLibraryGetKernel, library, "types");
     OK_CU(cu.cuKernelSetCacheConfig(kernel, CU_FUNC_CACHE_PREFER_L1, dev));
     check_dump("kernel types: cache 2 on device 0\n");
     OK_CU(cu.cuLibraryUnload(library));
@@ -166,9 +163,7 @@ TEST(functions_keep_their_launch_settings) {
 TEST(functions_keep_their_texture_parameters) {
     NEEDS_SOFTGPU("reads its state, and asks for what no hardware was asked for");
     CUtexref picture, strange, made;
-    CUarray array;
-    const CUDA_ARRAY_DESCRIPTOR line = {
-        .Width = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    const CUDA_ARRAY_DESCRIPTOR line = {.Width = 64, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     size_t offset;
     CUfunction f = look(&picture);
     CUmodule second = new_module(TEXTURES);
@@ -178,7 +173,7 @@ TEST(functions_keep_their_texture_parameters) {
     OK_CU(cu.cuTexRefSetAddress_v2(&offset, made, 0, 0));
     FAILS_CU(INVALID_VALUE, cu.cuParamSetTexRef(f, CU_PARAM_TR_DEFAULT, strange));
     FAILS_CU(INVALID_VALUE, cu.cuParamSetTexRef(f, CU_PARAM_TR_DEFAULT, made));
-    OK_CU(cu.cuArrayCreate_v2(&array, &line));
+    CUarray array = MADE_CU(CUarray, cuArrayCreate_v2, &line);
     OK_CU(cu.cuTexRefSetArray(picture, array, CU_TRSA_OVERRIDE_FORMAT));
     FAILS_CU(INVALID_VALUE, cu.cuParamSetTexRef(f, 0, picture));
     OK_CU(cu.cuParamSetTexRef(f, CU_PARAM_TR_DEFAULT, picture));

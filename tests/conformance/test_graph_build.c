@@ -20,21 +20,15 @@ static int end(void **state) {
 EACH_TEST(begin, end);
 
 static CUgraphNode after(const CUgraphNode *dependencies, size_t count) {
-    CUgraphNode node;
-    OK_CU(cu.cuGraphAddEmptyNode(&node, graph, dependencies, count));
-    return node;
+    return MADE_CU(CUgraphNode, cuGraphAddEmptyNode, graph, dependencies, count);
 }
 
 static size_t count_nodes(CUgraph of) {
-    size_t count;
-    OK_CU(cu.cuGraphGetNodes(of, NULL, &count));
-    return count;
+    return GOT_CU(size_t, cuGraphGetNodes, of, NULL);
 }
 
 static size_t count_edges(CUgraph of) {
-    size_t count;
-    OK_CU(cu.cuGraphGetEdges(of, NULL, NULL, &count));
-    return count;
+    return GOT_CU(size_t, cuGraphGetEdges, of, NULL, NULL);
 }
 
 static bool has_edge(CUgraphNode from, CUgraphNode to) {
@@ -48,8 +42,7 @@ static bool has_edge(CUgraphNode from, CUgraphNode to) {
 }
 
 TEST(a_graph_begins_empty) {
-    CUgraph other = NULL;
-    OK_CU(cu.cuGraphCreate(&other, 0));
+    CUgraph other = MADE_CU(CUgraph, cuGraphCreate, 0);
     assert_non_null(other);
     assert_ptr_not_equal(other, graph);
     assert_int_equal(count_nodes(other), 0);
@@ -131,8 +124,7 @@ TEST(functions_with_edge_data_list_the_same_edges) {
     assert_int_equal(count, 1);
     assert_ptr_equal(from[0], a);
     assert_ptr_equal(to[0], b);
-    assert_int_equal(data[0].from_port, 0);
-    assert_int_equal(data[0].type, 0);
+    MEMBERS(data[0], (from_port, 0), (type, 0));
     count = 2;
     memset(data, 0x5a, sizeof data);
     OK_CU(cu.cuGraphNodeGetDependencies_v2(b, from, data, &count));
@@ -183,10 +175,9 @@ TEST(a_refused_edge_keeps_the_edges_before_it) {
 
 TEST(a_graph_may_contain_a_cycle_before_instantiation) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1);
-    size_t count;
     FAILS_CU(INVALID_VALUE, cu.cuGraphAddDependencies(graph, &a, &a, 1));
     OK_CU(cu.cuGraphAddDependencies(graph, &b, &a, 1));
-    OK_CU(cu.cuGraphGetRootNodes(graph, NULL, &count));
+    size_t count = GOT_CU(size_t, cuGraphGetRootNodes, graph, NULL);
     assert_int_equal(count, 0);
     OK_CU(cu.cuGraphRemoveDependencies(graph, &b, &a, 1));
     OK_CU(cu.cuGraphGetRootNodes(graph, NULL, &count));
@@ -232,11 +223,10 @@ TEST(destroying_a_node_removes_its_edges) {
 
 TEST(handles_of_destroyed_graphs_are_refused) {
     NEEDS_SOFTGPU("hardware may crash on handles that are gone");
-    CUgraph gone;
     CUgraphNode node, made;
     CUgraphNodeType type;
     size_t count;
-    OK_CU(cu.cuGraphCreate(&gone, 0));
+    CUgraph gone = MADE_CU(CUgraph, cuGraphCreate, 0);
     OK_CU(cu.cuGraphAddEmptyNode(&node, gone, NULL, 0));
     destroy_graph(gone);
     FAILS_CU(INVALID_VALUE, cu.cuGraphDestroy(gone));
@@ -254,7 +244,6 @@ TEST(handles_of_destroyed_graphs_are_refused) {
 
 TEST(a_chain_of_many_nodes_is_built_and_cloned) {
     CUgraphNode last = NULL, found;
-    CUgraph copy;
     for (int i = 0; i < MANY; i++) {
         CUgraphNode node;
         check_result(cu.cuGraphAddEmptyNode(&node, graph, &last, i > 0), CUDA_SUCCESS,
@@ -263,26 +252,22 @@ TEST(a_chain_of_many_nodes_is_built_and_cloned) {
     }
     assert_int_equal(count_nodes(graph), MANY);
     assert_int_equal(count_edges(graph), MANY - 1);
-    OK_CU(cu.cuGraphClone(&copy, graph));
+    CUgraph copy = MADE_CU(CUgraph, cuGraphClone, graph);
     assert_int_equal(count_edges(copy), MANY - 1);
     OK_CU(cu.cuGraphNodeFindInClone(&found, last, copy));
-    size_t count;
-    OK_CU(cu.cuGraphNodeGetDependentNodes(found, NULL, &count));
-    assert_int_equal(count, 0);
+    assert_int_equal(GOT_CU(size_t, cuGraphNodeGetDependentNodes, found, NULL), 0);
     destroy_graph(copy);
 }
 
 /* Looked up and destroyed one by one, from the end. */
 TEST(many_nodes_of_a_clone_are_found_and_destroyed) {
     static CUgraphNode nodes[MANY];
-    CUgraph copy;
     size_t count = MANY;
     for (int i = 0; i < MANY; i++)
         OK_CU(cu.cuGraphAddEmptyNode(&nodes[i], graph, NULL, 0));
-    OK_CU(cu.cuGraphClone(&copy, graph));
+    CUgraph copy = MADE_CU(CUgraph, cuGraphClone, graph);
     while (count > 0) {
-        CUgraphNode found;
-        OK_CU(cu.cuGraphNodeFindInClone(&found, nodes[--count], copy));
+        CUgraphNode found = MADE_CU(CUgraphNode, cuGraphNodeFindInClone, nodes[--count], copy);
         OK_CU(cu.cuGraphDestroyNode(found));
     }
     assert_int_equal(count_nodes(copy), 0);
@@ -294,14 +279,13 @@ TEST(many_nodes_of_a_clone_are_found_and_destroyed) {
 TEST(a_wide_fan_lists_all_its_edges) {
     static CUgraphNode leaves[WIDE], from[WIDE];
     CUgraphNode root = after(NULL, 0), join;
-    size_t count;
     for (int i = 0; i < WIDE; i++) {
         from[i] = root;
         OK_CU(cu.cuGraphAddEmptyNode(&leaves[i], graph, NULL, 0));
     }
     OK_CU(cu.cuGraphAddDependencies(graph, from, leaves, WIDE));
     OK_CU(cu.cuGraphAddEmptyNode(&join, graph, leaves, WIDE));
-    OK_CU(cu.cuGraphNodeGetDependencies(join, NULL, &count));
+    size_t count = GOT_CU(size_t, cuGraphNodeGetDependencies, join, NULL);
     assert_int_equal(count, WIDE);
     FAILS_CU(INVALID_VALUE, cu.cuGraphAddDependencies(graph, &root, &leaves[WIDE / 2], 1));
     OK_CU(cu.cuGraphRemoveDependencies(graph, from, leaves, WIDE));

@@ -3,42 +3,33 @@
 
 static CUgraph graph;
 
-static int begin(void **state) {
-    int failed = test_begin(state);
-    if (!failed)
-        OK_CU(cu.cuGraphCreate(&graph, 0));
-    return failed;
+BEFORE(test_begin) {
+    OK_CU(cu.cuGraphCreate(&graph, 0));
 }
 
-static int end(void **state) {
+AFTER(test_end) {
     if (graph)
         destroy_graph(graph);
     graph = NULL;
-    return test_end(state);
 }
 
-EACH_TEST(begin, end);
+EACH_TEST(before, after);
 
 static CUgraphNode empty(CUgraph in, const CUgraphNode *dependencies, size_t count) {
-    CUgraphNode node;
-    OK_CU(cu.cuGraphAddEmptyNode(&node, in, dependencies, count));
-    return node;
+    return MADE_CU(CUgraphNode, cuGraphAddEmptyNode, in, dependencies, count);
 }
 
 static size_t count_nodes(CUgraph of) {
-    size_t count;
-    OK_CU(cu.cuGraphGetNodes(of, NULL, &count));
-    return count;
+    return GOT_CU(size_t, cuGraphGetNodes, of, NULL);
 }
 
 static void nothing(void *data) {
 }
 
 TEST(a_clone_is_independent_of_its_original) {
-    CUgraph copy;
     CUgraphNode a = empty(graph, NULL, 0), b = empty(graph, &a, 1), found, from[2], to[2];
     size_t count = 2;
-    OK_CU(cu.cuGraphClone(&copy, graph));
+    CUgraph copy = MADE_CU(CUgraph, cuGraphClone, graph);
     assert_ptr_not_equal(copy, graph);
     OK_CU(cu.cuGraphGetEdges(copy, from, to, &count));
     assert_int_equal(count, 1);
@@ -56,11 +47,10 @@ TEST(a_clone_is_independent_of_its_original) {
 }
 
 TEST(nodes_are_found_in_their_clone_only) {
-    CUgraph copy;
     CUgraphNode a = empty(graph, NULL, 0), b = empty(graph, NULL, 0), found, later;
     CUgraph other = new_graph();
     empty(other, NULL, 0);
-    OK_CU(cu.cuGraphClone(&copy, graph));
+    CUgraph copy = MADE_CU(CUgraph, cuGraphClone, graph);
     later = empty(graph, NULL, 0);
     FAILS_CU(INVALID_VALUE, cu.cuGraphNodeFindInClone(&found, later, copy));
     FAILS_CU(INVALID_VALUE, cu.cuGraphNodeFindInClone(&found, a, other));
@@ -73,14 +63,12 @@ TEST(nodes_are_found_in_their_clone_only) {
 
 TEST(a_clone_copies_node_parameters) {
     static int data[2];
-    CUgraph copy;
-    CUgraphNode node, found;
     CUDA_HOST_NODE_PARAMS host = {nothing, &data[0]}, out;
-    OK_CU(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &host));
-    OK_CU(cu.cuGraphClone(&copy, graph));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddHostNode, graph, NULL, 0, &host);
+    CUgraph copy = MADE_CU(CUgraph, cuGraphClone, graph);
     host.userData = &data[1];
     OK_CU(cu.cuGraphHostNodeSetParams(node, &host));
-    OK_CU(cu.cuGraphNodeFindInClone(&found, node, copy));
+    CUgraphNode found = MADE_CU(CUgraphNode, cuGraphNodeFindInClone, node, copy);
     OK_CU(cu.cuGraphHostNodeGetParams(found, &out));
     assert_ptr_equal(out.userData, &data[0]);
     assert_true(out.fn == nothing);
@@ -88,18 +76,14 @@ TEST(a_clone_copies_node_parameters) {
 }
 
 TEST(a_child_graph_is_a_copy) {
-    CUgraph child, embedded, again;
     CUgraphNode node, in_child, found;
-    CUgraphNodeType type;
-    OK_CU(cu.cuGraphCreate(&child, 0));
+    CUgraph child = MADE_CU(CUgraph, cuGraphCreate, 0);
     in_child = empty(child, NULL, 0);
     OK_CU(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
-    OK_CU(cu.cuGraphNodeGetType(node, &type));
-    assert_int_equal(type, CU_GRAPH_NODE_TYPE_GRAPH);
-    OK_CU(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
+    assert_int_equal(GOT_CU(CUgraphNodeType, cuGraphNodeGetType, node), CU_GRAPH_NODE_TYPE_GRAPH);
+    CUgraph embedded = GOT_CU(CUgraph, cuGraphChildGraphNodeGetGraph, node);
     assert_ptr_not_equal(embedded, child);
-    OK_CU(cu.cuGraphChildGraphNodeGetGraph(node, &again));
-    assert_ptr_equal(again, embedded);
+    assert_ptr_equal(GOT_CU(CUgraph, cuGraphChildGraphNodeGetGraph, node), embedded);
     OK_CU(cu.cuGraphNodeFindInClone(&found, in_child, embedded));
     empty(child, NULL, 0);
     assert_int_equal(count_nodes(embedded), 1);
@@ -111,16 +95,14 @@ TEST(a_child_graph_is_a_copy) {
 }
 
 TEST(child_graphs_are_cloned) {
-    CUgraph child, copy, embedded, in_copy;
-    CUgraphNode node, found;
-    OK_CU(cu.cuGraphCreate(&child, 0));
+    CUgraph child = MADE_CU(CUgraph, cuGraphCreate, 0);
     empty(child, NULL, 0);
-    OK_CU(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddChildGraphNode, graph, NULL, 0, child);
     destroy_graph(child);
-    OK_CU(cu.cuGraphClone(&copy, graph));
-    OK_CU(cu.cuGraphNodeFindInClone(&found, node, copy));
-    OK_CU(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
-    OK_CU(cu.cuGraphChildGraphNodeGetGraph(found, &in_copy));
+    CUgraph copy = MADE_CU(CUgraph, cuGraphClone, graph);
+    CUgraphNode found = MADE_CU(CUgraphNode, cuGraphNodeFindInClone, node, copy);
+    CUgraph embedded = GOT_CU(CUgraph, cuGraphChildGraphNodeGetGraph, node);
+    CUgraph in_copy = GOT_CU(CUgraph, cuGraphChildGraphNodeGetGraph, found);
     assert_ptr_not_equal(in_copy, embedded);
     assert_int_equal(count_nodes(in_copy), 1);
     OK_CU(cu.cuGraphDestroyNode(node));

@@ -61,9 +61,8 @@ TEST(conditional_bodies_may_use_condition_handles_of_their_graph) {
 /* So do graphs that are embedded: in the copy, not in what it was copied from. */
 TEST(child_graphs_may_use_condition_handles_of_their_graph) {
     CUgraph graph = new_graph(), child = new_graph(), embedded = NULL;
-    CUgraphNode node = NULL;
     CUgraphConditionalHandle outer = condition_of(graph);
-    OK_CU(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddChildGraphNode, graph, NULL, 0, child);
     OK_CU(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
     OK_CU(add_if(embedded, outer, NULL));
     OK_CU(add_if(embedded, condition_of(embedded), NULL));

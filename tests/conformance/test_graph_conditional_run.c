@@ -3,34 +3,29 @@
 
 static CUdeviceptr memory;
 
-static int begin(void **state) {
-    int failed = test_begin(state);
-    if (!failed) {
-        memory = new_memory(4096);
-        OK_CU(cu.cuMemsetD8_v2(memory, 0x11, 4096));
-    }
-    return failed;
+BEFORE(test_begin) {
+    memory = new_memory(4096);
+    OK_CU(cu.cuMemsetD8_v2(memory, 0x11, 4096));
 }
 
 static int end(void **state) {
     return test_end(state);
 }
 
-EACH_TEST(begin, end);
+EACH_TEST(before, end);
 
 /* A conditional node in `graph`, whose handle begins with `value`. */
 static CUgraphNode add_condition(CUgraph graph, CUgraphConditionalNodeType type, unsigned size,
                                  unsigned value, CUgraph *bodies) {
-    CUgraphConditionalHandle condition;
-    CUgraphNode node = NULL;
     CUgraphNodeParams params;
-    OK_CU(cu.cuGraphConditionalHandleCreate(&condition, graph, ctx, value,
-                                            CU_GRAPH_COND_ASSIGN_DEFAULT));
+    CUgraphConditionalHandle condition =
+        MADE_CU(CUgraphConditionalHandle, cuGraphConditionalHandleCreate, graph, ctx, value,
+                CU_GRAPH_COND_ASSIGN_DEFAULT);
     memset(&params, 0, sizeof params);
     params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
     params.conditional =
         (CUDA_CONDITIONAL_NODE_PARAMS){.handle = condition, .type = type, .size = size, .ctx = ctx};
-    OK_CU(cu.cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddNode_v2, graph, NULL, NULL, 0, &params);
     memcpy(bodies, params.conditional.phGraph_out, size * sizeof *bodies);
     return node;
 }
@@ -65,9 +60,7 @@ TEST(a_switch_node_runs_one_body_or_none) {
     chooses(CU_GRAPH_COND_TYPE_SWITCH, 3, 3, 0x11);
 }
 
-TEST(a_while_node_may_run_its_body_zero_times) {
-    chooses(CU_GRAPH_COND_TYPE_WHILE, 1, 0, 0x11);
-}
+TEST_IS(a_while_node_may_run_its_body_zero_times, chooses(CU_GRAPH_COND_TYPE_WHILE, 1, 0, 0x11));
 
 TEST(conditional_nodes_nest) {
     CUgraph outer[1], inner[2], graph = new_graph();
@@ -106,14 +99,11 @@ TEST(an_endless_loop_runs_until_its_context_is_destroyed) {
     SKIP("it looks at memory that the loop is writing, which ThreadSanitizer reports");
 #endif
     NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
-    CUcontext context;
-    CUstream looping, other;
-    CUdeviceptr cell;
     CUgraph body[1], graph;
-    OK_CU(cu.cuCtxCreate_v2(&context, 0, dev));
-    OK_CU(cu.cuStreamCreate(&looping, CU_STREAM_NON_BLOCKING));
-    OK_CU(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-    OK_CU(cu.cuMemAlloc_v2(&cell, 64));
+    CUcontext context = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
+    CUstream looping = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+    CUstream other = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+    CUdeviceptr cell = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64);
     CUcontext primary = ctx;
     ctx = context;
     graph = new_graph();
@@ -144,16 +134,12 @@ TEST(a_loop_runs_every_operation_of_a_batch_node) {
     SKIP("it looks at memory that the loop is writing, which ThreadSanitizer reports");
 #endif
     NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
-    CUcontext context;
-    CUstream looping, other;
-    CUdeviceptr cell;
     CUgraph body[1], graph;
-    CUgraphNode node;
     uint32_t value = 0;
-    OK_CU(cu.cuCtxCreate_v2(&context, 0, dev));
-    OK_CU(cu.cuStreamCreate(&looping, CU_STREAM_NON_BLOCKING));
-    OK_CU(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-    OK_CU(cu.cuMemAlloc_v2(&cell, 64));
+    CUcontext context = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
+    CUstream looping = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+    CUstream other = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+    CUdeviceptr cell = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64);
     OK_CU(cu.cuMemsetD8_v2(cell, 0, 64));
     CUcontext primary = ctx;
     ctx = context;
@@ -167,7 +153,7 @@ TEST(a_loop_runs_every_operation_of_a_batch_node) {
         ops[i].writeValue.value = 7 + i;
     }
     CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = ctx, .count = 2, .paramArray = ops};
-    OK_CU(cu.cuGraphAddBatchMemOpNode(&node, body[0], NULL, 0, &params));
+    (void)MADE_CU(CUgraphNode, cuGraphAddBatchMemOpNode, body[0], NULL, 0, &params);
     CUgraphExec exec = instantiate(graph);
     OK_CU(cu.cuGraphLaunch(exec, looping));
     for (int i = 0; i < 200 && value != 8; i++) {

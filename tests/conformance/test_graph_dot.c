@@ -11,12 +11,11 @@ static int begin(void **state) {
     return test_begin(state);
 }
 
-static int end(void **state) {
+AFTER(test_end) {
     unlink(path);
-    return test_end(state);
 }
 
-EACH_TEST(begin, end);
+EACH_TEST(begin, after);
 
 static char *contents(void) {
     static char text[65536];
@@ -38,11 +37,10 @@ static void work(void *data) {
 }
 
 TEST(the_dot_file_shows_nodes_and_edges) {
-    CUgraphNode a, b;
     CUDA_HOST_NODE_PARAMS host = {work, NULL};
     CUgraph graph = new_graph();
-    OK_CU(cu.cuGraphAddEmptyNode(&a, graph, NULL, 0));
-    OK_CU(cu.cuGraphAddHostNode(&b, graph, &a, 1, &host));
+    CUgraphNode a = MADE_CU(CUgraphNode, cuGraphAddEmptyNode, graph, NULL, 0);
+    (void)MADE_CU(CUgraphNode, cuGraphAddHostNode, graph, &a, 1, &host);
     OK_CU(cu.cuGraphDebugDotPrint(graph, path, 0));
     char *text = contents();
     assert_true(strncmp(text, "digraph", 7) == 0);
@@ -63,12 +61,11 @@ TEST(invalid_arguments_are_refused) {
 /* Each flag adds what it names. */
 TEST(flags_add_parameters_to_the_dot_file) {
     NEEDS_SOFTGPU("what exactly a driver writes is its own affair");
-    CUgraphNode node, inner;
     char wanted[64];
     CUdeviceptr memory = new_memory(4096);
     CUDA_MEMSET_NODE_PARAMS set = {.dst = memory, .elementSize = 1, .width = 17, .height = 1};
     CUgraph graph = new_graph();
-    OK_CU(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, ctx));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddMemsetNode, graph, NULL, 0, &set, ctx);
     OK_CU(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS));
     snprintf(wanted, sizeof wanted, "0x%llx", (unsigned long long)memory);
     assert_non_null(strstr(contents(), wanted));
@@ -79,7 +76,7 @@ TEST(flags_add_parameters_to_the_dot_file) {
     OK_CU(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_RUNTIME_TYPES));
     assert_non_null(strstr(contents(), "cudaGraphNodeTypeMemset"));
     CUgraph child = new_graph();
-    OK_CU(cu.cuGraphAddEmptyNode(&inner, child, NULL, 0));
+    (void)MADE_CU(CUgraphNode, cuGraphAddEmptyNode, child, NULL, 0);
     OK_CU(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
     OK_CU(cu.cuGraphDebugDotPrint(graph, path, 0));
     assert_non_null(strstr(contents(), "cluster_2"));

@@ -3,17 +3,12 @@
 
 static CUdeviceptr memory;
 
-static int begin(void **state) {
-    int failed = test_begin(state);
-    if (!failed) {
-        memory = new_memory(4096);
-        OK_CU(cu.cuMemsetD8_v2(memory, 0x11, 4096));
-        OK_CU(cu.cuCtxSynchronize()); /* streams of the tests do not wait for the legacy one */
-    }
-    return failed;
+BEFORE(test_begin) {
+    memory = new_memory(4096);
+    set_bytes(memory, 0x11, 4096); /* streams of the tests do not wait for the legacy one */
 }
 
-EACH_TEST(begin, test_end);
+EACH_TEST(before, test_end);
 
 static void works_once(CUgraphExec exec) {
     assert_non_null(exec);
@@ -28,10 +23,9 @@ static void works_once(CUgraphExec exec) {
 TEST(every_version_of_instantiate_works) {
     CUgraph graph = new_graph();
     CUgraphNode error = (CUgraphNode)(uintptr_t)1;
-    CUgraphExec exec = NULL;
     char log[16] = "?";
     add_set(graph, NULL, memory, 0x22, 64);
-    OK_CU(cu.cuGraphInstantiate(&exec, graph, &error, log, sizeof log));
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiate, graph, &error, log, sizeof log);
     assert_null(error);
     assert_string_equal(log, "");
     works_once(exec);
@@ -131,9 +125,8 @@ TEST(an_unused_condition_handle_is_refused) {
 TEST(instantiating_a_graph_with_freed_memory_is_refused) {
     CUgraph graph = new_graph();
     CUgraphExec exec = NULL;
-    CUdeviceptr gone;
     /* Large enough to be an allocation of its own. */
-    OK_CU(cu.cuMemAlloc_v2(&gone, (size_t)32 << 20));
+    CUdeviceptr gone = MADE_CU(CUdeviceptr, cuMemAlloc_v2, (size_t)32 << 20);
     add_set(graph, NULL, gone, 1, 64);
     OK_CU(cu.cuMemFree_v2(gone));
     FAILS_CU(INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
@@ -148,9 +141,8 @@ TEST(an_executable_graph_outlives_its_graph) {
 }
 
 TEST(an_exec_destroyed_in_flight_finishes) {
-    CUstream stream;
     CUgraph graph = new_graph();
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     add_copy(graph, add_set(graph, NULL, memory, 0x22, 64), memory + 64, memory, 64);
     CUgraphExec exec = instantiate(graph);
     struct gate gate = hold(stream);
@@ -159,11 +151,9 @@ TEST(an_exec_destroyed_in_flight_finishes) {
     FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
     gate_drain(&gate, stream);
     assert_int_equal(byte_at(memory + 64), 0x22);
-    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
-TEST(executable_graphs_are_listed_in_state_and_leaks) {
-    NEEDS_SOFTGPU("reads its reports");
+TEST_WHERE(executable_graphs_are_listed_in_state_and_leaks, NEEDS_SOFTGPU("reads its reports")) {
     CUgraph graph = new_graph();
     add_set(graph, NULL, memory, 0x22, 64);
     instantiate(graph);
@@ -176,8 +166,7 @@ TEST(executable_graphs_are_listed_in_state_and_leaks) {
 }
 
 /* Empty nodes are no steps, as long as the dependencies that they join are few. */
-TEST(empty_nodes_add_no_steps) {
-    NEEDS_SOFTGPU("reads its reports");
+TEST_WHERE(empty_nodes_add_no_steps, NEEDS_SOFTGPU("reads its reports")) {
     CUgraph graph = new_graph();
     CUgraphNode node = NULL;
     for (int i = 0; i < 100; i++)

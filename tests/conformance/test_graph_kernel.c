@@ -9,43 +9,32 @@ static CUgraph graph;
 static CUmodule module;
 static CUfunction nothing, two;
 
-static int begin(void **state) {
-    int failed = test_begin(state);
-    if (!failed) {
-        graph = new_graph();
-        module = new_module(text);
-        OK_CU(cu.cuModuleGetFunction(&nothing, module, "nothing"));
-        OK_CU(cu.cuModuleGetFunction(&two, module, "two"));
-    }
-    return failed;
+BEFORE(test_begin) {
+    graph = new_graph();
+    module = new_module(text);
+    OK_CU(cu.cuModuleGetFunction(&nothing, module, "nothing"));
+    OK_CU(cu.cuModuleGetFunction(&two, module, "two"));
 }
 
-EACH_TEST(begin, test_end);
+EACH_TEST(before, test_end);
 
 static CUDA_KERNEL_NODE_PARAMS params_of(CUfunction function) {
     return kernel_node(function, 4, 32, NULL);
 }
 
 static CUgraphNode kernel(void) {
-    CUgraphNode node;
     CUDA_KERNEL_NODE_PARAMS params = params_of(nothing);
-    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
-    return node;
+    return MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &params);
 }
 
 TEST(kernel_node_parameters_are_returned) {
-    CUgraphNode node;
-    CUgraphNodeType type;
     CUDA_KERNEL_NODE_PARAMS params = params_of(nothing), out;
-    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
-    OK_CU(cu.cuGraphNodeGetType(node, &type));
-    assert_int_equal(type, CU_GRAPH_NODE_TYPE_KERNEL);
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &params);
+    assert_int_equal(GOT_CU(CUgraphNodeType, cuGraphNodeGetType, node), CU_GRAPH_NODE_TYPE_KERNEL);
     memset(&out, 0x5a, sizeof out);
     OK_CU(cu.cuGraphKernelNodeGetParams_v2(node, &out));
     assert_ptr_equal(out.func, nothing);
-    assert_int_equal(out.gridDimX, 4);
-    assert_int_equal(out.blockDimX, 32);
-    assert_int_equal(out.sharedMemBytes, 0);
+    MEMBERS(out, (gridDimX, 4), (blockDimX, 32), (sharedMemBytes, 0));
     assert_ptr_equal(out.ctx, ctx);
     assert_null(out.kern);
     assert_null(out.kernelParams);
@@ -64,23 +53,21 @@ TEST(kernel_node_parameters_are_returned) {
 }
 
 TEST(kernel_arguments_are_copied_into_the_node) {
-    CUgraph copy;
-    CUgraphNode node, found;
     uint32_t a = 0x11223344;
     uint64_t b = 0x5566778899aabbcc;
     void *arguments[] = {&a, &b};
     CUDA_KERNEL_NODE_PARAMS params = params_of(two), out;
     params.kernelParams = arguments;
-    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &params);
     a = 1, b = 2;
     OK_CU(cu.cuGraphKernelNodeGetParams_v2(node, &out));
     assert_int_equal(*(uint32_t *)out.kernelParams[0], 0x11223344);
     assert_int_equal(*(uint64_t *)out.kernelParams[1], 0x5566778899aabbcc);
-    OK_CU(cu.cuGraphClone(&copy, graph));
+    CUgraph copy = MADE_CU(CUgraph, cuGraphClone, graph);
     OK_CU(cu.cuGraphKernelNodeSetParams_v2(node, &params));
     OK_CU(cu.cuGraphKernelNodeGetParams_v2(node, &out));
     assert_int_equal(*(uint32_t *)out.kernelParams[0], 1);
-    OK_CU(cu.cuGraphNodeFindInClone(&found, node, copy));
+    CUgraphNode found = MADE_CU(CUgraphNode, cuGraphNodeFindInClone, node, copy);
     OK_CU(cu.cuGraphKernelNodeGetParams_v2(found, &out));
     assert_int_equal(*(uint32_t *)out.kernelParams[0], 0x11223344);
     assert_int_equal(*(uint64_t *)out.kernelParams[1], 0x5566778899aabbcc);
@@ -97,10 +84,9 @@ TEST(kernel_arguments_may_be_packed_in_one_buffer) {
     size_t size = sizeof packed;
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                      CU_LAUNCH_PARAM_END};
-    CUgraphNode node;
     CUDA_KERNEL_NODE_PARAMS params = params_of(two), out;
     params.extra = extra;
-    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &params);
     OK_CU(cu.cuGraphKernelNodeGetParams_v2(node, &out));
     assert_null(out.kernelParams);
     assert_non_null(out.extra);
@@ -109,16 +95,8 @@ TEST(kernel_arguments_may_be_packed_in_one_buffer) {
 }
 
 TEST(the_first_version_of_kernel_node_parameters_works) {
-    CUgraphNode node;
-    CUDA_KERNEL_NODE_PARAMS_v1 params = {.func = nothing,
-                                         .gridDimX = 1,
-                                         .gridDimY = 1,
-                                         .gridDimZ = 1,
-                                         .blockDimX = 8,
-                                         .blockDimY = 1,
-                                         .blockDimZ = 1},
-                               out;
-    OK_CU(cu.cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
+    CUDA_KERNEL_NODE_PARAMS_v1 params = {.func = nothing, GRID(1), BLOCK(8)}, out;
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddKernelNode, graph, NULL, 0, &params);
     memset(&out, 0x5a, sizeof out);
     OK_CU(cu.cuGraphKernelNodeGetParams(node, &out));
     assert_ptr_equal(out.func, nothing);
@@ -180,7 +158,6 @@ TEST(device_updatable_nodes_cannot_be_copied) {
 /* Who waits for a programmatic event depends on the kernel by its programmatic port. */
 TEST(captured_programmatic_events_become_edge_data) {
     CUgraph captured, of;
-    CUlaunchConfig config;
     CUlaunchAttribute attribute;
     CUstreamCaptureStatus status;
     const CUgraphNode *nodes;
@@ -188,13 +165,8 @@ TEST(captured_programmatic_events_become_edge_data) {
     size_t count;
     CUstream s = new_stream(), t = new_stream();
     CUevent event = new_event(), join = new_event();
-    memset(&config, 0, sizeof config);
     memset(&attribute, 0, sizeof attribute);
-    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
-    config.blockDimX = config.blockDimY = config.blockDimZ = 1;
-    config.hStream = s;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
+    CUlaunchConfig config = {GRID(1), BLOCK(1), .hStream = s, .attrs = &attribute, .numAttrs = 1};
     attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
     attribute.value.programmaticEvent.event = event;
     OK_CU(cu.cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -208,8 +180,7 @@ TEST(captured_programmatic_events_become_edge_data) {
     config.hStream = t;
     config.numAttrs = 0;
     OK_CU(cu.cuLaunchKernelEx(&config, nothing, NULL, NULL));
-    OK_CU(cu.cuEventRecord(join, t));
-    OK_CU(cu.cuStreamWaitEvent(s, join, 0));
+    order_streams(t, join, s);
     OK_CU(cu.cuStreamEndCapture(s, &captured));
     count = 0;
     OK_CU(cu.cuGraphGetEdges_v2(captured, NULL, NULL, NULL, &count));
@@ -230,8 +201,7 @@ TEST(edges_keep_their_edge_data) {
     FAILS_CU(INVALID_VALUE, cu.cuGraphAddDependencies_v2(graph, &b, &a, &wrong, 1));
     OK_CU(cu.cuGraphGetEdges_v2(graph, from, to, data, &count));
     assert_int_equal(count, 1);
-    assert_int_equal(data[0].from_port, 1);
-    assert_int_equal(data[0].type, 1);
+    MEMBERS(data[0], (from_port, 1), (type, 1));
     FAILS_CU(LOSSY_QUERY, cu.cuGraphGetEdges(graph, from, to, &count));
     FAILS_CU(LOSSY_QUERY, cu.cuGraphNodeGetDependencies(b, from, &count));
     FAILS_CU(LOSSY_QUERY, cu.cuGraphNodeGetDependentNodes(a, from, &count));

@@ -46,8 +46,7 @@ static CUDA_KERNEL_NODE_PARAMS params_of(CUfunction function, unsigned blocks, u
 
 static unsigned sum_of(CUgraphExec exec) {
     words.host[0] = 0;
-    OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuStreamSynchronize(stream));
+    launch_and_wait(exec, stream);
     return words.host[0];
 }
 
@@ -103,11 +102,10 @@ static CUresult run_node(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params
  * clusters. */
 TEST(a_grid_must_be_divisible_into_clusters) {
     begin();
-    CUgraphNode node;
     CUkernelNodeAttrValue value;
     void *arguments[] = {&words.device};
     CUDA_KERNEL_NODE_PARAMS params = params_of(kernel("count"), 4, 0, arguments);
-    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &params);
     memset(&value, 0, sizeof value);
     value.clusterDim.x = 2, value.clusterDim.y = value.clusterDim.z = 1;
     OK_CU(cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value));
@@ -163,10 +161,9 @@ TEST(a_block_must_fit_the_shape_its_function_requires) {
                                            {8, 4, 1, 0},  {1, 1, 1, 64}, {8, 4, 2, 64}};
     static const unsigned bounded[][4] = {
         {64, 1, 1, 64}, {8, 4, 2, 64}, {65, 1, 1, 0}, {8, 9, 1, 0}, {1, 1, 1, 1}};
-    CUgraphNode node;
     void *arguments[] = {&words.device};
     CUDA_KERNEL_NODE_PARAMS params = params_of(kernel("count"), 4, 0, arguments);
-    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &params);
     has_shapes(node, "required", required, COUNT(required));
     has_shapes(node, "bounded", bounded, COUNT(bounded));
     /* An executable graph keeps what it had. */

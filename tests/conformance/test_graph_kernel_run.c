@@ -30,12 +30,10 @@ static void begin(void) {
 }
 
 static CUgraphNode append(const CUgraphNode *after, size_t count, unsigned digit) {
-    CUgraphNode node;
     CUdeviceptr p = words.device;
     void *arguments[] = {&p, &digit};
     CUDA_KERNEL_NODE_PARAMS params = kernel_node(kernel("append"), 1, 1, arguments);
-    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, after, count, &params));
-    return node;
+    return MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, after, count, &params);
 }
 
 static CUDA_KERNEL_NODE_PARAMS measure(unsigned blocks, unsigned threads, unsigned shared,
@@ -75,7 +73,6 @@ TEST(kernels_of_a_graph_run_in_edge_order) {
 
 TEST(kernel_arguments_are_read_when_the_node_is_added) {
     begin();
-    CUgraph captured;
     unsigned digit = 7;
     struct {
         CUdeviceptr p;
@@ -91,7 +88,7 @@ TEST(kernel_arguments_are_read_when_the_node_is_added) {
     OK_CU(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
     OK_CU(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra));
     digit = packed.digit = 1;
-    OK_CU(cu.cuStreamEndCapture(stream, &captured));
+    CUgraph captured = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     CUgraphExec exec = instantiate(captured);
     destroy_graph(captured);
     assert_int_equal(after_launch(exec), 78);
@@ -102,8 +99,7 @@ TEST(one_kernel_node_of_an_exec_can_be_changed) {
     CUdeviceptr p = words.device, q = words.device + 4;
     void *first[] = {&p}, *second[] = {&q};
     CUDA_KERNEL_NODE_PARAMS params = measure(2, 32, 0, first);
-    CUgraphNode node;
-    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &params);
     CUgraphExec exec = instantiate(graph);
     assert_int_equal(after_launch(exec), 64);
     params = measure(3, 8, 16, second);
@@ -120,13 +116,11 @@ TEST(one_kernel_node_of_an_exec_can_be_changed) {
     OK_CU(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
     words.host[2] = 1;
     OK_CU(cu.cuStreamSynchronize(stream));
-    assert_int_equal(words.host[0], 0);
-    assert_int_equal(words.host[1], 24 * 16001);
+    MEMBERS(words, (host[0], 0), (host[1], 24 * 16001));
 }
 
 TEST(a_whole_exec_with_kernels_can_be_updated) {
     begin();
-    CUgraph other;
     CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
     CUgraphNode first = append(NULL, 0, 1);
     append(&first, 1, 2);
@@ -140,7 +134,7 @@ TEST(a_whole_exec_with_kernels_can_be_updated) {
     assert_int_equal(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
     assert_int_equal(after_launch(exec), 56);
     /* One more node is another topology: what was, remains. */
-    OK_CU(cu.cuGraphClone(&other, graph));
+    CUgraph other = MADE_CU(CUgraph, cuGraphClone, graph);
     append(&first, 1, 9);
     FAILS_CU(GRAPH_EXEC_UPDATE_FAILURE, cu.cuGraphExecUpdate_v2(exec, graph, &info));
     assert_int_equal(after_launch(exec), 56);
@@ -190,15 +184,8 @@ TEST(kernels_run_beside_nodes_of_other_types) {
     CUDA_BATCH_MEM_OP_NODE_PARAMS batch = {.ctx = ctx, .count = 2, .paramArray = ops};
     OK_CU(cu.cuGraphAddBatchMemOpNode(&nodes[3], graph, &nodes[2], 1, &batch));
     nodes[4] = append(&nodes[3], 1, 9);
-    CUDA_MEMCPY3D out = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-                         .srcDevice = words.device,
-                         .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                         .dstDevice = copy,
-                         .WidthInBytes = 4,
-                         .Height = 1,
-                         .Depth = 1};
-    CUgraphNode last;
-    OK_CU(cu.cuGraphAddMemcpyNode(&last, graph, &nodes[4], 1, &out, ctx));
+    CUDA_MEMCPY3D out = {FROM_UNIFIED(words.device), TO_DEVICE(copy), EXTENT_3D(4, 1, 1)};
+    (void)MADE_CU(CUgraphNode, cuGraphAddMemcpyNode, graph, &nodes[4], 1, &out, ctx);
     CUgraphExec exec = instantiate(graph);
     assert_int_equal(after_launch(exec), 429);
     assert_int_equal(calls, 1);
@@ -207,13 +194,12 @@ TEST(kernels_run_beside_nodes_of_other_types) {
 }
 
 static CUgraphExec waiting_graph(CUdeviceptr p) {
-    CUgraphNode node;
     void *arguments[] = {&p};
     CUDA_KERNEL_NODE_PARAMS params = measure(1, 1, 0, arguments);
     params.func = kernel("wait_for");
     destroy_graph(graph);
     graph = new_graph();
-    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    (void)MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &params);
     return instantiate(graph);
 }
 
@@ -232,8 +218,7 @@ TEST(two_graphs_may_wait_for_each_other) {
     FAILS_CU(NOT_READY, cu.cuStreamQuery(streams[1]));
     words.host[0] = 5;
     OK_CU(cu.cuStreamSynchronize(streams[1]));
-    assert_int_equal(words.host[1], 6);
-    assert_int_equal(words.host[2], 7);
+    MEMBERS(words, (host[1], 6), (host[2], 7));
     OK_CU(cu.cuStreamSynchronize(streams[0]));
     for (int i = 0; i < 2; i++)
         destroy_exec(execs[i]);
@@ -286,14 +271,12 @@ TEST(kernels_in_a_loop_run_in_every_iteration) {
     NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
     begin();
     CUcontext context, primary = ctx;
-    CUstream looping;
     CUgraphConditionalHandle handle;
-    CUgraphNode condition;
     CUmodule outer_module = kernels_module;
     CUgraph outer = graph, loop;
     OK_CU(cu.cuCtxCreate_v2(&context, 0, dev));
     OK_CU(cu.cuModuleLoadData(&kernels_module, text));
-    OK_CU(cu.cuStreamCreate(&looping, CU_STREAM_NON_BLOCKING));
+    CUstream looping = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     OK_CU(cu.cuGraphCreate(&loop, 0));
     OK_CU(
         cu.cuGraphConditionalHandleCreate(&handle, loop, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
@@ -302,14 +285,13 @@ TEST(kernels_in_a_loop_run_in_every_iteration) {
     params.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
     params.conditional.size = 1;
     params.conditional.ctx = context;
-    OK_CU(cu.cuGraphAddNode_v2(&condition, loop, NULL, NULL, 0, &params));
+    (void)MADE_CU(CUgraphNode, cuGraphAddNode_v2, loop, NULL, NULL, 0, &params);
     CUdeviceptr p = words.device, q = words.device + 16;
     void *first[] = {&p}, *second[] = {&q};
-    CUgraphNode node;
     CUDA_KERNEL_NODE_PARAMS kernels[2] = {measure(1, 1, 0, first), measure(1, 1, 0, second)};
     kernels[1].func = kernel("wait_for");
     CUgraph body = params.conditional.phGraph_out[0];
-    OK_CU(cu.cuGraphAddKernelNode_v2(&node, body, NULL, 0, &kernels[0]));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, body, NULL, 0, &kernels[0]);
     OK_CU(cu.cuGraphAddKernelNode_v2(&node, body, &node, 1, &kernels[1]));
     CUgraphExec exec = instantiate(loop);
     OK_CU(cu.cuGraphLaunch(exec, looping));

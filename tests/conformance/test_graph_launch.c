@@ -37,8 +37,7 @@ TEST(nodes_run_in_dependency_order) {
     OK_CU(cu.cuGraphAddHostNode(&d, graph, both, 2, &params));
     CUgraphExec exec = instantiate(graph);
     OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuStreamSynchronize(stream));
+    launch_and_wait(exec, stream);
     assert_string_equal(order, "abdabd");
 }
 
@@ -95,8 +94,7 @@ TEST(launches_of_one_exec_do_not_overlap) {
     CUgraphExec exec = instantiate(graph), second = instantiate(graph);
     gate_hold(&gate, stream);
     OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuGraphLaunch(second, other));
-    OK_CU(cu.cuStreamSynchronize(other));
+    launch_and_wait(second, other);
     OK_CU(cu.cuGraphLaunch(exec, other));
     FAILS_CU(NOT_READY, cu.cuStreamQuery(other));
     gate_drain(&gate, other);
@@ -121,10 +119,9 @@ TEST(an_upload_waits_for_earlier_launches) {
 /* An upload in the NULL stream is work of that stream, or of the thread's for the twin. */
 TEST(instantiation_with_upload_uses_the_given_stream) {
     CUgraph graph = new_graph();
-    CUgraphExec exec = NULL;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
     add_set(graph, NULL, memory, 0x22, 64);
-    OK_CU(cu.cuGraphInstantiateWithParams(&exec, graph, &params));
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithParams, graph, &params);
     OK_CU(cu.cuStreamSynchronize(NULL));
     assert_int_equal(params.result_out, CUDA_GRAPH_INSTANTIATE_SUCCESS);
     run(exec);
@@ -135,11 +132,10 @@ TEST(instantiation_with_upload_uses_the_given_stream) {
 }
 
 TEST(event_record_nodes_record_events) {
-    CUgraphNode node;
     float ms = -1;
     CUgraph graph = new_graph();
     CUevent before = new_timed_event(), after = new_timed_event();
-    OK_CU(cu.cuGraphAddEventRecordNode(&node, graph, NULL, 0, before));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddEventRecordNode, graph, NULL, 0, before);
     node = add_set(graph, node, memory, 0x22, 4096);
     OK_CU(cu.cuGraphAddEventRecordNode(&node, graph, &node, 1, after));
     CUgraphExec exec = instantiate(graph);
@@ -159,10 +155,9 @@ TEST(event_record_nodes_record_events) {
 }
 
 TEST(event_wait_nodes_wait_for_events) {
-    CUgraphNode node;
     CUgraph graph = new_graph();
     CUevent event = new_event();
-    OK_CU(cu.cuGraphAddEventWaitNode(&node, graph, NULL, 0, event));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddEventWaitNode, graph, NULL, 0, event);
     add_copy(graph, node, memory + 64, memory, 64);
     CUgraphExec exec = instantiate(graph);
     gate_hold(&gate, other);
@@ -176,22 +171,19 @@ TEST(event_wait_nodes_wait_for_events) {
 
 /* What a node records, a later node of the same launch may wait for. */
 TEST(a_graph_may_wait_for_an_event_it_records) {
-    CUgraphNode record, wait;
     CUgraph graph = new_graph();
     CUevent event = new_event();
     CUgraphNode set = add_set(graph, NULL, memory, 0x77, 64);
-    OK_CU(cu.cuGraphAddEventRecordNode(&record, graph, &set, 1, event));
-    OK_CU(cu.cuGraphAddEventWaitNode(&wait, graph, &record, 1, event));
+    CUgraphNode record = MADE_CU(CUgraphNode, cuGraphAddEventRecordNode, graph, &set, 1, event);
+    CUgraphNode wait = MADE_CU(CUgraphNode, cuGraphAddEventWaitNode, graph, &record, 1, event);
     add_copy(graph, wait, memory + 64, memory, 64);
     CUgraphExec exec = instantiate(graph);
-    OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuStreamSynchronize(stream));
+    launch_and_wait(exec, stream);
     assert_int_equal(byte_at(memory + 64), 0x77);
 }
 
 TEST(memory_operation_nodes_wait_and_write) {
     CUstreamBatchMemOpParams ops[2];
-    CUgraphNode node;
     CUgraph graph = new_graph();
     memset(ops, 0, sizeof ops);
     OK_CU(cu.cuMemsetD8_v2(memory, 0, 64));
@@ -202,7 +194,7 @@ TEST(memory_operation_nodes_wait_and_write) {
     ops[1].writeValue.address = memory + 8;
     ops[1].writeValue.value = 0x5a;
     CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = ctx, .count = 2, .paramArray = ops};
-    OK_CU(cu.cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params));
+    (void)MADE_CU(CUgraphNode, cuGraphAddBatchMemOpNode, graph, NULL, 0, &params);
     CUgraphExec exec = instantiate(graph);
     OK_CU(cu.cuGraphLaunch(exec, stream));
     FAILS_CU(NOT_READY, cu.cuStreamQuery(stream));
@@ -225,8 +217,7 @@ TEST(child_graphs_run_in_place_of_their_node) {
     assert_int_equal(byte_at(memory + 128), 0x22);
 }
 
-TEST(a_graph_in_the_legacy_stream_is_ordered_with_blocking_streams) {
-    NEEDS_LEGACY_STREAM();
+TEST_WHERE(a_graph_in_the_legacy_stream_is_ordered_with_blocking_streams, NEEDS_LEGACY_STREAM()) {
     CUgraph graph = new_graph();
     CUstream blocking = new_blocking_stream();
     add_copy(graph, NULL, memory + 64, memory, 64);
@@ -240,8 +231,7 @@ TEST(a_graph_in_the_legacy_stream_is_ordered_with_blocking_streams) {
     assert_int_equal(byte_at(memory + 64), 0x44);
 }
 
-TEST(every_schedule_gives_the_same_result) {
-    NEEDS_SOFTGPU("chooses the schedule");
+TEST_WHERE(every_schedule_gives_the_same_result, NEEDS_SOFTGPU("chooses the schedule")) {
     CUgraph graph = new_graph();
     CUgraphNode left = add_set(graph, NULL, memory, 1, 64);
     CUgraphNode right = add_set(graph, NULL, memory + 64, 2, 64);
@@ -252,11 +242,9 @@ TEST(every_schedule_gives_the_same_result) {
     CUgraphExec exec = instantiate(graph);
     for (unsigned seed = 0; seed < 20; seed++) {
         soft->schedule_set(seed == 0 ? SOFTGPU_SCHEDULE_LATE : SOFTGPU_SCHEDULE_RANDOM, seed);
-        OK_CU(cu.cuMemsetD8_v2(memory, 0x11, 256));
-        OK_CU(cu.cuCtxSynchronize());
+        set_bytes(memory, 0x11, 256);
         OK_CU(cu.cuGraphLaunch(exec, stream));
-        OK_CU(cu.cuGraphLaunch(exec, other));
-        OK_CU(cu.cuStreamSynchronize(other));
+        launch_and_wait(exec, other);
         assert_int_equal(byte_at(memory + 128), 1);
         assert_int_equal(byte_at(memory + 192), 2);
         assert_int_equal(byte_at(memory + 64), 3);
@@ -286,9 +274,8 @@ TEST(an_executable_graph_keeps_user_objects) {
 
 CHILD_TEST(launching_a_graph_with_lost_memory_is_a_fault) {
     init_driver();
-    CUdeviceptr gone;
     CUgraph graph = new_graph();
-    OK_CU(cu.cuMemAlloc_v2(&gone, (size_t)64 << 20));
+    CUdeviceptr gone = MADE_CU(CUdeviceptr, cuMemAlloc_v2, (size_t)64 << 20);
     add_copy(graph, NULL, gone, gone + 4096, 4096);
     CUgraphExec exec = instantiate(graph);
     OK_CU(cu.cuMemFree_v2(gone));

@@ -68,7 +68,6 @@ TEST(many_launches_of_one_graph_run_in_order) {
     for (unsigned i = 0; i < 2000; i++)
         OK_CU(cu.cuGraphLaunch(exec, NULL));
     OK_CU(cu.cuMemsetD8Async(memory, 0x5c, 4, NULL));
-    OK_CU(cu.cuGraphLaunch(exec, NULL));
-    OK_CU(cu.cuStreamSynchronize(NULL));
+    launch_and_wait(exec, NULL);
     assert_int_equal(byte_at(memory + 40), 0x5c);
 }

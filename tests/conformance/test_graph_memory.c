@@ -16,8 +16,7 @@ static int begin(void **state) {
 
 static int end(void **state) {
     OK_CU(cu.cuStreamSynchronize(stream));
-    OK_CU(cu.cuStreamDestroy_v2(stream));
-    OK_CU(cu.cuMemFree_v2(memory));
+    DESTROY_CU(stream, memory);
     OK_CU(cu.cuDeviceGraphMemTrim(dev));
     return test_end(state);
 }
@@ -43,8 +42,7 @@ TEST(memory_allocated_and_freed_in_a_graph_is_reusable) {
     for (int i = 0; i < 3; i++) {
         OK_CU(cu.cuMemsetD8_v2(memory, 0x11, 64));
         OK_CU(cu.cuGraphLaunch(exec, stream));
-        OK_CU(cu.cuGraphLaunch(exec, stream));
-        OK_CU(cu.cuStreamSynchronize(stream));
+        launch_and_wait(exec, stream);
         assert_int_equal(byte_at(memory + 63), 0x5a);
     }
     FAILS_CU(INVALID_VALUE, cu.cuMemFreeAsync(p, stream));
@@ -67,8 +65,7 @@ TEST(memory_left_by_a_graph_can_be_freed_outside_it) {
     assert_int_equal(size, 3 * MIB);
     OK_CU(cu.cuMemFreeAsync(p, stream));
     FAILS_CU(INVALID_VALUE, cu.cuMemFreeAsync(p, stream));
-    OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuStreamSynchronize(stream));
+    launch_and_wait(exec, stream);
     assert_int_equal(byte_at(memory), 0x5a);
     assert_int_equal(byte_at(p), 0x5a);
     OK_CU(cu.cuMemFree_v2(p));
@@ -138,8 +135,7 @@ TEST(graph_memory_attributes_count_used_and_reserved_bytes) {
     OK_CU(cu.cuGraphUpload(exec, stream));
     OK_CU(cu.cuStreamSynchronize(stream));
     assert_true(attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) >= 8 * MIB);
-    OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuStreamSynchronize(stream));
+    launch_and_wait(exec, stream);
     uint64_t reserved = attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT);
     assert_true(reserved >= 8 * MIB);
     assert_true(attribute(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT) >= 8 * MIB);
@@ -197,8 +193,7 @@ TEST(an_update_during_a_launch_does_not_free_new_memory) {
     OK_CU(cu.cuGraphExecUpdate_v2(exec, other, &info));
     gate_drain(&gate, stream);
     assert_int_equal(byte_at(memory), 0x5a);
-    OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuStreamSynchronize(stream));
+    launch_and_wait(exec, stream);
     assert_int_equal(byte_at(memory), 0x6b);
 }
 
@@ -215,8 +210,7 @@ TEST(sequential_graph_allocations_reuse_memory) {
     }
     CUgraphExec exec = instantiate(graph);
     OK_CU(cu.cuDeviceGraphMemTrim(dev));
-    OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuStreamSynchronize(stream));
+    launch_and_wait(exec, stream);
     assert_true(attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) < 64 * MIB);
     for (unsigned i = 0; i < 64; i++)
         assert_int_equal(byte_at(memory + 64 * i), i);
@@ -225,8 +219,7 @@ TEST(sequential_graph_allocations_reuse_memory) {
 TEST(a_graph_allocating_more_than_the_device_has_is_refused) {
     NEEDS_SOFTGPU("would take the device's memory");
     CUdeviceptr p;
-    size_t total = 0;
-    OK_CU(cu.cuDeviceTotalMem_v2(&total, dev));
+    size_t total = MADE_CU(size_t, cuDeviceTotalMem_v2, dev);
     CUgraph graph = new_graph();
     add_set(graph, NULL, memory, 0x22, 64);
     CUgraphNode node = add_alloc(graph, NULL, total + 2 * MIB, &p);

@@ -13,26 +13,22 @@ static int begin(void **state) {
     return failed;
 }
 
-static int end(void **state) {
+AFTER(test_end) {
     if (graph) {
         destroy_graph(graph);
         OK_CU(cu.cuMemFree_v2(memory));
     }
     graph = NULL;
-    return test_end(state);
 }
 
-EACH_TEST(begin, end);
+EACH_TEST(begin, after);
 
 static void assert_type(CUgraphNode node, CUgraphNodeType wanted) {
-    CUgraphNodeType type;
-    OK_CU(cu.cuGraphNodeGetType(node, &type));
-    assert_int_equal(type, wanted);
+    assert_int_equal(GOT_CU(CUgraphNodeType, cuGraphNodeGetType, node), wanted);
 }
 
 static CUgraphNode empty(void) {
-    CUgraphNode node;
-    OK_CU(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddEmptyNode, graph, NULL, 0);
     assert_type(node, CU_GRAPH_NODE_TYPE_EMPTY);
     return node;
 }
@@ -57,12 +53,8 @@ TEST(memcpy_node_parameters_are_kept_and_changed) {
     assert_type(node, CU_GRAPH_NODE_TYPE_MEMCPY);
     memset(&out, 0x5a, sizeof out);
     OK_CU(cu.cuGraphMemcpyNodeGetParams(node, &out));
-    assert_int_equal(out.srcMemoryType, CU_MEMORYTYPE_DEVICE);
-    assert_int_equal(out.srcDevice, memory);
-    assert_int_equal(out.dstDevice, memory + 2048);
-    assert_int_equal(out.WidthInBytes, 64);
-    assert_int_equal(out.Height, 1);
-    assert_int_equal(out.Depth, 1);
+    MEMBERS(out, (srcMemoryType, CU_MEMORYTYPE_DEVICE), (srcDevice, memory),
+            (dstDevice, memory + 2048), (WidthInBytes, 64), (Height, 1), (Depth, 1));
     copy = copy_of(128);
     OK_CU(cu.cuGraphMemcpyNodeSetParams(node, &copy));
     OK_CU(cu.cuGraphMemcpyNodeGetParams(node, &out));
@@ -89,17 +81,11 @@ TEST(memset_node_parameters_are_kept_and_changed) {
     assert_type(node, CU_GRAPH_NODE_TYPE_MEMSET);
     memset(&out, 0x5a, sizeof out);
     OK_CU(cu.cuGraphMemsetNodeGetParams(node, &out));
-    assert_int_equal(out.dst, memory);
-    assert_int_equal(out.value, 7);
-    assert_int_equal(out.elementSize, 1);
-    assert_int_equal(out.width, 16);
-    assert_int_equal(out.height, 1);
+    MEMBERS(out, (dst, memory), (value, 7), (elementSize, 1), (width, 16), (height, 1));
     set = set_of(0x12345678, 4, 8);
     OK_CU(cu.cuGraphMemsetNodeSetParams(node, &set));
     OK_CU(cu.cuGraphMemsetNodeGetParams(node, &out));
-    assert_int_equal(out.value, 0x12345678);
-    assert_int_equal(out.elementSize, 4);
-    assert_int_equal(out.width, 8);
+    MEMBERS(out, (value, 0x12345678), (elementSize, 4), (width, 8));
     set.elementSize = 3;
     FAILS_CU(INVALID_VALUE, cu.cuGraphMemsetNodeSetParams(node, &set));
     FAILS_CU(INVALID_VALUE, cu.cuGraphAddMemsetNode(&made, graph, NULL, 0, &set, ctx));
@@ -134,14 +120,12 @@ TEST(host_node_parameters_are_kept_and_changed) {
 }
 
 TEST(event_node_parameters_are_kept_and_changed) {
-    CUevent out;
-    CUgraphNode record, wait;
     CUevent a = new_timed_event(), b = new_timed_event();
-    OK_CU(cu.cuGraphAddEventRecordNode(&record, graph, NULL, 0, a));
-    OK_CU(cu.cuGraphAddEventWaitNode(&wait, graph, NULL, 0, b));
+    CUgraphNode record = MADE_CU(CUgraphNode, cuGraphAddEventRecordNode, graph, NULL, 0, a);
+    CUgraphNode wait = MADE_CU(CUgraphNode, cuGraphAddEventWaitNode, graph, NULL, 0, b);
     assert_type(record, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
     assert_type(wait, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
-    OK_CU(cu.cuGraphEventRecordNodeGetEvent(record, &out));
+    CUevent out = GOT_CU(CUevent, cuGraphEventRecordNodeGetEvent, record);
     assert_ptr_equal(out, a);
     OK_CU(cu.cuGraphEventWaitNodeGetEvent(wait, &out));
     assert_ptr_equal(out, b);
@@ -159,7 +143,6 @@ TEST(event_node_parameters_are_kept_and_changed) {
 }
 
 TEST(batch_memory_operation_node_parameters_are_kept_and_changed) {
-    CUgraphNode node;
     CUstreamBatchMemOpParams ops[2];
     memset(ops, 0, sizeof ops);
     for (int i = 0; i < 2; i++) {
@@ -168,7 +151,7 @@ TEST(batch_memory_operation_node_parameters_are_kept_and_changed) {
         ops[i].writeValue.value = 5;
     }
     CUDA_BATCH_MEM_OP_NODE_PARAMS batch = {ctx, 2, ops, 0}, out;
-    OK_CU(cu.cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &batch));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddBatchMemOpNode, graph, NULL, 0, &batch);
     assert_type(node, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
     ops[0].writeValue.value = 6;
     memset(&out, 0x5a, sizeof out);
@@ -239,8 +222,7 @@ TEST(one_function_adds_nodes_of_any_type) {
     assert_ptr_equal(list[0], a);
     params.host.fn = second;
     OK_CU(cu.cuGraphNodeSetParams(b, &params));
-    CUDA_HOST_NODE_PARAMS out;
-    OK_CU(cu.cuGraphHostNodeGetParams(b, &out));
+    CUDA_HOST_NODE_PARAMS out = GOT_CU(CUDA_HOST_NODE_PARAMS, cuGraphHostNodeGetParams, b);
     assert_true(out.fn == second);
     FAILS_CU(INVALID_VALUE, cu.cuGraphNodeSetParams(a, &params));
     params.type = (CUgraphNodeType)99;
@@ -248,7 +230,6 @@ TEST(one_function_adds_nodes_of_any_type) {
 }
 
 TEST(one_function_sets_parameters_of_any_node_type) {
-    CUgraphNode node;
     CUgraphNodeParams params;
     CUDA_MEMSET_NODE_PARAMS out;
     memset(&params, 0, sizeof params);
@@ -258,10 +239,9 @@ TEST(one_function_sets_parameters_of_any_node_type) {
     params.memset.width = 4;
     params.memset.height = 1;
     params.memset.ctx = ctx;
-    OK_CU(cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddNode, graph, NULL, 0, &params);
     params.memset.width = 8;
     OK_CU(cu.cuGraphNodeSetParams(node, &params));
     OK_CU(cu.cuGraphMemsetNodeGetParams(node, &out));
-    assert_int_equal(out.width, 8);
-    assert_int_equal(out.elementSize, 2);
+    MEMBERS(out, (width, 8), (elementSize, 2));
 }

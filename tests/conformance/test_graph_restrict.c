@@ -3,45 +3,33 @@
 
 static CUgraph graph, other;
 
-static int begin(void **state) {
-    int failed = test_begin(state);
-    if (!failed) {
-        graph = new_graph();
-        OK_CU(cu.cuGraphCreate(&other, 0));
-    }
-    return failed;
+BEFORE(test_begin) {
+    graph = new_graph();
+    OK_CU(cu.cuGraphCreate(&other, 0));
 }
 
-static int end(void **state) {
+AFTER(test_end) {
     if (other)
         destroy_graph(other);
-    return test_end(state);
 }
 
-EACH_TEST(begin, end);
+EACH_TEST(before, after);
 
 static CUgraphNode empty(CUgraph in) {
-    CUgraphNode node;
-    OK_CU(cu.cuGraphAddEmptyNode(&node, in, NULL, 0));
-    return node;
+    return MADE_CU(CUgraphNode, cuGraphAddEmptyNode, in, NULL, 0);
 }
 
 static size_t count_nodes(CUgraph of) {
-    size_t count;
-    OK_CU(cu.cuGraphGetNodes(of, NULL, &count));
-    return count;
+    return GOT_CU(size_t, cuGraphGetNodes, of, NULL);
 }
 
 /* ---- Allocations ---------------------------------------------------------------------------- */
 
 static CUgraphNode allocate(CUdeviceptr *address) {
-    CUgraphNode node;
-    CUDA_MEM_ALLOC_NODE_PARAMS params;
-    memset(&params, 0, sizeof params);
-    params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    params.poolProps.location = device_location(dev);
-    params.bytesize = 4096;
-    OK_CU(cu.cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params));
+    CUDA_MEM_ALLOC_NODE_PARAMS params = {.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                         .poolProps.location = device_location(dev),
+                                         .bytesize = 4096};
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddMemAllocNode, graph, NULL, 0, &params);
     *address = params.dptr;
     return node;
 }
@@ -49,15 +37,12 @@ static CUgraphNode allocate(CUdeviceptr *address) {
 TEST(allocation_nodes_have_an_address_when_added) {
     CUdeviceptr address, freed;
     CUgraphNode node = allocate(&address), free_node;
-    CUgraphNodeType type;
     CUDA_MEM_ALLOC_NODE_PARAMS out;
     assert_true(address != 0);
     memset(&out, 0x5a, sizeof out);
     OK_CU(cu.cuGraphMemAllocNodeGetParams(node, &out));
-    assert_int_equal(out.dptr, address);
-    assert_int_equal(out.bytesize, 4096);
-    assert_int_equal(out.accessDescCount, 0);
-    OK_CU(cu.cuGraphNodeGetType(node, &type));
+    MEMBERS(out, (dptr, address), (bytesize, 4096), (accessDescCount, 0));
+    CUgraphNodeType type = GOT_CU(CUgraphNodeType, cuGraphNodeGetType, node);
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
     OK_CU(cu.cuGraphAddMemFreeNode(&free_node, graph, &node, 1, address));
     OK_CU(cu.cuGraphMemFreeNodeGetParams(free_node, &freed));
@@ -124,10 +109,9 @@ static CUgraphNodeParams conditional(CUgraphConditionalHandle handle, unsigned s
 TEST(conditional_nodes_own_their_body_graphs) {
     CUgraph copy;
     CUgraphNode node, made;
-    CUgraphNodeType type;
     CUgraphNodeParams params = conditional(condition(), 2);
     OK_CU(cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
-    OK_CU(cu.cuGraphNodeGetType(node, &type));
+    CUgraphNodeType type = GOT_CU(CUgraphNodeType, cuGraphNodeGetType, node);
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_CONDITIONAL);
     CUgraph *bodies = params.conditional.phGraph_out;
     assert_non_null(bodies[0]);
@@ -171,7 +155,6 @@ TEST(invalid_conditional_nodes_are_refused) {
 
 TEST(a_moved_graph_becomes_the_child) {
     NEEDS_SOFTGPU("moving is not recorded on hardware yet");
-    CUgraph embedded;
     CUgraphNode node, made;
     CUgraphNodeParams params;
     empty(other);
@@ -182,7 +165,7 @@ TEST(a_moved_graph_becomes_the_child) {
     FAILS_CU(INVALID_VALUE, cu.cuGraphAddNode(&made, graph, NULL, 0, &params));
     params.graph.graph = other;
     OK_CU(cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
-    OK_CU(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
+    CUgraph embedded = GOT_CU(CUgraph, cuGraphChildGraphNodeGetGraph, node);
     assert_ptr_equal(embedded, other);
     empty(other);
     assert_int_equal(count_nodes(embedded), 2);

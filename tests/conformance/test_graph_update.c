@@ -5,17 +5,12 @@
 
 static CUdeviceptr memory;
 
-static int begin(void **state) {
-    int failed = test_begin(state);
-    if (!failed) {
-        memory = new_memory(8192);
-        OK_CU(cu.cuMemsetD8_v2(memory, 0x11, 8192));
-        OK_CU(cu.cuCtxSynchronize()); /* streams of the tests do not wait for the legacy one */
-    }
-    return failed;
+BEFORE(test_begin) {
+    memory = new_memory(8192);
+    set_bytes(memory, 0x11, 8192); /* streams of the tests do not wait for the legacy one */
 }
 
-EACH_TEST(begin, test_end);
+EACH_TEST(before, test_end);
 
 TEST(a_memset_node_of_an_exec_can_be_changed) {
     CUgraph graph = new_graph();
@@ -35,11 +30,10 @@ TEST(a_memset_node_of_an_exec_can_be_changed) {
 
 TEST(a_2d_memset_node_can_change_target_and_value_but_not_shape) {
     CUgraph graph = new_graph();
-    CUgraphNode node = NULL;
     CUDA_MEMSET_NODE_PARAMS params = set_params(memory, 0x22, 8);
     params.height = 2;
     params.pitch = 64;
-    OK_CU(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &params, ctx));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddMemsetNode, graph, NULL, 0, &params, ctx);
     CUgraphExec exec = instantiate(graph);
     params.value = 0x33;
     params.dst = memory + 1024;
@@ -126,13 +120,12 @@ TEST(a_child_graph_node_can_be_changed_but_not_its_topology) {
     add_empty(longer, add_set(longer, NULL, memory, 0x44, 64));
     CUgraphNode node = add_child(graph, NULL, child), inside, original;
     CUgraphExec exec = instantiate(graph);
-    CUgraph embedded;
     size_t one = 1;
     OK_CU(cu.cuGraphExecChildGraphNodeSetParams(exec, node, same));
     run(exec);
     assert_int_equal(byte_at(memory), 0x33);
     FAILS_CU(GRAPH_EXEC_UPDATE_FAILURE, cu.cuGraphExecChildGraphNodeSetParams(exec, node, longer));
-    OK_CU(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
+    CUgraph embedded = GOT_CU(CUgraph, cuGraphChildGraphNodeGetGraph, node);
     OK_CU(cu.cuGraphGetNodes(embedded, &inside, &one));
     OK_CU(cu.cuGraphGetNodes(child, &original, &one));
     CUDA_MEMSET_NODE_PARAMS params = set_params(memory, 0x55, 64);
@@ -144,7 +137,6 @@ TEST(a_child_graph_node_can_be_changed_but_not_its_topology) {
 
 TEST(a_batch_node_can_be_changed_but_not_its_operation_types) {
     CUstreamBatchMemOpParams ops[2];
-    CUgraphNode node;
     CUgraph graph = new_graph();
     memset(ops, 0, sizeof ops);
     for (int i = 0; i < 2; i++) {
@@ -153,7 +145,7 @@ TEST(a_batch_node_can_be_changed_but_not_its_operation_types) {
         ops[i].writeValue.value = 1;
     }
     CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = ctx, .count = 1, .paramArray = ops};
-    OK_CU(cu.cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddBatchMemOpNode, graph, NULL, 0, &params);
     CUgraphExec exec = instantiate(graph);
     ops[0].writeValue.value = 7;
     OK_CU(cu.cuGraphExecBatchMemOpNodeSetParams(exec, node, &params));
@@ -225,7 +217,6 @@ static void shows(const char *line) {
 }
 
 TEST(a_kernel_node_of_an_exec_can_be_changed) {
-    CUgraphNode node = NULL;
     unsigned value = 7;
     void *values[] = {&value};
     CUmodule module = new_module(text);
@@ -233,7 +224,7 @@ TEST(a_kernel_node_of_an_exec_can_be_changed) {
     CUfunction one = function_of(module, "one");
     CUgraph graph = new_graph();
     CUDA_KERNEL_NODE_PARAMS params = kernel_params(nothing, 1, NULL);
-    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &params);
     add_set(graph, node, memory, 0x22, 64);
     CUgraphExec exec = instantiate(graph);
     params = kernel_params(one, 2, values);
@@ -262,13 +253,12 @@ TEST(a_kernel_node_of_an_exec_can_be_changed) {
 
 /* A function of another context is another thing altogether. */
 TEST(a_kernel_node_cannot_change_its_context) {
-    CUcontext other;
     CUmodule modules[2];
     CUfunction functions[2];
     CUgraphNode nodes[2];
     CUgraph graphs[2];
     CUgraphExecUpdateResultInfo info;
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     for (int i = 0; i < 2; i++) {
         OK_CU(cu.cuCtxSetCurrent(i == 0 ? ctx : other));
         OK_CU(cu.cuModuleLoadData(&modules[i], text));
@@ -290,15 +280,13 @@ TEST(a_kernel_node_cannot_change_its_context) {
 }
 
 static CUexternalSemaphore timeline(softgpu_semaphore **shared) {
-    CUexternalSemaphore semaphore = NULL;
     int fd = soft->semaphore_create(SOFTGPU_SEMAPHORE_TIMELINE, 0);
     CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc = {
         .type = CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD, .handle = {.fd = fd}};
     void *at = mmap(NULL, sizeof **shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_true(at != MAP_FAILED);
     *shared = at;
-    OK_CU(cu.cuImportExternalSemaphore(&semaphore, &desc));
-    return semaphore;
+    return MADE_CU(CUexternalSemaphore, cuImportExternalSemaphore, &desc);
 }
 
 /* Signals `to` one semaphore, waits for `until` of the other, and then copies. */
@@ -311,7 +299,6 @@ TEST(semaphore_nodes_of_an_exec_can_be_changed) {
     CUDA_EXT_SEM_SIGNAL_NODE_PARAMS signal = {&list[0], &to, 1};
     CUDA_EXT_SEM_WAIT_NODE_PARAMS wait = {&list[1], &until, 1};
     CUgraphNode signals, waits;
-    CUstream stream;
     CUgraph graph = new_graph();
     OK_CU(cu.cuGraphAddExternalSemaphoresSignalNode(&signals, graph, NULL, 0, &signal));
     OK_CU(cu.cuGraphAddExternalSemaphoresWaitNode(&waits, graph, &signals, 1, &wait));
@@ -323,7 +310,7 @@ TEST(semaphore_nodes_of_an_exec_can_be_changed) {
     OK_CU(cu.cuGraphExecExternalSemaphoresWaitNodeSetParams(exec, waits, &wait));
     FAILS_CU(INVALID_VALUE,
              cu.cuGraphExecExternalSemaphoresSignalNodeSetParams(exec, signals, NULL));
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     OK_CU(cu.cuGraphLaunch(exec, stream));
     for (int i = 0; i < 2000 && !__atomic_load_n(&shared[0]->value, __ATOMIC_ACQUIRE); i++)
         usleep(100);

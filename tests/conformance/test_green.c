@@ -14,11 +14,10 @@ static CUdevResource whole(void) {
 /* A description of the least part of the device, and what is left. */
 static CUdevResourceDesc least(CUdevResource *part) {
     CUdevResource all = whole();
-    CUdevResourceDesc desc = NULL;
     unsigned groups = 1;
     OK_CU(cu.cuDevSmResourceSplitByCount(part, &groups, &all, NULL, 0, 0));
     assert_int_equal(groups, 1);
-    OK_CU(cu.cuDevResourceGenerateDesc(&desc, part, 1));
+    CUdevResourceDesc desc = MADE_CU(CUdevResourceDesc, cuDevResourceGenerateDesc, part, 1);
     assert_non_null(desc);
     return desc;
 }
@@ -32,8 +31,7 @@ static CUgreenCtx make_green(void) {
 }
 
 static CUcontext context_of(CUgreenCtx green) {
-    CUcontext context = NULL;
-    OK_CU(cu.cuCtxFromGreenCtx(&context, green));
+    CUcontext context = MADE_CU(CUcontext, cuCtxFromGreenCtx, green);
     assert_non_null(context);
     return context;
 }
@@ -103,14 +101,13 @@ TEST(invalid_splits_are_refused) {
 
 TEST(resource_descriptions_accept_results_of_splits) {
     CUdevResource all = whole(), part[2], rest, bad;
-    CUdevResourceDesc desc = NULL;
     CUgreenCtx green = NULL;
     unsigned groups = 2;
     OK_CU(cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, 0, 0));
     assert_int_equal(groups, 2);
     if (rest.type != CU_DEV_RESOURCE_TYPE_SM)
         SKIP("two groups are all of the multiprocessors: there is no rest");
-    OK_CU(cu.cuDevResourceGenerateDesc(&desc, part, 2));
+    CUdevResourceDesc desc = MADE_CU(CUdevResourceDesc, cuDevResourceGenerateDesc, part, 2);
     OK_CU(cu.cuGreenCtxCreate(&green, desc, dev, CU_GREEN_CTX_DEFAULT_STREAM));
     OK_CU(cu.cuGreenCtxGetDevResource(green, &bad, CU_DEV_RESOURCE_TYPE_SM));
     assert_int_equal(bad.sm.smCount, part[0].sm.smCount + part[1].sm.smCount);
@@ -122,8 +119,7 @@ TEST(resource_descriptions_accept_results_of_splits) {
 }
 
 /* Where hardware follows a pointer that leads nowhere. */
-TEST(forged_resources_are_refused) {
-    NEEDS_SOFTGPU("hardware crashes");
+TEST_WHERE(forged_resources_are_refused, NEEDS_SOFTGPU("hardware crashes")) {
     CUdevResource part, all = whole(), changed = all;
     CUdevResourceDesc desc = least(&part);
     CUgreenCtx green = NULL;
@@ -220,8 +216,7 @@ CHILD_TEST_WHERE(resetting_the_primary_context_destroys_its_green_contexts,
     OK_CU(cu.cuInit(0));
     CUgreenCtx green = make_green();
     CUcontext context = context_of(green);
-    CUstream stream;
-    OK_CU(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    CUstream stream = MADE_CU(CUstream, cuGreenCtxStreamCreate, green, CU_STREAM_NON_BLOCKING, 0);
     OK_CU(cu.cuDevicePrimaryCtxReset_v2(0));
     OK_CU(cu.cuCtxSetCurrent(context));
     FAILS_CU(CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize());
@@ -255,14 +250,13 @@ static void *reset_primary(void *argument) {
  * ended, and a set that finds it gone would leave the device with a fault. */
 CHILD_TEST_WHERE(a_reset_waits_for_work_of_green_contexts, NEEDS_SOFTGPU("resets the device")) {
     CUstream stream;
-    CUdeviceptr p;
     CUcontext own, again;
     struct gate gate;
     struct ends ends = {.destroyed = CUDA_ERROR_UNKNOWN, .reset = CUDA_ERROR_UNKNOWN};
     pthread_t destroying, resetting;
     unsigned long long id;
     init_driver();
-    OK_CU(cu.cuMemAlloc_v2(&p, 1 << 20));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 1 << 20);
     ends.green = make_green();
     OK_CU(cu.cuGreenCtxStreamCreate(&stream, ends.green, CU_STREAM_NON_BLOCKING, 0));
     OK_CU(cu.cuCtxCreate_v2(&own, 0, dev)); /* keeps the gate */
@@ -287,17 +281,13 @@ CHILD_TEST_WHERE(a_reset_waits_for_work_of_green_contexts, NEEDS_SOFTGPU("resets
 
 TEST(memory_of_a_green_context_belongs_to_the_primary_context) {
     CUgreenCtx green = make_green();
-    CUdeviceptr p = 0;
-    CUcontext owner = NULL;
-    CUevent event;
     unsigned char bytes[64];
     OK_CU(cu.cuCtxSetCurrent(context_of(green)));
-    OK_CU(cu.cuMemAlloc_v2(&p, sizeof bytes));
-    OK_CU(cu.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, p));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, sizeof bytes);
+    CUcontext owner = MADE_CU(CUcontext, cuPointerGetAttribute, CU_POINTER_ATTRIBUTE_CONTEXT, p);
     assert_ptr_equal(owner, ctx);
-    OK_CU(cu.cuMemsetD8_v2(p, 0x5a, sizeof bytes));
-    OK_CU(cu.cuCtxSynchronize());
-    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    set_bytes(p, 0x5a, sizeof bytes);
+    CUevent event = new_event();
     OK_CU(cu.cuCtxSetCurrent(ctx));
     OK_CU(cu.cuGreenCtxDestroy(green));
     /* It outlives the green context. */
@@ -310,7 +300,6 @@ TEST(memory_of_a_green_context_belongs_to_the_primary_context) {
         OK_CU(cu.cuEventRecord(event, CU_STREAM_LEGACY));
         OK_CU(cu.cuEventSynchronize(event));
     }
-    OK_CU(cu.cuEventDestroy_v2(event));
 }
 
 /* ---- Streams and events ---------------------------------------------------------------------- */
@@ -319,12 +308,11 @@ TEST(streams_of_a_green_context_report_it) {
     CUgreenCtx green = make_green(), got = NULL;
     CUcontext context = context_of(green), of = NULL;
     CUstream stream = NULL, plain = NULL;
-    unsigned flags = 0;
     int priority = 1;
     OK_CU(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, -100));
     OK_CU(cu.cuStreamGetPriority(stream, &priority));
     assert_int_equal(priority, -5);
-    OK_CU(cu.cuStreamGetFlags(stream, &flags));
+    unsigned flags = GOT_CU(unsigned, cuStreamGetFlags, stream);
     assert_int_equal(flags, CU_STREAM_NON_BLOCKING);
     OK_CU(cu.cuStreamGetGreenCtx(stream, &got));
     assert_ptr_equal(got, green);
@@ -358,10 +346,9 @@ TEST(streams_of_a_green_context_report_it) {
 TEST(streams_of_a_green_context_end_with_it) {
     CUgreenCtx green = make_green();
     CUcontext context = context_of(green);
-    CUstream stream;
     unsigned char bytes[256];
     CUdeviceptr p = new_memory(sizeof bytes);
-    OK_CU(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    CUstream stream = MADE_CU(CUstream, cuGreenCtxStreamCreate, green, CU_STREAM_NON_BLOCKING, 0);
     OK_CU(cu.cuMemsetD8Async(p, 7, sizeof bytes, stream));
     OK_CU(cu.cuStreamSynchronize(stream));
     OK_CU(cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
@@ -379,10 +366,9 @@ TEST(streams_of_a_green_context_end_with_it) {
 
 TEST(an_event_can_stand_for_all_work_of_a_green_context) {
     CUgreenCtx green = make_green();
-    CUstream stream;
     CUdeviceptr p = new_memory(256);
     CUevent event = new_event(), of_plain = new_event();
-    OK_CU(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    CUstream stream = MADE_CU(CUstream, cuGreenCtxStreamCreate, green, CU_STREAM_NON_BLOCKING, 0);
     struct gate gate = hold(stream);
     OK_CU(cu.cuGreenCtxRecordEvent(green, event));
     FAILS_CU(NOT_READY, cu.cuEventQuery(event));
@@ -403,10 +389,9 @@ TEST(an_event_can_stand_for_all_work_of_a_green_context) {
 /* As documented: the primary context as a whole includes its parts. */
 TEST(the_primary_context_waits_for_its_green_contexts) {
     CUgreenCtx green = make_green();
-    CUstream stream;
     CUdeviceptr p = new_memory(256);
     CUevent event = new_event();
-    OK_CU(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    CUstream stream = MADE_CU(CUstream, cuGreenCtxStreamCreate, green, CU_STREAM_NON_BLOCKING, 0);
     struct gate gate = hold(stream);
     OK_CU(cu.cuCtxRecordEvent(ctx, event));
     FAILS_CU(NOT_READY, cu.cuEventQuery(event));
@@ -418,8 +403,7 @@ TEST(the_primary_context_waits_for_its_green_contexts) {
     OK_CU(cu.cuGreenCtxDestroy(green));
 }
 
-TEST(green_contexts_are_listed_in_state_and_leaks) {
-    NEEDS_SOFTGPU("reports");
+TEST_WHERE(green_contexts_are_listed_in_state_and_leaks, NEEDS_SOFTGPU("reports")) {
     CUgreenCtx green = make_green();
     char *state_text = soft->state_dump(), *leaks = soft->leak_report();
     assert_non_null(strstr(state_text, " green uses "));

@@ -36,9 +36,7 @@ TEST(host_functions_run_in_stream_order) {
     assert_int_equal(atomic_load(&record.calls), 0);
     gate_drain(&gate, stream);
     assert_int_equal(atomic_load(&record.calls), 3);
-    assert_int_equal(record.order[0], 1);
-    assert_int_equal(record.order[1], 2);
-    assert_int_equal(record.order[2], 3);
+    MEMBERS(record, (order[0], 1), (order[1], 2), (order[2], 3));
     assert_false(pthread_equal(record.thread, pthread_self()));
 }
 
@@ -52,8 +50,7 @@ static void CUDAAPI ask(void *argument) {
 }
 
 TEST(most_driver_calls_in_a_host_function_are_refused) {
-    struct record record = {0};
-    record.stream = new_stream();
+    struct record record = {.stream = new_stream()};
     OK_CU(cu.cuLaunchHostFunc(record.stream, ask, &record));
     OK_CU(cu.cuStreamSynchronize(record.stream));
     FAILS_CU(NOT_PERMITTED, record.answers[0]);
@@ -130,11 +127,10 @@ static void wait_until(atomic_bool *flag) {
 }
 
 TEST(a_blocking_host_function_does_not_delay_other_copies) {
-    CUstream held;
     struct block block = {0};
     CUdeviceptr bytes = new_memory(4096);
     CUstream other = new_stream();
-    OK_CU(cu.cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+    CUstream held = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     OK_CU(cu.cuLaunchHostFunc(held, stay, &block));
     wait_until(&block.entered);
     OK_CU(cu.cuMemsetD8Async(bytes, 4, 4096, other));

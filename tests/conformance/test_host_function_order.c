@@ -35,9 +35,7 @@ static void CUDAAPI meet_called_back(CUstream stream, CUresult status, void *arg
 }
 
 static CUstream make_stream(void) {
-    CUstream stream;
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    return stream;
+    return MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
 }
 
 TEST(host_functions_of_two_streams_do_not_overlap) {
@@ -54,21 +52,18 @@ TEST(host_functions_of_two_streams_do_not_overlap) {
     OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(atomic_load(&mixed.left), 2);
     assert_false(atomic_load(&mixed.met));
-    OK_CU(cu.cuStreamDestroy_v2(a));
-    OK_CU(cu.cuStreamDestroy_v2(b));
+    DESTROY_CU(a, b);
 }
 
 TEST(host_functions_of_graph_branches_do_not_overlap) {
     struct meeting meeting = {0};
     CUDA_HOST_NODE_PARAMS params = {meet, &meeting};
     CUstream stream = make_stream();
-    CUgraphNode node;
     CUgraph graph = new_graph();
-    OK_CU(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &params));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddHostNode, graph, NULL, 0, &params);
     OK_CU(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &params));
     CUgraphExec exec = instantiate(graph);
-    OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuStreamSynchronize(stream));
+    launch_and_wait(exec, stream);
     assert_int_equal(atomic_load(&meeting.left), 2);
     assert_false(atomic_load(&meeting.met));
     OK_CU(cu.cuStreamDestroy_v2(stream));
@@ -76,10 +71,9 @@ TEST(host_functions_of_graph_branches_do_not_overlap) {
 
 TEST(host_functions_of_two_contexts_run_concurrently) {
     struct meeting meeting = {0};
-    CUcontext other;
     CUstream a = make_stream(), b;
     OK_CU(cu.cuLaunchHostFunc(a, meet, &meeting));
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     b = make_stream();
     OK_CU(cu.cuLaunchHostFunc(b, meet, &meeting));
     OK_CU(cu.cuStreamSynchronize(b));
@@ -159,9 +153,7 @@ TEST(a_host_function_waits_for_the_running_one) {
     assert_int_equal(atomic_load(&block.calls), 1);
     OK_CU(cu.cuEventQuery(behind));
     OK_CU(cu.cuStreamSynchronize(held));
-    OK_CU(cu.cuStreamDestroy_v2(held));
-    OK_CU(cu.cuStreamDestroy_v2(busy));
-    OK_CU(cu.cuStreamDestroy_v2(step.stream));
+    DESTROY_CU(held, busy, step.stream);
 }
 
 /* In the order in which their streams came to them: neither a stream's priority nor who is waited
@@ -195,8 +187,7 @@ TEST(a_host_function_of_a_destroyed_stream_blocks_no_other) {
     struct step gone = {&block, 1, make_stream()}, after = {&block, 2, make_stream()};
     stay_in(held, &block);
     OK_CU(cu.cuLaunchHostFunc(gone.stream, note, &gone));
-    OK_CU(cu.cuStreamDestroy_v2(gone.stream));
-    OK_CU(cu.cuStreamDestroy_v2(held));
+    DESTROY_CU(gone.stream, held);
     OK_CU(cu.cuLaunchHostFunc(after.stream, note, &after));
     atomic_store(&block.release, true);
     OK_CU(cu.cuStreamSynchronize(after.stream));

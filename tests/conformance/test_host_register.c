@@ -31,8 +31,7 @@ TEST(registered_memory_is_known_until_unregistered) {
     assert_int_equal(memory_type(p + PAGES - 1), CU_MEMORYTYPE_HOST);
     CUdeviceptr d = device_address(p + 5);
     assert_int_equal(d, unified(p + 5));
-    OK_CU(cu.cuMemsetD8_v2(d, 7, 3));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(d, 7, 3);
     assert_int_equal(p[7], 7);
     assert_int_equal(p[8], 1);
     OK_CU(cu.cuMemHostUnregister(p));
@@ -63,13 +62,12 @@ TEST(registered_ranges_may_be_unaligned_but_not_overlap) {
 TEST(each_combination_of_register_flags_is_kept_or_refused) {
     char *p = pages(PROT_READ | PROT_WRITE);
     for (unsigned asked = 0; asked < 32; asked++) {
-        unsigned got = 0;
         if (asked & CU_MEMHOSTREGISTER_IOMEMORY || asked >= 16) {
             FAILS_CU(INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, asked));
             continue;
         }
         OK_CU(cu.cuMemHostRegister_v2(p, PAGES, asked));
-        OK_CU(cu.cuMemHostGetFlags(&got, p + 1));
+        unsigned got = MADE_CU(unsigned, cuMemHostGetFlags, p + 1);
         assert_int_equal(got, (asked & CU_MEMHOSTREGISTER_PORTABLE) | CU_MEMHOSTREGISTER_DEVICEMAP);
         OK_CU(cu.cuMemHostUnregister(p));
     }
@@ -95,8 +93,7 @@ TEST(unmapped_and_pinned_ranges_cannot_be_registered) {
 /* What lies half in a registration is no memory that a copy may touch as a whole. */
 TEST(a_copy_beyond_a_registered_range_is_refused) {
     char *p = pages(PROT_READ | PROT_WRITE);
-    CUdeviceptr d;
-    OK_CU(cu.cuMemAlloc_v2(&d, PAGES));
+    CUdeviceptr d = MADE_CU(CUdeviceptr, cuMemAlloc_v2, PAGES);
     OK_CU(cu.cuMemHostRegister_v2(p, 4096, 0));
     OK_CU(cu.cuMemcpyHtoD_v2(d, p, 4096));
     FAILS_CU(INVALID_VALUE, cu.cuMemcpyHtoD_v2(d, p, 8192));
@@ -111,9 +108,8 @@ TEST(a_copy_beyond_a_registered_range_is_refused) {
  */
 TEST(registering_keeps_memory_excluded_from_forks) {
     char *p = pages(PROT_READ | PROT_WRITE), back[2] = {0};
-    CUdeviceptr d;
     assert_int_equal(madvise(p, PAGES, MADV_DONTFORK), 0);
-    OK_CU(cu.cuMemAlloc_v2(&d, PAGES));
+    CUdeviceptr d = MADE_CU(CUdeviceptr, cuMemAlloc_v2, PAGES);
     OK_CU(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_DEVICEMAP));
     pid_t child = fork();
     if (child == 0) {
@@ -130,8 +126,7 @@ TEST(registering_keeps_memory_excluded_from_forks) {
     OK_CU(cu.cuMemcpyDtoH_v2(&back[1], d + PAGES - 1, 1));
     assert_int_equal(back[0], 3);
     assert_int_equal(back[1], 2);
-    OK_CU(cu.cuMemsetD8_v2(unified(p), 4, PAGES));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(unified(p), 4, PAGES);
     assert_int_equal(p[PAGES - 1], 4);
     OK_CU(cu.cuMemHostUnregister(p));
     OK_CU(cu.cuMemFree_v2(d));
@@ -142,8 +137,7 @@ TEST(registering_keeps_memory_excluded_from_forks) {
 TEST(writing_read_only_registered_memory_is_refused) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED);
     char *p = pages(PROT_READ | PROT_WRITE), back[8];
-    CUdeviceptr d;
-    OK_CU(cu.cuMemAlloc_v2(&d, PAGES));
+    CUdeviceptr d = MADE_CU(CUdeviceptr, cuMemAlloc_v2, PAGES);
     OK_CU(cu.cuMemsetD8_v2(d, 4, PAGES));
     OK_CU(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_READ_ONLY));
     FAILS_CU(INVALID_VALUE, cu.cuMemcpyDtoH_v2(p, d, 64));

@@ -18,10 +18,9 @@ CHILD_TEST(most_calls_before_cuinit_are_refused) {
     FAILS_CU(INVALID_VALUE, cu.cuCtxGetDevice(NULL));
     FAILS_CU(INVALID_VALUE, cu.cuStreamGetFlags(NULL, NULL));
 
-    const char *name;
     void *function;
     OK_CU(cu.cuDriverGetVersion(&version));
-    OK_CU(cu.cuGetErrorName(CUDA_ERROR_UNKNOWN, &name));
+    (void)GOT_CU(const char *, cuGetErrorName, CUDA_ERROR_UNKNOWN);
     OK_CU(cu.cuGetProcAddress_v2("cuInit", &function, 2000, CU_GET_PROC_ADDRESS_DEFAULT, NULL));
     assert_non_null(function);
     return 0;
@@ -45,16 +44,14 @@ TEST(a_second_cuinit_succeeds) {
     assert_ptr_equal(current, ctx);
 }
 
-CHILD(no_device) {
+CHILD_THAT_ENDS(no_device) {
     int count = -1;
     FAILS_CU(NO_DEVICE, cu.cuInit(0));
     FAILS_CU(NO_DEVICE, cu.cuInit(0));
     FAILS_CU(NOT_INITIALIZED, cu.cuDeviceGetCount(&count));
-    return 0;
 }
 
-TEST(cuinit_without_devices_fails) {
-    NEEDS_SOFTGPU("hides its devices");
+TEST_WHERE(cuinit_without_devices_fails, NEEDS_SOFTGPU("hides its devices")) {
     setenv("SOFTGPU_DEVICES", "0", 1);
     int status = run_child("no_device", NULL);
     setenv("SOFTGPU_DEVICES", "2", 1);

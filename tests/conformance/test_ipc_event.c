@@ -96,13 +96,12 @@ TEST(another_process_waits_for_a_recorded_event) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
     struct talk talk;
     struct gate gate;
-    CUstream stream;
     CUipcEventHandle handle;
     char text[2 * sizeof handle + 1];
     CUevent event = make_event();
     talk_begin(&talk);
     gate_make(&gate);
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     gate_hold(&gate, stream);
     OK_CU(cu.cuEventRecord(event, stream));
     OK_CU(cu.cuIpcGetEventHandle(&handle, event));
@@ -112,8 +111,7 @@ TEST(another_process_waits_for_a_recorded_event) {
     gate_drain(&gate, stream);
     assert_int_equal(wait_child(pid), 0);
     gate_free(&gate);
-    OK_CU(cu.cuStreamDestroy_v2(stream));
-    OK_CU(cu.cuEventDestroy_v2(event));
+    DESTROY_CU(stream, event);
     talk_end(&talk);
 }
 

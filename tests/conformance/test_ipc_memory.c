@@ -42,8 +42,7 @@ CHILD(opener) {
     if (soft)
         assert_int_equal(size, wanted);
     unsigned seen = word_at(p);
-    OK_CU(cu.cuMemsetD32_v2(p + wanted - 4, 0x5a5a1234, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(p + wanted - 4, 0x5a5a1234, 1);
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(p));
     FAILS_CU(INVALID_VALUE, cu.cuIpcGetMemHandle(&handle, p));
     FAILS_CU(INVALID_VALUE, cu.cuIpcCloseMemHandle(p + 64));
@@ -61,8 +60,7 @@ CHILD(opener) {
 static void shared_with_a_child(CUdeviceptr p, size_t size, const char *kind) {
     CUipcMemHandle handle;
     char text[2 * sizeof handle + 1];
-    OK_CU(cu.cuMemsetD32_v2(p, 0x0a0b0c0d, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(p, 0x0a0b0c0d, 1);
     OK_CU(cu.cuIpcGetMemHandle(&handle, p));
     to_text(&handle, text);
     assert_int_equal(run_child("opener", text, kind, NULL), 0);
@@ -78,11 +76,9 @@ TEST(another_process_reads_and_writes_shared_memory) {
 }
 
 TEST(an_ipc_handle_names_one_allocation) {
-    CUdeviceptr p;
-    CUipcMemHandle first, again;
-    OK_CU(cu.cuMemAlloc_v2(&p, 4096));
-    OK_CU(cu.cuIpcGetMemHandle(&first, p));
-    OK_CU(cu.cuIpcGetMemHandle(&again, p + 512));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
+    CUipcMemHandle first = MADE_CU(CUipcMemHandle, cuIpcGetMemHandle, p);
+    CUipcMemHandle again = MADE_CU(CUipcMemHandle, cuIpcGetMemHandle, p + 512);
     assert_memory_equal(&first, &again, sizeof first);
     OK_CU(cu.cuMemFree_v2(p));
     FAILS_CU(INVALID_VALUE, cu.cuIpcGetMemHandle(&again, p));
@@ -134,10 +130,9 @@ CHILD(trying) {
 /* When something else lies there since, H200 does not refuse the handle; softgpu tells the two
  * apart. */
 TEST(an_ipc_handle_ends_with_its_allocation) {
-    CUdeviceptr p;
     CUipcMemHandle handle, other;
     char text[2 * sizeof handle + 1], other_text[2 * sizeof other + 1];
-    OK_CU(cu.cuMemAlloc_v2(&p, SIZE));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, SIZE);
     OK_CU(cu.cuIpcGetMemHandle(&handle, p));
     OK_CU(cu.cuMemFree_v2(p));
     to_text(&handle, text);

@@ -13,13 +13,12 @@
 
 /* Skips where the driver runs no kernels, or the device is older than these instructions. */
 static void need_kernels(void) {
-    int major = 0;
-    CUmodule module;
-    OK_CU(cu.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+    int major = MADE_CU(int, cuDeviceGetAttribute, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
     if (major < 9)
         SKIP("the device is older than 9.0");
-    OK_CU(cu.cuModuleLoadData(&module, ".version 8.0\n.target sm_90\n.address_size 64\n"
-                                       ".visible .entry k() { ret; }\n"));
+    CUmodule module = MADE_CU(CUmodule, cuModuleLoadData,
+                              ".version 8.0\n.target sm_90\n.address_size 64\n"
+                              ".visible .entry k() { ret; }\n");
     CUfunction function = function_of(module, "k");
     CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
     OK_CU(cu.cuCtxSynchronize());
@@ -41,13 +40,7 @@ static void run(const char *text, unsigned blocks, unsigned threads, unsigned cl
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
     attribute.value.clusterDim.x = cluster;
     attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
-    CUlaunchConfig config = {.gridDimX = blocks,
-                             .gridDimY = 1,
-                             .gridDimZ = 1,
-                             .blockDimX = threads,
-                             .blockDimY = 1,
-                             .blockDimZ = 1,
-                             .attrs = &attribute,
+    CUlaunchConfig config = {GRID(blocks), BLOCK(threads), .attrs = &attribute,
                              .numAttrs = cluster != 0};
     OK_CU(cu.cuLaunchKernelEx(&config, function, params, NULL));
     OK_CU(cu.cuMemcpyDtoH_v2(out, to, out_bytes));
@@ -193,34 +186,24 @@ TEST(captured_cluster_launches_keep_their_cluster) {
         CLUSTER("@%q st.shared.u32 [%r10], %r15;\n" SYNC
                 "mapa.shared::cluster.u32 %r6, %r10, %r14; ld.shared::cluster.u32 %r2, [%r6];\n"
                 "ld.global.u32 %r5, [%rd2]; add.u32 %r2, %r2, %r5;\n" SYNC ANSWER);
-    int has = 0;
     uint32_t out[4];
-    CUgraph graph;
     need_kernels();
-    OK_CU(cu.cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, dev));
+    int has = MADE_CU(int, cuDeviceGetAttribute, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, dev);
     assert_int_equal(has, 1);
     CUmodule module = new_module(text);
     CUfunction function = function_of(module, "k");
     CUdeviceptr memory = new_memory(sizeof out);
-    OK_CU(cu.cuMemsetD32_v2(memory, 100, COUNT(out)));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(memory, 100, COUNT(out));
     CUstream stream = new_stream();
     void *params[] = {&memory, &memory};
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
     attribute.value.clusterDim.x = 2;
     attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
-    CUlaunchConfig config = {.gridDimX = 4,
-                             .gridDimY = 1,
-                             .gridDimZ = 1,
-                             .blockDimX = 1,
-                             .blockDimY = 1,
-                             .blockDimZ = 1,
-                             .hStream = stream,
-                             .attrs = &attribute,
+    CUlaunchConfig config = {GRID(4), BLOCK(1), .hStream = stream, .attrs = &attribute,
                              .numAttrs = 1};
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     OK_CU(cu.cuLaunchKernelEx(&config, function, params, NULL));
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     CUgraphExec exec = instantiate(graph);
     limit("clusters in a graph");
     for (int i = 0; i < 3; i++)
@@ -307,13 +290,7 @@ CHILD(go_wrong) {
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
     attribute.value.clusterDim.x = wrongs[which].cluster;
     attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
-    CUlaunchConfig config = {.gridDimX = 2,
-                             .gridDimY = 1,
-                             .gridDimZ = 1,
-                             .blockDimX = 32,
-                             .blockDimY = 1,
-                             .blockDimZ = 1,
-                             .attrs = &attribute,
+    CUlaunchConfig config = {GRID(2), BLOCK(32), .attrs = &attribute,
                              .numAttrs = wrongs[which].cluster != 0};
     void *params[] = {&memory, &memory};
     if (cu.cuLaunchKernelEx(&config, function, params, NULL) != CUDA_SUCCESS)

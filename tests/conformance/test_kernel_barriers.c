@@ -26,17 +26,9 @@ static void expect(const char *name, unsigned threads, unsigned first, uint32_t 
         assert_int_equal(out[i], i < first || i >= end ? UNTOUCHED : i < middle ? low : high);
 }
 
-TEST(a_partial_warp_counts_as_a_whole_warp_at_a_barrier) {
-    expect("few", 40, 0, 77, 40, 77, 40);
-}
-
-TEST(exited_lanes_count_as_arrived_at_a_barrier) {
-    expect("exited", 64, 5, 78, 63, 78, 63);
-}
-
-TEST(a_partial_warp_may_arrive_without_waiting) {
-    expect("arrives", 64, 20, 1, 32, 520, 64);
-}
+TEST_IS(a_partial_warp_counts_as_a_whole_warp_at_a_barrier, expect("few", 40, 0, 77, 40, 77, 40));
+TEST_IS(exited_lanes_count_as_arrived_at_a_barrier, expect("exited", 64, 5, 78, 63, 78, 63));
+TEST_IS(a_partial_warp_may_arrive_without_waiting, expect("arrives", 64, 20, 1, 32, 520, 64));
 
 /* 72 threads: the last warp has 8. */
 TEST(the_last_warp_of_a_block_may_be_partial) {

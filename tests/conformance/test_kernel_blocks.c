@@ -43,16 +43,14 @@ static CUfunction kernel(const char *name) {
 
 /* Skips where the driver runs no kernels. */
 static CUdeviceptr open_module(void) {
-    CUdeviceptr memory;
     OK_CU(cu.cuModuleLoadData(&module, ptx));
-    OK_CU(cu.cuMemAlloc_v2(&memory, 2 * BLOCKS * 4));
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 2 * BLOCKS * 4);
     OK_CU(cu.cuMemsetD32_v2(memory, 0, 2 * BLOCKS));
     unsigned none = UINT32_MAX;
     void *params[] = {&memory, &none};
     CUresult result = cu.cuLaunchKernel(kernel("count"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
     if (no_kernels(result)) {
-        OK_CU(cu.cuMemFree_v2(memory));
-        OK_CU(cu.cuModuleUnload(module));
+        DESTROY_CU(memory, module);
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
     }
     assert_int_equal(result, CUDA_SUCCESS);
@@ -61,8 +59,7 @@ static CUdeviceptr open_module(void) {
 }
 
 static void close_module(CUdeviceptr memory) {
-    OK_CU(cu.cuMemFree_v2(memory));
-    OK_CU(cu.cuModuleUnload(module));
+    DESTROY_CU(memory, module);
 }
 
 TEST(blocks_may_wait_for_earlier_blocks) {

@@ -46,10 +46,8 @@ static void end(CUgraph graph) {
 
 static CUgraphNode add_kernel(CUgraph graph, CUgraphNode after, const char *name, void **params) {
     CUDA_KERNEL_NODE_PARAMS node_params = kernel_node(function_of(module, name), 1, 1, params);
-    CUgraphNode node = NULL;
-    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, after ? &after : NULL, after ? 1 : 0,
-                                     &node_params));
-    return node;
+    return MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, after ? &after : NULL,
+                   after ? 1 : 0, &node_params);
 }
 
 static CUgraphNode add_note(CUgraph graph, CUgraphNode after, unsigned digit) {
@@ -64,9 +62,9 @@ static CUgraphNode add_setter(CUgraph graph, CUgraphNode after, const char *name
 }
 
 static CUgraphConditionalHandle new_handle(CUgraph graph, unsigned value) {
-    CUgraphConditionalHandle handle;
-    OK_CU(cu.cuGraphConditionalHandleCreate(&handle, graph, ctx, value,
-                                            CU_GRAPH_COND_ASSIGN_DEFAULT));
+    CUgraphConditionalHandle handle =
+        MADE_CU(CUgraphConditionalHandle, cuGraphConditionalHandleCreate, graph, ctx, value,
+                CU_GRAPH_COND_ASSIGN_DEFAULT);
     return handle;
 }
 

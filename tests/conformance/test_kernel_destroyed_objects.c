@@ -53,8 +53,7 @@ static pthread_t releaser(void) {
 TEST(unloading_a_module_waits_for_its_kernels) {
     kernels_open(text);
     words = words_make(2);
-    CUstream stream;
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     launch(stream);
     pthread_t thread = releaser();
     calling = true;
@@ -63,44 +62,36 @@ TEST(unloading_a_module_waits_for_its_kernels) {
     assert_int_equal(words.host[1], 6);
     assert_int_equal(pthread_join(thread, NULL), 0);
     OK_CU(cu.cuStreamSynchronize(stream));
-    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 TEST(unloading_a_library_waits_for_its_kernels) {
     kernels_open(text);
     words = words_make(2);
-    CUlibrary library;
     CUkernel wait_for;
     CUfunction function;
-    CUstream stream;
     void *params[] = {&words.device};
-    OK_CU(cu.cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
+    CUlibrary library = MADE_CU(CUlibrary, cuLibraryLoadData, text, NULL, NULL, 0, NULL, NULL, 0);
     OK_CU(cu.cuLibraryGetKernel(&wait_for, library, "wait_for"));
     OK_CU(cu.cuKernelGetFunction(&function, wait_for)); /* loads it */
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     OK_CU(cu.cuLaunchKernel((CUfunction)wait_for, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
     pthread_t thread = releaser();
     calling = true;
     OK_CU(cu.cuLibraryUnload(library));
     assert_int_equal(words.host[1], 6);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 /* Also of what was not launched by a stream of the program's. */
 TEST(unloading_a_module_waits_for_its_graph_launches) {
     kernels_open(text);
     words = words_make(2);
-    CUgraph graph;
-    CUgraphNode node;
-    CUgraphExec exec;
-    CUstream stream;
     void *params[] = {&words.device};
     CUDA_KERNEL_NODE_PARAMS one = kernel_node(kernel("wait_for"), 1, 1, params);
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK_CU(cu.cuGraphCreate(&graph, 0));
-    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &one));
-    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUstream stream = new_stream();
+    CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
+    (void)MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &one);
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
     OK_CU(cu.cuGraphLaunch(exec, stream));
     destroy_exec(exec); /* while it runs, too */
     destroy_graph(graph);
@@ -110,14 +101,12 @@ TEST(unloading_a_module_waits_for_its_graph_launches) {
     OK_CU(cu.cuModuleUnload(kernels_module));
     assert_int_equal(words.host[1], 6);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
 TEST(a_stream_may_be_destroyed_before_its_kernels_end) {
     kernels_open(text);
     words = words_make(2);
-    CUstream stream;
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     launch(stream);
     OK_CU(cu.cuStreamDestroy_v2(stream));
     assert_int_equal(words.host[1], 0);

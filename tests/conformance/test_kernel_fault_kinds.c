@@ -21,6 +21,10 @@ static const char text[] =
     ENTRY("atomic") "atom.global.add.u32 %r0, [%d0+256], 1; ret; }\n"
     ENTRY("null") "mov.u64 %d1, 16; ld.u32 %r0, [%d1]; st.global.u32 [%d0], %r0; ret; }\n"
     ENTRY("odd_load") "ld.global.u32 %r0, [%d0+2]; st.global.u32 [%d0], %r0; ret; }\n"
+    ENTRY("odd_nowhere") "mov.u64 %d1, 0x2100000017; ld.u32 %r0, [%d1]; st.global.u32 [%d0], %r0;\n"
+    "ret; }\n"
+    ENTRY("odd_beyond") "mov.u64 %d1, 0x1000000000000001; ld.global.u32 %r0, [%d1];\n"
+    "st.global.u32 [%d0], %r0; ret; }\n"
     ENTRY("odd_atomic") "atom.global.add.u32 %r0, [%d0+2], 1; ret; }\n"
     ENTRY("odd_shared") ".shared .b32 s[8]; mov.u32 %r1, s; mov.u32 %r2, %tid.x;\n"
     "add.u32 %r1, %r1, %r2; ld.shared.u32 %r0, [%r1+2]; st.global.u32 [%d0], %r0; ret; }\n"
@@ -31,6 +35,8 @@ static const char text[] =
     "cvta.local.u64 %d1, %d1; st.u32 [%d1], 0; atom.add.u32 %r0, [%d1], 1;\n"
     "st.global.u32 [%d0], %r0; ret; }\n"
     ENTRY("count") "mov.u32 %r0, %ntid.x; sub.u32 %r0, %r0, 1; barrier.sync 1, %r0; ret; }\n"
+    ENTRY("left_out") "mov.u32 %r0, %tid.x; mov.u32 %r1, -1; shl.b32 %r1, %r1, %r0; not.b32 %r1, %r1;\n"
+    "setp.gt.u32 %q, %r0, 3; vote.sync.ballot.b32 %r2, %q, %r1; st.global.u32 [%d0], %r2; ret; }\n"
     ENTRY("nowhere") "mov.u64 %d1, 0x1000; proto: .callprototype _ (); call %d1, (), proto; ret; }\n"
     ENTRY("trap") "mov.u32 %r0, %tid.x; setp.ne.u32 %q, %r0, 3; @%q ret;\ntrap; ret; }\n"
     ENTRY("brkpt") "brkpt; ret; }\n";
@@ -81,6 +87,10 @@ static const struct kind {
      "thread 0,0,0", NULL},
     {"odd_load", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_load: misaligned address: read of 4",
      "98 bytes before the end of an allocation of 100 bytes", NULL},
+    {"odd_nowhere", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_nowhere: misaligned address",
+     "ld.u32 %r0, [%d1]", "hardware answers this, or ILLEGAL_ADDRESS"},
+    {"odd_beyond", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel odd_beyond: illegal address",
+     "ld.global.u32 %r0, [%d1]", NULL},
     {"odd_atomic", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_atomic: misaligned address",
      "[%d0+2]", NULL},
     {"odd_shared", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_shared: misaligned address",
@@ -95,6 +105,8 @@ static const struct kind {
     {"count", CUDA_ERROR_ILLEGAL_INSTRUCTION,
      "kernel count: misuse of a barrier: 31 is no multiple of 32 threads", "barrier.sync 1, %r0",
      NULL},
+    {"left_out", CUDA_ERROR_ILLEGAL_INSTRUCTION, "kernel left_out: illegal instruction",
+     "the mask leaves out the lane itself", NULL},
     {"nowhere", CUDA_ERROR_ILLEGAL_INSTRUCTION, "kernel nowhere: illegal instruction: 0x1000",
      "call %d1", NULL},
     {"trap", CUDA_ERROR_LAUNCH_FAILED, "kernel trap: trap",
@@ -151,13 +163,12 @@ static void expect_lines(const char *log, const char *wanted) {
 }
 
 /* argv: the kind */
-CHILD(faults) {
+CHILD_THAT_ENDS(faults) {
     assert_int_equal(argc, 2);
     const struct kind *kind = &kinds[atoi(argv[1])];
     char name[TEMPORARY_ROOM], report[8192] = "";
     unsigned char on = 1;
     size_t one = 1;
-    CUdeviceptr p;
     init_driver();
     int descriptor = temporary_file(name, "report");
     assert_true(descriptor >= 0);
@@ -166,7 +177,7 @@ CHILD(faults) {
         OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, name, &length));
         OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &one));
     }
-    OK_CU(cu.cuMemAlloc_v2(&p, 100));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 100);
     OK_CU(cu.cuMemsetD8_v2(p, 0, 100));
     char whole[sizeof text + sizeof more];
     snprintf(whole, sizeof whole, "%s%s", text, more);
@@ -194,11 +205,9 @@ CHILD(faults) {
         expect_lines(log, kind->place);
     }
     free(log);
-    return 0;
 }
 
-TEST(each_kernel_fault_is_sticky_and_names_its_place) {
-    NEEDS_KERNELS();
+TEST_WHERE(each_kernel_fault_is_sticky_and_names_its_place, NEEDS_KERNELS()) {
     bool good = true;
     for (size_t i = 0; i < COUNT(kinds); i++) {
         char number[16];

@@ -83,10 +83,9 @@ static void launch_graph(CUgraph graph) {
 }
 
 static void captured(const char *name, void (*way)(const char *name)) {
-    CUgraph graph;
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     way(name);
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     launch_graph(graph);
 }
 
@@ -115,12 +114,10 @@ static CUgraphNode add(CUgraph graph, const CUgraphNode *after, const char *name
 }
 
 static void in_a_child_graph(const char *name) {
-    CUgraph graph, inner;
-    CUgraphNode child;
-    OK_CU(cu.cuGraphCreate(&graph, 0));
-    OK_CU(cu.cuGraphCreate(&inner, 0));
+    CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
+    CUgraph inner = MADE_CU(CUgraph, cuGraphCreate, 0);
     add(inner, NULL, name);
-    OK_CU(cu.cuGraphAddChildGraphNode(&child, graph, NULL, 0, inner));
+    CUgraphNode child = MADE_CU(CUgraphNode, cuGraphAddChildGraphNode, graph, NULL, 0, inner);
     OK_CU(cu.cuGraphDestroy(inner));
     add(graph, &child, "after");
     launch_graph(graph);
@@ -128,17 +125,15 @@ static void in_a_child_graph(const char *name) {
 
 /* A loop that nothing else would end. */
 static void in_a_loop(const char *name) {
-    CUgraph graph;
-    CUgraphNode loop;
     CUgraphConditionalHandle handle;
-    OK_CU(cu.cuGraphCreate(&graph, 0));
+    CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
     OK_CU(cu.cuGraphConditionalHandleCreate(&handle, graph, ctx, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
     params.conditional.handle = handle;
     params.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
     params.conditional.size = 1;
     params.conditional.ctx = ctx;
-    OK_CU(cu.cuGraphAddNode_v2(&loop, graph, NULL, NULL, 0, &params));
+    CUgraphNode loop = MADE_CU(CUgraphNode, cuGraphAddNode_v2, graph, NULL, NULL, 0, &params);
     add(params.conditional.phGraph_out[0], NULL, name);
     add(graph, &loop, "after");
     launch_graph(graph);
@@ -197,7 +192,7 @@ static char *contents(const char *name) {
 }
 
 /* argv: way, kind */
-CHILD(faults) {
+CHILD_THAT_ENDS(faults) {
     assert_int_equal(argc, 3);
     const struct way *way = &ways[atoi(argv[1])];
     const struct kind *kind = &kinds[atoi(argv[2])];
@@ -228,7 +223,6 @@ CHILD(faults) {
     const char *report = contents(name);
     if (soft && !strstr(report, kind->report))
         fail_msg("the core dump is without \"%s\":\n%s", kind->report, report);
-    return 0;
 }
 
 TEST(each_way_to_launch_reports_the_kernels_fault) {

@@ -39,17 +39,14 @@ static CUresult launch(const char *name, uint64_t value, unsigned threads) {
 }
 
 /* argv: the kernel, the error wanted, what it gets: nothing, memory of 100 bytes and an offset */
-CHILD(faults) {
+CHILD_THAT_ENDS(faults) {
     assert_int_equal(argc, 4);
     init_driver();
-    CUdeviceptr p;
-    CUstream stream;
-    CUevent event;
     size_t free_bytes, total;
     CUresult wanted = (CUresult)atoi(argv[2]);
-    OK_CU(cu.cuMemAlloc_v2(&p, 100));
-    OK_CU(cu.cuStreamCreate(&stream, 0));
-    OK_CU(cu.cuEventCreate(&event, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 100);
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, 0);
+    CUevent event = MADE_CU(CUevent, cuEventCreate, 0);
     uint64_t value = (uint64_t)atoi(argv[3]);
     value += argv[3][0] == '+' ? (uint64_t)p : 0;
     OK_CU(launch(argv[1], value, 8));
@@ -64,7 +61,6 @@ CHILD(faults) {
     ANSWERS_CU(result, cu.cuStreamQuery(NULL));
     ANSWERS_CU(result, cu.cuEventRecord(event, stream));
     ANSWERS_CU(result, cu.cuMemsetD8_v2(p, 0, 1));
-    return 0;
 }
 
 static void fault(const char *kernel, CUresult wanted, const char *value) {
@@ -73,25 +69,21 @@ static void fault(const char *kernel, CUresult wanted, const char *value) {
     assert_int_equal(run_child("faults", kernel, number, value, NULL), 0);
 }
 
-TEST(an_access_to_unmapped_memory_is_an_illegal_address) {
-    NEEDS_KERNELS();
+TEST_WHERE(an_access_to_unmapped_memory_is_an_illegal_address, NEEDS_KERNELS()) {
     fault("address", CUDA_ERROR_ILLEGAL_ADDRESS, "16");
 }
 
-TEST(a_misaligned_access_is_a_fault) {
-    NEEDS_KERNELS();
+TEST_WHERE(a_misaligned_access_is_a_fault, NEEDS_KERNELS()) {
     fault("misaligned", CUDA_ERROR_MISALIGNED_ADDRESS, "+0");
 }
 
 /* Which errors these are, tests/parity records. */
-TEST(traps_and_out_of_range_shared_accesses_are_faults) {
-    NEEDS_KERNELS();
+TEST_WHERE(traps_and_out_of_range_shared_accesses_are_faults, NEEDS_KERNELS()) {
     fault("trap", CUDA_SUCCESS, "0");
     fault("shared", CUDA_SUCCESS, "1048576");
 }
 
-CHILD(asserts) {
-    init_driver();
+DRIVER_CHILD(asserts) {
     int saved = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
     OK_CU(launch("asserts", 0, 6));
     FAILS_CU(ASSERT, cu.cuCtxSynchronize());
@@ -108,17 +100,14 @@ CHILD(asserts) {
             fail_msg("standard error has \"%s\", without \"%s\"", got, wanted[i]);
     assert_null(strstr(got, "thread: [3,0,0]"));
     free(got);
-    return 0;
 }
 
-TEST(a_failed_assertion_prints_its_text) {
-    NEEDS_KERNELS();
+TEST_WHERE(a_failed_assertion_prints_its_text, NEEDS_KERNELS()) {
     assert_int_equal(run_child("asserts", NULL), 0);
 }
 
 /* Whichever call finds the fault, also one that is refused for it at once. */
-CHILD(found_by_query) {
-    init_driver();
+DRIVER_CHILD(found_by_query) {
     int saved = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
     OK_CU(launch("asserts", 0, 6));
     CUresult result;
@@ -131,7 +120,6 @@ CHILD(found_by_query) {
     char *got = output_so_far(file);
     assert_non_null(strstr(got, "thread: [5,0,0] Assertion `x < 4` failed.\n"));
     free(got);
-    return 0;
 }
 
 TEST(the_call_that_finds_a_failed_assertion_has_its_text_printed) {
@@ -144,19 +132,17 @@ TEST(the_call_that_finds_a_failed_assertion_has_its_text_printed) {
 /* ---- softgpu's own reports ------------------------------------------------------------------- */
 
 /* argv: the kernel, the offset, "freed" or "", then what the report must contain. */
-CHILD(reports) {
-    init_driver();
+DRIVER_CHILD(reports) {
     char name[TEMPORARY_ROOM], report[8192] = "";
     unsigned char on = 1;
     size_t one = 1, length;
-    CUdeviceptr p;
     int descriptor = temporary_file(name, "report");
     assert_true(descriptor >= 0);
     close(descriptor);
     length = strlen(name) + 1;
     OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, name, &length));
     OK_CU(cu.cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &one));
-    OK_CU(cu.cuMemAlloc_v2(&p, 100));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 100);
     uint64_t value = (uint64_t)p + (uint64_t)(int64_t)atoi(argv[2]);
     if (strcmp(argv[3], "freed") == 0)
         OK_CU(cu.cuMemFree_v2(p));
@@ -181,12 +167,10 @@ CHILD(reports) {
             fail_msg("the log is without \"%s\":\n%s", argv[i], log);
     }
     free(log);
-    return 0;
 }
 
 /* The thread that is told the error may end the process: the log is complete by then. */
-CHILD(reported_in_time) {
-    init_driver();
+DRIVER_CHILD(reported_in_time) {
     int saved = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
     OK_CU(launch("address", 16, 8));
     CUresult result;
@@ -200,7 +184,6 @@ CHILD(reported_in_time) {
     if (!strstr(log, "kernel address: illegal address") || !strstr(log, "thread 0,0,0"))
         fail_msg("the log is \"%s\"", log);
     free(log);
-    return 0;
 }
 
 TEST(the_fault_report_is_written_before_the_error_is_returned) {
@@ -210,8 +193,7 @@ TEST(the_fault_report_is_written_before_the_error_is_returned) {
         assert_int_equal(run_child("reported_in_time", NULL), 0);
 }
 
-TEST(fault_reports_locate_the_address) {
-    NEEDS_SOFTGPU("the reports are its own");
+TEST_WHERE(fault_reports_locate_the_address, NEEDS_SOFTGPU("the reports are its own")) {
     NEEDS_KERNELS();
     assert_int_equal(run_child("reports", "address", "100", "",
                                "kernel address: illegal address: "
@@ -236,8 +218,7 @@ TEST(fault_reports_locate_the_address) {
                      0);
 }
 
-TEST(deadlock_reports_name_who_waits_where) {
-    NEEDS_SOFTGPU("the reports are its own");
+TEST_WHERE(deadlock_reports_name_who_waits_where, NEEDS_SOFTGPU("the reports are its own")) {
     NEEDS_KERNELS();
     assert_int_equal(run_child("reports", "apart", "0", "", "kernel apart: deadlock",
                                "warp 0 lanes ffffffff line 32: waits for barrier 1",
@@ -245,8 +226,7 @@ TEST(deadlock_reports_name_who_waits_where) {
                      0);
 }
 
-TEST(an_endless_kernel_is_ended_at_the_time_limit) {
-    NEEDS_SOFTGPU("SOFTGPU_KERNEL_LIMIT");
+TEST_WHERE(an_endless_kernel_is_ended_at_the_time_limit, NEEDS_SOFTGPU("SOFTGPU_KERNEL_LIMIT")) {
     NEEDS_KERNELS();
     assert_int_equal(setenv("SOFTGPU_KERNEL_LIMIT", "1", 1), 0);
     int status = run_child("reports", "waits", "0", "", "kernel waits: out of time",

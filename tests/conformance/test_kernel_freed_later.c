@@ -44,10 +44,9 @@ static void begin(void) {
 }
 
 TEST(pool_memory_lives_until_its_queued_free) {
-    CUdeviceptr memory;
     begin();
     struct gate gate = hold(stream);
-    OK_CU(cu.cuMemAllocAsync(&memory, WORDS * 4, stream));
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAllocAsync, WORDS * 4, stream);
     launch(memory, WORDS);
     OK_CU(cu.cuMemFreeAsync(memory, stream));
     gate_drain(&gate, stream);
@@ -56,13 +55,12 @@ TEST(pool_memory_lives_until_its_queued_free) {
 
 /* A smaller allocation has the addresses before the kernels have run. */
 TEST(reused_addresses_do_not_affect_earlier_kernels) {
-    CUdeviceptr memory, smaller;
     begin();
     struct gate gate = hold(stream);
-    OK_CU(cu.cuMemAllocAsync(&memory, WORDS * 4, stream));
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAllocAsync, WORDS * 4, stream);
     launch(memory, WORDS);
     OK_CU(cu.cuMemFreeAsync(memory, stream));
-    OK_CU(cu.cuMemAllocAsync(&smaller, 100, stream));
+    CUdeviceptr smaller = MADE_CU(CUdeviceptr, cuMemAllocAsync, 100, stream);
     launch(smaller, 25);
     OK_CU(cu.cuMemFreeAsync(smaller, stream));
     gate_drain(&gate, stream);
@@ -70,9 +68,8 @@ TEST(reused_addresses_do_not_affect_earlier_kernels) {
 }
 
 TEST(plain_memory_freed_in_stream_order_lives_until_its_queued_free) {
-    CUdeviceptr memory;
     begin();
-    OK_CU(cu.cuMemAlloc_v2(&memory, WORDS * 4));
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, WORDS * 4);
     struct gate gate = hold(stream);
     launch(memory, WORDS);
     OK_CU(cu.cuMemFreeAsync(memory, stream));
@@ -82,17 +79,14 @@ TEST(plain_memory_freed_in_stream_order_lives_until_its_queued_free) {
 
 /* `inside`: the graph frees it, too; else its launch leaves it. */
 static void in_a_graph(bool inside) {
-    CUdeviceptr memory;
-    CUgraph graph;
-    CUgraphExec exec;
     begin();
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    OK_CU(cu.cuMemAllocAsync(&memory, WORDS * 4, stream));
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAllocAsync, WORDS * 4, stream);
     launch(memory, WORDS);
     if (inside)
         OK_CU(cu.cuMemFreeAsync(memory, stream));
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
-    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
     OK_CU(cu.cuGraphLaunch(exec, stream));
     if (inside)
         OK_CU(cu.cuGraphLaunch(exec, stream));
@@ -102,31 +96,24 @@ static void in_a_graph(bool inside) {
         OK_CU(cu.cuMemFreeAsync(memory, stream));
     OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(*sum.host, 2 * expected(WORDS));
-    OK_CU(cu.cuGraphExecDestroy(exec));
-    OK_CU(cu.cuGraphDestroy(graph));
+    DESTROY_CU(exec, graph);
     CUdevice device;
     OK_CU(cu.cuCtxGetDevice(&device));
     OK_CU(cu.cuDeviceGraphMemTrim(device));
 }
 
-TEST(kernels_use_memory_that_their_graph_frees) {
-    in_a_graph(true);
-}
-
-TEST(kernels_use_memory_that_their_graph_leaves) {
-    in_a_graph(false);
-}
+TEST_IS(kernels_use_memory_that_their_graph_frees, in_a_graph(true));
+TEST_IS(kernels_use_memory_that_their_graph_leaves, in_a_graph(false));
 
 /* In a process of its own: the fault stays with the device. */
 CHILD(behind) {
     CUcontext context;
-    CUdeviceptr memory;
     CUdevice device;
     if (cu.cuInit(0) != CUDA_SUCCESS || cu.cuDeviceGet(&device, 0) != CUDA_SUCCESS ||
         cu.cuCtxCreate_v2(&context, 0, device) != CUDA_SUCCESS)
         return 2;
     begin();
-    OK_CU(cu.cuMemAlloc_v2(&memory, WORDS * 4));
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, WORDS * 4);
     struct gate gate = hold(stream); /* both kernels are queued before the first one faults */
     OK_CU(cu.cuMemFreeAsync(memory, stream));
     launch(memory, WORDS);

@@ -27,9 +27,7 @@ static void begin(void) {
 }
 
 static CUdeviceptr allocate(CUstream stream, unsigned count) {
-    CUdeviceptr memory;
-    OK_CU(cu.cuMemAllocAsync(&memory, 4 * (size_t)count, stream));
-    return memory;
+    return MADE_CU(CUdeviceptr, cuMemAllocAsync, 4 * (size_t)count, stream);
 }
 
 static void launch(CUstream stream, unsigned k, CUdeviceptr memory, unsigned threads) {
@@ -82,8 +80,7 @@ TEST(another_stream_may_free_a_kernels_memory_after_an_event) {
     CUdeviceptr memory = allocate(stream, THREADS);
     OK_CU(cu.cuStreamSynchronize(stream));
     launch(other, 0, memory, THREADS);
-    OK_CU(cu.cuEventRecord(event, other));
-    OK_CU(cu.cuStreamWaitEvent(stream, event, 0));
+    order_streams(other, event, stream);
     OK_CU(cu.cuMemFreeAsync(memory, stream));
     CUdeviceptr next = allocate(stream, SMALL);
     launch(stream, 1, next, SMALL);

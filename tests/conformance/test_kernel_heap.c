@@ -66,14 +66,12 @@ static const char other[] =
 
 #define THREADS 192u
 
-CHILD(lives) {
-    init_driver();
+DRIVER_CHILD(lives) {
     CUmodule first = kernel_module(NULL, text), second = kernel_module(NULL, other);
-    CUdeviceptr out, bad;
     uint64_t size = 100, blocks[THREADS];
     unsigned wrong = 99;
-    OK_CU(cu.cuMemAlloc_v2(&out, sizeof blocks));
-    OK_CU(cu.cuMemAlloc_v2(&bad, 4));
+    CUdeviceptr out = MADE_CU(CUdeviceptr, cuMemAlloc_v2, sizeof blocks);
+    CUdeviceptr bad = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4);
     OK_CU(cu.cuMemsetD32_v2(bad, 0, 1));
     void *params[] = {&out, &size}, *check[] = {&out, &bad, &size};
     OK_CU(kernel_launch(function_of(first, "take"), 3, THREADS / 3, params));
@@ -85,21 +83,17 @@ CHILD(lives) {
     }
     OK_CU(cu.cuModuleUnload(first));
     OK_CU(kernel_launch(function_of(second, "check"), 3, THREADS / 3, check));
-    OK_CU(cu.cuMemcpyDtoH_v2(&wrong, bad, sizeof wrong));
-    assert_int_equal(wrong, 0);
+    assert_int_equal(word_at(bad), 0);
     /* It is no memory of the application's. */
     assert_int_not_equal(cu.cuMemcpyDtoH_v2(&wrong, blocks[0], 4), CUDA_SUCCESS);
-    return 0;
 }
 
 /* __nv_aligned_device_malloc: what a compiler makes of it. */
-CHILD(aligns) {
-    init_driver();
+DRIVER_CHILD(aligns) {
     CUmodule module = kernel_module(NULL, aligned_text), second = kernel_module(NULL, other);
-    CUdeviceptr out, bad;
     uint64_t size = 40, alignment, blocks[32];
-    OK_CU(cu.cuMemAlloc_v2(&out, sizeof blocks));
-    OK_CU(cu.cuMemAlloc_v2(&bad, 4));
+    CUdeviceptr out = MADE_CU(CUdeviceptr, cuMemAlloc_v2, sizeof blocks);
+    CUdeviceptr bad = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4);
     OK_CU(cu.cuMemsetD32_v2(bad, 0, 1));
     void *params[] = {&out, &size, &alignment}, *check[] = {&out, &bad, &size};
     for (alignment = 1; alignment <= 8192; alignment *= 2) {
@@ -114,17 +108,14 @@ CHILD(aligns) {
     OK_CU(kernel_launch(function_of(module, "align"), 1, 1, params));
     OK_CU(cu.cuMemcpyDtoH_v2(blocks, out, sizeof blocks));
     assert_int_equal(blocks[0], 0);
-    return 0;
 }
 
-CHILD(ends) {
-    init_driver();
+DRIVER_CHILD(ends) {
     uint64_t size = (uint64_t)1 << 20;
     unsigned count[2];
-    CUdeviceptr out;
     OK_CU(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (size_t)8 << 20));
     CUmodule module = kernel_module(NULL, text);
-    OK_CU(cu.cuMemAlloc_v2(&out, 4));
+    CUdeviceptr out = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4);
     void *params[] = {&out, &size};
     for (int i = 0; i < 2; i++) {
         OK_CU(kernel_launch(function_of(module, "exhaust"), 1, 1, params));
@@ -141,15 +132,12 @@ CHILD(ends) {
     OK_CU(cu.cuMemcpyDtoH_v2(&count[0], out, sizeof count[0]));
     assert_int_equal(count[0], 0);
     FAILS_CU(INVALID_VALUE, cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (size_t)16 << 20));
-    return 0;
 }
 
-CHILD(frees) {
-    init_driver();
+DRIVER_CHILD(frees) {
     CUmodule module = kernel_module(NULL, text);
     uint64_t nothing = 0, middle, size = 64, block, other;
-    CUdeviceptr out;
-    OK_CU(cu.cuMemAlloc_v2(&out, 8));
+    CUdeviceptr out = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 8);
     void *none[] = {&nothing}, *take[] = {&out, &size}, *bad[] = {&middle}, *own[] = {&out};
     void *once[] = {&block};
     OK_CU(kernel_launch(function_of(module, "release"), 1, 1, none));
@@ -168,7 +156,6 @@ CHILD(frees) {
     OK_CU(kernel_launch(function_of(module, "release"), 1, 1, once));
     FAILS_CU(LAUNCH_FAILED, cu.cuCtxSynchronize());
     FAILS_CU(LAUNCH_FAILED, cu.cuMemFree_v2(out)); /* it stays */
-    return 0;
 }
 
 #define IN_CHILD(name, child)                                                                      \

@@ -22,8 +22,7 @@ static void begin(void) {
         SKIP("the images are for compute capability 9.0");
 }
 
-TEST(the_ptx_of_a_fatbin_runs) {
-    NEEDS_KERNELS();
+TEST_WHERE(the_ptx_of_a_fatbin_runs, NEEDS_KERNELS()) {
     begin();
     const unsigned char *images[] = {image_small_fatbin, image_plain_fatbin, image_ptx_fatbin};
     for (int i = 0; i < (int)COUNT(images); i++) {
@@ -33,8 +32,7 @@ TEST(the_ptx_of_a_fatbin_runs) {
     }
 }
 
-TEST(machine_code_alone_runs_or_is_refused_with_advice) {
-    NEEDS_KERNELS();
+TEST_WHERE(machine_code_alone_runs_or_is_refused_with_advice, NEEDS_KERNELS()) {
     begin();
     int got = 7;
     if (!soft) {

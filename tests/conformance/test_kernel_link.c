@@ -9,14 +9,14 @@
     "ld.param.u32 %r1, [x]; add.u32 %r1, %r1, 10000; st.param.b32 [r], %r1; ret; }\n"
 
 static const char *const texts[] = {
-    /* Calls a function of the second text, directly and by its address; has a variable and a
-     * function of its own of a name that the others have too. */
+    /* Calls a function of the second text, directly and by its address; has variables, one of them
+     * in a body, and a function of its own of a name that the others have too. */
     HEAD ".extern .func (.param .b32 r) twice(.param .b32 x);\n"
          ".extern .func (.param .b32 r) chosen(.param .b32 x);\n"
          ".extern .global .u32 common_sum;\n"
          ".extern .shared .align 4 .b8 room[];\n"
-         ".global .u32 own = 100;\n"
-         ".func (.param .b32 r) hidden(.param .b32 x) { .reg .b32 %r<3>;\n"
+         ".global .u32 own = 7;\n"
+         ".func (.param .b32 r) hidden(.param .b32 x) { .reg .b32 %r<3>; .global .u32 own = 100;\n"
          "ld.param.u32 %r1, [x]; ld.global.u32 %r2, [own]; add.u32 %r1, %r1, %r2;\n"
          "st.param.b32 [r], %r1; ret; }\n"
          ".visible .entry k(.param .u64 out) { .reg .b32 %r<9>; .reg .b64 %d<5>;\n"
@@ -55,18 +55,16 @@ static unsigned wanted(unsigned thread) {
 }
 
 static CUmodule link_images(const unsigned *order, unsigned count) {
-    CUlinkState state;
-    CUmodule module;
     void *image;
     size_t size;
-    OK_CU(cu.cuLinkCreate_v2(0, NULL, NULL, &state));
+    CUlinkState state = GOT_CU(CUlinkState, cuLinkCreate_v2, 0, NULL, NULL);
     for (unsigned i = 0; i < count; i++) {
         const char *text = texts[order[i]];
         OK_CU(cu.cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text,
                                   strlen(text) + 1, "text", 0, NULL, NULL));
     }
     OK_CU(cu.cuLinkComplete(state, &image, &size));
-    OK_CU(cu.cuModuleLoadData(&module, image));
+    CUmodule module = MADE_CU(CUmodule, cuModuleLoadData, image);
     OK_CU(cu.cuLinkDestroy(state));
     return module;
 }
@@ -82,8 +80,7 @@ static void check(const unsigned *order) {
     CUresult result =
         cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, sizeof got, NULL, params, NULL);
     if (no_kernels(result)) {
-        OK_CU(cu.cuModuleUnload(module));
-        OK_CU(cu.cuMemFree_v2(out));
+        DESTROY_CU(module, out);
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
     }
     assert_int_equal(result, CUDA_SUCCESS);
@@ -94,13 +91,10 @@ static void check(const unsigned *order) {
     }
     OK_CU(cu.cuModuleGetGlobal_v2(&sum, &size, module, "common_sum"));
     assert_int_equal(word_at(sum), expected);
-    OK_CU(cu.cuMemFree_v2(out));
-    OK_CU(cu.cuModuleUnload(module));
+    DESTROY_CU(out, module);
 }
 
-TEST(names_of_linked_texts_resolve_as_by_a_linker) {
-    check((const unsigned[]){0, 1, 2});
-}
+TEST_IS(names_of_linked_texts_resolve_as_by_a_linker, check((const unsigned[]){0, 1, 2}));
 
 TEST(the_order_of_linked_inputs_does_not_matter) {
     check((const unsigned[]){2, 1, 0});

@@ -46,9 +46,8 @@ static void memory_has(CUdeviceptr p, unsigned plus) {
 }
 
 TEST(kernels_reach_plain_and_pool_memory) {
-    CUdeviceptr p;
     kernels_open(text);
-    OK_CU(cu.cuMemAlloc_v2(&p, BYTES));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, BYTES);
     OK_CU(cu.cuMemsetD32_v2(p, 5, WORDS));
     add(p, 2);
     memory_has(p, 7);
@@ -61,11 +60,9 @@ TEST(kernels_reach_plain_and_pool_memory) {
     OK_CU(cu.cuCtxSynchronize());
 }
 
-TEST(kernels_reach_managed_memory) {
-    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
-    CUdeviceptr p;
+TEST_WHERE(kernels_reach_managed_memory, NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)) {
     kernels_open(text);
-    OK_CU(cu.cuMemAllocManaged(&p, BYTES, CU_MEM_ATTACH_GLOBAL));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocManaged, BYTES, CU_MEM_ATTACH_GLOBAL);
     unsigned *words = (unsigned *)(uintptr_t)p;
     memset(words, 0, BYTES);
     add(p, 1);
@@ -78,12 +75,10 @@ TEST(kernels_reach_managed_memory) {
 }
 
 TEST(kernels_reach_pinned_and_registered_memory) {
-    void *host;
-    CUdeviceptr p;
     kernels_open(text);
-    OK_CU(cu.cuMemHostAlloc(&host, BYTES, CU_MEMHOSTALLOC_DEVICEMAP));
+    void *host = MADE_CU(void *, cuMemHostAlloc, BYTES, CU_MEMHOSTALLOC_DEVICEMAP);
     memset(host, 0, BYTES);
-    OK_CU(cu.cuMemHostGetDevicePointer_v2(&p, host, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemHostGetDevicePointer_v2, host, 0);
     add(p, 3);
     host_has(host, 3);
     OK_CU(cu.cuMemFreeHost(host));
@@ -116,8 +111,7 @@ static void give(CUdeviceptr p, size_t size, int device, CUmemAccess_flags right
 }
 
 static CUdeviceptr map(const CUmemGenericAllocationHandle *handles, unsigned count) {
-    CUdeviceptr p;
-    OK_CU(cu.cuMemAddressReserve(&p, PAGE * count, 0, 0, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAddressReserve, PAGE * count, 0, 0, 0);
     for (unsigned i = 0; i < count; i++)
         OK_CU(cu.cuMemMap(p + i * PAGE, PAGE, 0, handles[i], 0));
     give(p, PAGE * count, dev, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -147,16 +141,12 @@ TEST(a_warp_access_may_cross_two_mappings) {
 
 /* ---- another device's ------------------------------------------------------------------------ */
 
-TEST(kernels_reach_peer_memory) {
-    NEEDS_PEERS();
-    CUcontext other;
-    CUdeviceptr p;
+TEST_WHERE(kernels_reach_peer_memory, NEEDS_PEERS()) {
     kernels_open(text);
-    OK_CU(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    CUcontext other = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 1);
     OK_CU(cu.cuCtxPushCurrent_v2(other));
-    OK_CU(cu.cuMemAlloc_v2(&p, BYTES));
-    OK_CU(cu.cuMemsetD32_v2(p, 1, WORDS));
-    OK_CU(cu.cuCtxSynchronize());
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, BYTES);
+    set_words(p, 1, WORDS);
     OK_CU(cu.cuCtxPopCurrent_v2(NULL));
     OK_CU(cu.cuCtxEnablePeerAccess(other, 0));
     add(p, 1);
@@ -241,27 +231,22 @@ CHILD(object_itself) {
 }
 
 CHILD(no_peer) {
-    CUcontext other;
-    CUdeviceptr p;
     open_child();
-    OK_CU(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    CUcontext other = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 1);
     OK_CU(cu.cuCtxPushCurrent_v2(other));
-    OK_CU(cu.cuMemAlloc_v2(&p, BYTES));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, BYTES);
     OK_CU(cu.cuCtxPopCurrent_v2(NULL));
     return is_fault(p);
 }
 
 /* Access that ends while a kernel that has used it runs. */
 CHILD(peer_ends) {
-    CUcontext other;
-    CUdeviceptr p;
     unsigned *flag;
     open_child();
-    OK_CU(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    CUcontext other = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 1);
     OK_CU(cu.cuCtxPushCurrent_v2(other));
-    OK_CU(cu.cuMemAlloc_v2(&p, BYTES));
-    OK_CU(cu.cuMemsetD32_v2(p, 0, WORDS));
-    OK_CU(cu.cuCtxSynchronize());
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, BYTES);
+    set_words(p, 0, WORDS);
     OK_CU(cu.cuCtxPopCurrent_v2(NULL));
     OK_CU(cu.cuCtxEnablePeerAccess(other, 0));
     OK_CU(cu.cuMemHostAlloc((void **)&flag, 4, 0));
@@ -289,8 +274,7 @@ TEST(loading_from_a_multicast_address_is_a_fault) {
     assert_int_equal(run_child("object_itself", NULL), 0);
 }
 
-TEST(a_peers_memory_without_access_is_a_fault) {
-    NEEDS_PEERS();
+TEST_WHERE(a_peers_memory_without_access_is_a_fault, NEEDS_PEERS()) {
     kernels_open(text);
     assert_int_equal(run_child("no_peer", NULL), 0);
 }

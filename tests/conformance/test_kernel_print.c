@@ -65,11 +65,10 @@ static CUmodule begin(void) {
     return module;
 }
 
-CHILD(values) {
+CHILD_THAT_ENDS(values) {
     CUmodule module = begin();
-    CUdeviceptr out;
     int results[3];
-    OK_CU(cu.cuMemAlloc_v2(&out, sizeof results));
+    CUdeviceptr out = MADE_CU(CUdeviceptr, cuMemAlloc_v2, sizeof results);
     void *params[] = {&out};
     OK_CU(kernel_launch(function_of(module, "say"), 1, 3, params));
     OK_CU(cu.cuCtxSynchronize());
@@ -83,15 +82,13 @@ CHILD(values) {
     OK_CU(cu.cuMemcpyDtoH_v2(results, out, sizeof results));
     assert_int_equal(results[0], 0);
     assert_int_equal(results[1], -1);
-    return 0;
 }
 
-CHILD(vectors) {
+CHILD_THAT_ENDS(vectors) {
     CUmodule module = begin();
     OK_CU(kernel_launch(function_of(module, "vectors"), 1, 1, NULL));
     OK_CU(cu.cuCtxSynchronize());
     expect("3408821395392853075558400.000000,0.000000,0.000000,0.0000000,0\n");
-    return 0;
 }
 
 /* Prints one line more, and waits for it without a call that prints. */
@@ -113,14 +110,12 @@ static void CUDAAPI function(void *user) {
     callback(NULL, CUDA_SUCCESS, user);
 }
 
-CHILD(moments) {
+CHILD_THAT_ENDS(moments) {
     CUmodule module = begin(), other = kernel_module(NULL, ".visible .entry nothing() { ret; }\n");
-    CUevent event;
-    CUdeviceptr memory;
     size_t seen = 99;
     char byte;
-    OK_CU(cu.cuEventCreate(&event, 0));
-    OK_CU(cu.cuMemAlloc_v2(&memory, 16));
+    CUevent event = MADE_CU(CUevent, cuEventCreate, 0);
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 16);
     print_one(module);
     expect(""); /* a query prints nothing */
     OK_CU(cu.cuStreamSynchronize(NULL));
@@ -147,30 +142,25 @@ CHILD(moments) {
     OK_CU(cu.cuLaunchHostFunc(NULL, function, &seen));
     OK_CU(cu.cuStreamSynchronize(NULL));
     expect("0\n0\n0\n0\n0\n0\n0\n");
-    return 0;
 }
 
 /* CUDA_LAUNCH_BLOCKING is set. */
-CHILD(blocking) {
+CHILD_THAT_ENDS(blocking) {
     CUmodule module = begin();
     unsigned two = 2;
     void *params[] = {&two};
     OK_CU(kernel_launch(function_of(module, "count"), 1, 1, params));
     expect("0\n1\n");
-    return 0;
 }
 
-CHILD(context_end) {
-    CUcontext context;
-    init_driver();
-    OK_CU(cu.cuCtxCreate_v2(&context, 0, dev));
+DRIVER_CHILD(context_end) {
+    CUcontext context = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     CUmodule module = kernel_module(strings, text);
     file = output_begin(STDOUT_FILENO);
     print_one(module);
     expect("");
     OK_CU(cu.cuCtxDestroy_v2(context));
     expect("0\n");
-    return 0;
 }
 
 /* Of LINES lines that were printed: numbers in succession, each on a line of its own. */
@@ -196,11 +186,9 @@ static unsigned read_lines(unsigned *first, unsigned *count) {
 
 /* softgpu keeps the newest; how many a GPU keeps is its own: it divides the fifo among its
  * multiprocessors. */
-CHILD(overflow) {
-    init_driver();
+DRIVER_CHILD(overflow) {
     unsigned n = LINES, first = 0, count = 0;
     void *params[] = {&n};
-    size_t limit;
     OK_CU(cu.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, (size_t)512 << 10));
     CUmodule module = kernel_module(strings, text);
     file = output_begin(STDOUT_FILENO);
@@ -213,12 +201,11 @@ CHILD(overflow) {
         assert_int_equal(first + count, LINES);
         assert_true(first < LINES - 1000);
     }
-    OK_CU(cu.cuCtxGetLimit(&limit, CU_LIMIT_PRINTF_FIFO_SIZE));
+    size_t limit = MADE_CU(size_t, cuCtxGetLimit, CU_LIMIT_PRINTF_FIFO_SIZE);
     if (soft)
         assert_int_equal(limit, (size_t)512 << 10);
     fprintf(stderr, "# the limit is %zu\n", limit);
     FAILS_CU(INVALID_VALUE, cu.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, (size_t)1 << 20));
-    return 0;
 }
 
 #define IN_CHILD(name, child)                                                                      \
@@ -229,8 +216,7 @@ CHILD(overflow) {
 IN_CHILD(values_are_printed_as_on_the_host, "values")
 IN_CHILD(vector_conversions_print_the_bytes_after_the_arguments, "vectors")
 IN_CHILD(text_is_printed_when_the_host_synchronizes, "moments")
-TEST(text_is_printed_at_the_end_of_a_blocking_launch) {
-    NEEDS_KERNELS();
+TEST_WHERE(text_is_printed_at_the_end_of_a_blocking_launch, NEEDS_KERNELS()) {
     assert_int_equal(setenv("CUDA_LAUNCH_BLOCKING", "1", 1), 0);
     int status = run_child("blocking", NULL);
     unsetenv("CUDA_LAUNCH_BLOCKING");

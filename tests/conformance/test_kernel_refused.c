@@ -98,7 +98,17 @@ TEST(unsupported_instructions_are_refused_at_launch) {
 
 TEST(a_kernel_launch_from_a_kernel_is_refused_by_name) {
     NEEDS_SOFTGPU("hardware needs the device runtime's library for it");
-    kernels_open(launching);
+    CUlinkState link;
+    CUmodule module;
+    void *image;
+    size_t size;
+    FAILS_CU(INVALID_PTX, cu.cuModuleLoadData(&module, launching)); /* nothing defines it */
+    OK_CU(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
+    OK_CU(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)launching,
+                              sizeof launching, "launching", 0, NULL, NULL));
+    OK_CU(cu.cuLinkComplete(link, &image, &size));
+    kernels_open(image);
     ok_runs();
     is_refused("child", (const char *[]){"cudaLaunchDeviceV2", "device runtime"});
+    OK_CU(cu.cuLinkDestroy(link));
 }

@@ -35,13 +35,12 @@ static struct shared_words words;
 
 /* From the text to the results, all in this thread. */
 static void compute(unsigned results[WORDS]) {
-    CUmodule module;
     float one = 1;
     unsigned small = 0x00012345; /* bits of a subnormal number */
     void *params[] = {&words.device, &one, &small};
     for (int i = 0; i < WORDS; i++)
         words.host[i] = 0;
-    OK_CU(cu.cuModuleLoadData(&module, text));
+    CUmodule module = MADE_CU(CUmodule, cuModuleLoadData, text);
     CUfunction f = function_of(module, "compute");
     OK_CU(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     OK_CU(cu.cuCtxSynchronize());

@@ -65,15 +65,14 @@ static void open_module(void) {
 TEST(saxpy_computes_each_element) {
     static float x[COUNT_OF], y[COUNT_OF], got[COUNT_OF];
     open_module();
-    CUdeviceptr px, py;
     float a = 2.5f;
     unsigned n = COUNT_OF;
     for (unsigned i = 0; i < n; i++) {
         x[i] = (float)i * 0.25f;
         y[i] = (float)(n - i);
     }
-    OK_CU(cu.cuMemAlloc_v2(&px, sizeof x));
-    OK_CU(cu.cuMemAlloc_v2(&py, sizeof y));
+    CUdeviceptr px = MADE_CU(CUdeviceptr, cuMemAlloc_v2, sizeof x);
+    CUdeviceptr py = MADE_CU(CUdeviceptr, cuMemAlloc_v2, sizeof y);
     OK_CU(cu.cuMemcpyHtoD_v2(px, x, sizeof x));
     OK_CU(cu.cuMemcpyHtoD_v2(py, y, sizeof y));
     void *params[] = {&py, &px, &a, &n};
@@ -83,14 +82,13 @@ TEST(saxpy_computes_each_element) {
     for (unsigned i = 0; i < n; i++)
         if (got[i] != a * x[i] + y[i]) /* exact: all products fit */
             fail_msg("element %u is %g", i, (double)got[i]);
-    OK_CU(cu.cuMemFree_v2(px));
-    OK_CU(cu.cuMemFree_v2(py));
+    DESTROY_CU(px, py);
 }
 
 TEST(blocks_add_up_through_shared_memory) {
     static unsigned x[COUNT_OF];
     open_module();
-    unsigned n = COUNT_OF, want = 0, got = 0;
+    unsigned n = COUNT_OF, want = 0;
     for (unsigned i = 0; i < n; i++)
         want += x[i] = i * 2654435761u;
     CUdeviceptr px = new_memory(sizeof x), sum = new_memory(sizeof want);
@@ -99,8 +97,7 @@ TEST(blocks_add_up_through_shared_memory) {
     void *params[] = {&sum, &px, &n};
     OK_CU(cu.cuLaunchKernel(kernel("total"), (n + 255) / 256, 1, 1, 256, 1, 1, 0, NULL, params,
                             NULL));
-    OK_CU(cu.cuMemcpyDtoH_v2(&got, sum, sizeof got));
-    assert_int_equal(got, want);
+    assert_int_equal(word_at(sum), want);
 }
 
 TEST(launches_in_a_stream_run_in_order) {
@@ -108,8 +105,7 @@ TEST(launches_in_a_stream_run_in_order) {
     CUdeviceptr counter;
     size_t size;
     OK_CU(cu.cuModuleGetGlobal_v2(&counter, &size, module, "counter"));
-    OK_CU(cu.cuMemsetD32_v2(counter, 0, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(counter, 0, 1);
     CUstream stream = new_stream();
     for (unsigned i = 1; i <= 50; i++)
         OK_CU(cu.cuLaunchKernel(kernel("count"), i, 1, 1, 32, 1, 1, 0, stream, NULL, NULL));

@@ -261,13 +261,8 @@ static void check(const struct form *forms, size_t count) {
     assert_int_equal(wrong, 0);
 }
 
-TEST(rare_instructions_answer_as_ptx_defines) {
-    check(defined, COUNT(defined));
-}
-
-TEST(results_undefined_by_ptx_match_the_h200) {
-    check(open_questions, COUNT(open_questions));
-}
+TEST_IS(rare_instructions_answer_as_ptx_defines, check(defined, COUNT(defined)));
+TEST_IS(results_undefined_by_ptx_match_the_h200, check(open_questions, COUNT(open_questions)));
 
 /* ---- atomic operations of many threads ------------------------------------------------------- */
 

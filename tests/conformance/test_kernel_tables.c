@@ -47,8 +47,7 @@ static unsigned backwards(unsigned thread) {
     return wanted(2 - thread % 3, thread);
 }
 
-TEST(kernels_call_through_function_tables) {
-    NEEDS_KERNELS();
+TEST_WHERE(kernels_call_through_function_tables, NEEDS_KERNELS()) {
     CUdeviceptr out;
     CUmodule module = kernel_module(
         NULL, FUNCTIONS ".global .align 8 .u64 table[3] = {twice, square, beyond};\n"
@@ -64,8 +63,7 @@ TEST(kernels_call_through_function_tables) {
 }
 
 /* The text of the kernel says neither which table it is nor which functions there are. */
-TEST(a_function_table_may_be_a_kernel_argument) {
-    NEEDS_KERNELS();
+TEST_WHERE(a_function_table_may_be_a_kernel_argument, NEEDS_KERNELS()) {
     CUdeviceptr out, table;
     size_t size;
     CUmodule module = kernel_module(
@@ -82,8 +80,7 @@ TEST(a_function_table_may_be_a_kernel_argument) {
 
 /* As constructors of C++ do: one kernel makes an object that refers to a table of functions behind
  * other words, another calls what it finds there. */
-TEST(one_kernel_calls_virtual_functions_of_anothers_object) {
-    NEEDS_KERNELS();
+TEST_WHERE(one_kernel_calls_virtual_functions_of_anothers_object, NEEDS_KERNELS()) {
     CUdeviceptr out, object;
     CUmodule module = kernel_module(
         NULL, FUNCTIONS
@@ -146,10 +143,9 @@ TEST(function_tables_of_linked_texts_refer_to_their_own_text) {
                                         KERNEL_MODULE_HEAD
                                         ".visible " FUNCTION("shared", "add.u32 %a, %a, 500;")};
     NEEDS_KERNELS();
-    CUlinkState link;
     void *image;
     size_t size;
-    OK_CU(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
+    CUlinkState link = GOT_CU(CUlinkState, cuLinkCreate_v2, 0, NULL, NULL);
     for (unsigned i = 0; i < COUNT(texts); i++)
         OK_CU(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)texts[i],
                                   strlen(texts[i]) + 1, "text", 0, NULL, NULL));

@@ -76,38 +76,20 @@ static void destroy_mipmap(void *mipmap) {
 
 static CUarray array_of(CUarray_format format, unsigned channels, unsigned width, unsigned height,
                         unsigned depth, unsigned flags) {
-    CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = width,
-                                    .Height = height,
-                                    .Depth = depth,
-                                    .Format = format,
-                                    .NumChannels = channels,
+    CUDA_ARRAY3D_DESCRIPTOR desc = {SIZE_3D(width, height, depth), TEXELS(format, channels),
                                     .Flags = flags};
     return new_array_3d(&desc);
 }
 
 static void fill(CUarray array, const void *from, size_t row, unsigned rows, unsigned slices) {
-    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                          .srcHost = from,
-                          .srcPitch = row,
-                          .srcHeight = rows,
-                          .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                          .dstArray = array,
-                          .WidthInBytes = row,
-                          .Height = rows,
-                          .Depth = slices};
+    CUDA_MEMCPY3D copy = {FROM_HOST(from), .srcPitch = row, .srcHeight = rows, TO_ARRAY(array),
+                          EXTENT_3D(row, rows, slices)};
     OK_CU(cu.cuMemcpy3D_v2(&copy));
 }
 
 static void read_back(void *to, CUarray array, size_t row, unsigned rows) {
-    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                          .srcArray = array,
-                          .dstMemoryType = CU_MEMORYTYPE_HOST,
-                          .dstHost = to,
-                          .dstPitch = row,
-                          .dstHeight = rows,
-                          .WidthInBytes = row,
-                          .Height = rows,
-                          .Depth = 1};
+    CUDA_MEMCPY3D copy = {FROM_ARRAY(array), TO_HOST(to), .dstPitch = row, .dstHeight = rows,
+                          EXTENT_3D(row, rows, 1)};
     OK_CU(cu.cuMemcpy3D_v2(&copy));
 }
 
@@ -121,16 +103,14 @@ static CUDA_RESOURCE_DESC of_array(CUarray array) {
 
 static CUtexObject texture_of(const CUDA_RESOURCE_DESC *resource, CUaddress_mode x,
                               CUaddress_mode y, CUfilter_mode filter, unsigned flags) {
-    CUtexObject object;
-    CUDA_TEXTURE_DESC texture;
-    memset(&texture, 0, sizeof texture);
-    texture.addressMode[0] = texture.addressMode[2] = x;
-    texture.addressMode[1] = y;
-    texture.filterMode = filter;
-    texture.flags = flags;
+    CUDA_TEXTURE_DESC texture = {.addressMode[0] = x,
+                                 .addressMode[2] = x,
+                                 .addressMode[1] = y,
+                                 .filterMode = filter,
+                                 .flags = flags};
     for (int c = 0; c < 4; c++)
         texture.borderColor[c] = 9;
-    OK_CU(cu.cuTexObjectCreate(&object, resource, &texture, NULL));
+    CUtexObject object = MADE_CU(CUtexObject, cuTexObjectCreate, resource, &texture, NULL);
     at_end(destroy_texture, (void *)(uintptr_t)object);
     return object;
 }
@@ -435,17 +415,14 @@ TEST(cube_directions_select_the_face) {
 }
 
 static CUmipmappedArray make_levels(void) {
-    CUmipmappedArray mipmap;
-    CUDA_ARRAY3D_DESCRIPTOR desc = {
-        .Width = 8, .Height = 8, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-    OK_CU(cu.cuMipmappedArrayCreate(&mipmap, &desc, 4));
+    CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 8, .Height = 8, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
+    CUmipmappedArray mipmap = MADE_CU(CUmipmappedArray, cuMipmappedArrayCreate, &desc, 4);
     at_end(destroy_mipmap, mipmap);
     for (unsigned l = 0; l < 4; l++) {
-        CUarray level;
         float texels[64];
         for (int i = 0; i < 64; i++)
             texels[i] = (float)(100 * l);
-        OK_CU(cu.cuMipmappedArrayGetLevel(&level, mipmap, l));
+        CUarray level = MADE_CU(CUarray, cuMipmappedArrayGetLevel, mipmap, l);
         fill(level, texels, (8u >> l) * 4, 8 >> l, 1);
     }
     return mipmap;
@@ -468,17 +445,14 @@ TEST(mipmap_levels_are_selected_by_number_and_gradient) {
     resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     resource.res.mipmap.hMipmappedArray = mipmap;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        CUtexObject object;
-        CUDA_TEXTURE_DESC texture;
-        memset(&texture, 0, sizeof texture);
-        texture.filterMode = CU_TR_FILTER_MODE_LINEAR;
-        texture.mipmapFilterMode =
-            rows[i].linear ? CU_TR_FILTER_MODE_LINEAR : CU_TR_FILTER_MODE_POINT;
-        texture.flags = CU_TRSF_NORMALIZED_COORDINATES;
-        texture.mipmapLevelBias = rows[i].bias;
-        texture.minMipmapLevelClamp = rows[i].least;
-        texture.maxMipmapLevelClamp = rows[i].most;
-        OK_CU(cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
+        CUDA_TEXTURE_DESC texture = {.filterMode = CU_TR_FILTER_MODE_LINEAR,
+                                     .mipmapFilterMode = rows[i].linear ? CU_TR_FILTER_MODE_LINEAR
+                                                                        : CU_TR_FILTER_MODE_POINT,
+                                     .flags = CU_TRSF_NORMALIZED_COORDINATES,
+                                     .mipmapLevelBias = rows[i].bias,
+                                     .minMipmapLevelClamp = rows[i].least,
+                                     .maxMipmapLevelClamp = rows[i].most};
+        CUtexObject object = MADE_CU(CUtexObject, cuTexObjectCreate, &resource, &texture, NULL);
         at_end(destroy_texture, (void *)(uintptr_t)object);
         given[0].f[0] = given[0].f[1] = 0.5f;
         given[0].f[2] = rows[i].asked;
@@ -525,13 +499,11 @@ TEST(gathers_and_offsets_select_texels) {
 
 static CUtexObject view_of(const CUDA_RESOURCE_DESC *resource, unsigned flags,
                            const CUDA_RESOURCE_VIEW_DESC *view) {
-    CUtexObject object;
-    CUDA_TEXTURE_DESC texture;
-    memset(&texture, 0, sizeof texture);
-    texture.addressMode[0] = texture.addressMode[1] = CU_TR_ADDRESS_MODE_CLAMP;
-    texture.flags = flags;
-    texture.maxMipmapLevelClamp = 9;
-    OK_CU(cu.cuTexObjectCreate(&object, resource, &texture, view));
+    CUDA_TEXTURE_DESC texture = {.addressMode[0] = CU_TR_ADDRESS_MODE_CLAMP,
+                                 .addressMode[1] = CU_TR_ADDRESS_MODE_CLAMP,
+                                 .flags = flags,
+                                 .maxMipmapLevelClamp = 9};
+    CUtexObject object = MADE_CU(CUtexObject, cuTexObjectCreate, resource, &texture, view);
     at_end(destroy_texture, (void *)(uintptr_t)object);
     return object;
 }
@@ -542,10 +514,7 @@ TEST(a_resource_view_may_change_the_format) {
     CUarray array = array_of(CU_AD_FORMAT_UNSIGNED_INT32, 1, 4, 0, 0, 0);
     fill(array, words, 16, 1, 1);
     CUDA_RESOURCE_DESC resource = of_array(array);
-    CUDA_RESOURCE_VIEW_DESC view;
-    memset(&view, 0, sizeof view);
-    view.format = CU_RES_VIEW_FORMAT_UINT_4X8;
-    view.width = 4;
+    CUDA_RESOURCE_VIEW_DESC view = {.format = CU_RES_VIEW_FORMAT_UINT_4X8, .width = 4};
     CUtexObject object = view_of(&resource, CU_TRSF_READ_AS_INTEGER, &view);
     given[0].f[0] = 1.5f;
     given[1].f[0] = 3.5f;
@@ -567,8 +536,7 @@ TEST(a_resource_view_may_restrict_levels_and_layers) {
     open_module();
     CUmipmappedArray mipmap = make_levels();
     CUDA_RESOURCE_DESC resource;
-    CUDA_RESOURCE_VIEW_DESC view;
-    memset(&view, 0, sizeof view);
+    CUDA_RESOURCE_VIEW_DESC view = {0};
     memset(&resource, 0, sizeof resource);
     resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     resource.res.mipmap.hMipmappedArray = mipmap;
@@ -611,11 +579,9 @@ TEST(sampling_a_sparse_array_reports_residency) {
     static float texels[128 * 128];
     open_module();
     CUmemGenericAllocationHandle pool;
-    CUmemAllocationProp prop;
-    memset(&prop, 0, sizeof prop);
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location = device_location(dev);
-    prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = device_location(dev),
+                                .allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL};
     OK_CU(cu.cuMemCreate(&pool, (size_t)2 << 20, &prop, 0));
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, SIDE, SIDE, 0, CUDA_ARRAY3D_SPARSE);
     CUarrayMapInfo map;
@@ -633,15 +599,8 @@ TEST(sampling_a_sparse_array_reports_residency) {
     OK_CU(cu.cuMemMapArrayAsync(&map, 1, NULL));
     for (int i = 0; i < 128 * 128; i++)
         texels[i] = (float)(i + 1);
-    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                          .srcHost = texels,
-                          .srcPitch = 512,
-                          .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                          .dstArray = array,
-                          .dstXInBytes = 512,
-                          .WidthInBytes = 512,
-                          .Height = 128,
-                          .Depth = 1};
+    CUDA_MEMCPY3D copy = {FROM_HOST(texels), .srcPitch = 512, TO_ARRAY(array), .dstXInBytes = 512,
+                          EXTENT_3D(512, 128, 1)};
     OK_CU(cu.cuMemcpy3D_v2(&copy));
     CUDA_RESOURCE_DESC resource = of_array(array);
     CUtexObject object = texture_of(&resource, CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP,
@@ -661,9 +620,8 @@ TEST(sampling_a_sparse_array_reports_residency) {
 /* ---- surfaces -------------------------------------------------------------------------------- */
 
 static CUsurfObject surface_of(CUarray array) {
-    CUsurfObject object;
     CUDA_RESOURCE_DESC resource = of_array(array);
-    OK_CU(cu.cuSurfObjectCreate(&object, &resource));
+    CUsurfObject object = MADE_CU(CUsurfObject, cuSurfObjectCreate, &resource);
     at_end(destroy_surface, (void *)(uintptr_t)object);
     return object;
 }
@@ -720,9 +678,7 @@ TEST(surface_size_queries_return_the_dimensions) {
     CUarray array = array_of(CU_AD_FORMAT_UNSIGNED_INT32, 1, 8, 4, 2, CUDA_ARRAY3D_SURFACE_LDST);
     CUsurfObject object = surface_of(array);
     run("q_surface", object, 1);
-    assert_int_equal(got[0].u[0], 8);
-    assert_int_equal(got[0].u[1], 4);
-    assert_int_equal(got[0].u[2], 2);
+    MEMBERS(got[0], (u[0], 8), (u[1], 4), (u[2], 2));
     for (size_t i = 0; i < COUNT(surface_queries); i++) {
         CUmodule other = NULL;
         CUfunction function;
@@ -788,14 +744,12 @@ TEST(a_texture_samples_what_a_surface_stored) {
 
 TEST(a_module_samples_its_texture_references) {
     float texels[64];
-    CUtexref texture;
-    CUsurfref surface;
     open_module();
     for (int i = 0; i < 64; i++)
         texels[i] = (float)i;
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 8, 8, 0, CUDA_ARRAY3D_SURFACE_LDST);
     fill(array, texels, 32, 8, 1);
-    OK_CU(cu.cuModuleGetTexRef(&texture, module, "TX"));
+    CUtexref texture = MADE_CU(CUtexref, cuModuleGetTexRef, module, "TX");
     OK_CU(cu.cuTexRefSetArray(texture, array, CU_TRSA_OVERRIDE_FORMAT));
     OK_CU(cu.cuTexRefSetAddressMode(texture, 0, CU_TR_ADDRESS_MODE_CLAMP));
     OK_CU(cu.cuTexRefSetAddressMode(texture, 1, CU_TR_ADDRESS_MODE_CLAMP));
@@ -810,7 +764,7 @@ TEST(a_module_samples_its_texture_references) {
     given[0].f[0] = given[0].f[1] = 0.5f;
     run("t_named", 0, 1);
     assert_true(got[0].f[0] == 4 * 8 + 4);
-    OK_CU(cu.cuModuleGetSurfRef(&surface, module, "SF"));
+    CUsurfref surface = MADE_CU(CUsurfref, cuModuleGetSurfRef, module, "SF");
     OK_CU(cu.cuSurfRefSetArray(surface, array, 0));
     given[0].i[0] = 12;
     given[0].i[1] = 2;
@@ -820,15 +774,13 @@ TEST(a_module_samples_its_texture_references) {
 
 TEST(texture_references_sample_linear_and_pitched_memory) {
     float texels[256];
-    CUtexref texture;
     open_module();
     for (int i = 0; i < 256; i++)
         texels[i] = (float)i;
     CUdeviceptr memory = new_memory(sizeof texels);
     OK_CU(cu.cuMemcpyHtoD_v2(memory, texels, sizeof texels));
-    OK_CU(cu.cuModuleGetTexRef(&texture, module, "TX"));
-    CUDA_ARRAY_DESCRIPTOR rows = {
-        .Width = 20, .Height = 8, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUtexref texture = MADE_CU(CUtexref, cuModuleGetTexRef, module, "TX");
+    CUDA_ARRAY_DESCRIPTOR rows = {.Width = 20, .Height = 8, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     OK_CU(cu.cuTexRefSetAddress2D_v3(texture, &rows, memory, 128));
     OK_CU(cu.cuTexRefSetFormat(texture, CU_AD_FORMAT_FLOAT, 1));
     OK_CU(cu.cuTexRefSetFilterMode(texture, CU_TR_FILTER_MODE_LINEAR));

@@ -70,11 +70,9 @@ static void on_a_stream_that_is_destroyed(struct worker *worker) {
 /* What a context that ends has queued may be lost; its memory ends with it. */
 static void in_a_context_that_is_destroyed(struct worker *worker) {
     CUcontext context, popped;
-    CUmodule module;
-    CUdeviceptr memory;
     OK_CU(cu.cuCtxCreate_v2(&context, 0, dev));
-    OK_CU(cu.cuMemAlloc_v2(&memory, 4));
-    OK_CU(cu.cuModuleLoadData(&module, text));
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4);
+    CUmodule module = MADE_CU(CUmodule, cuModuleLoadData, text);
     CUfunction function = function_of(module, "count");
     void *params[] = {&memory};
     for (unsigned i = below(worker, 4); i > 0; i--)
@@ -85,11 +83,10 @@ static void in_a_context_that_is_destroyed(struct worker *worker) {
 }
 
 static void in_a_graph(struct worker *worker) {
-    CUgraph graph;
     OK_CU(cu.cuStreamBeginCapture_v2(worker->stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     launch(worker, count_, worker->stream);
     launch(worker, count_, worker->stream);
-    OK_CU(cu.cuStreamEndCapture(worker->stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, worker->stream);
     CUgraphExec exec = instantiate(graph);
     OK_CU(cu.cuGraphLaunch(exec, worker->stream));
     OK_CU(cu.cuGraphDestroy(graph));
@@ -148,11 +145,10 @@ TEST(every_accepted_launch_of_many_threads_runs) {
         assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
     OK_CU(cu.cuCtxSynchronize());
     for (unsigned i = 0; i < THREADS; i++) {
-        OK_CU(cu.cuMemcpyDtoH_v2(&counted, workers[i].counter, 4));
+        counted = word_at(workers[i].counter);
         assert_int_equal(counted, workers[i].expected);
         total += counted;
-        OK_CU(cu.cuMemFree_v2(workers[i].counter));
-        OK_CU(cu.cuStreamDestroy_v2(workers[i].stream));
+        DESTROY_CU(workers[i].counter, workers[i].stream);
     }
     OK_CU(cu.cuModuleGetGlobal_v2(&variable, &size, kernels_module, "own"));
     OK_CU(cu.cuMemcpyDtoH_v2(&own, variable, 4));

@@ -51,8 +51,7 @@ TEST(two_kernels_may_spin_for_each_other) {
     enum { ROUNDS = 1000 };
     begin();
     for (int way = 0; way < 3; way++) {
-        int greatest;
-        OK_CU(cu.cuCtxGetStreamPriorityRange(NULL, &greatest));
+        int greatest = GOT_CU(int, cuCtxGetStreamPriorityRange, NULL);
         CUstream first = stream_with(0), second = stream_with(way == 2 ? greatest : 0);
         words.host[0] = words.host[1] = 0;
         launch_turns(first, 0, 1, ROUNDS, 0);
@@ -61,8 +60,7 @@ TEST(two_kernels_may_spin_for_each_other) {
         OK_CU(cu.cuStreamSynchronize(way == 0 ? first : second));
         OK_CU(cu.cuCtxSynchronize());
         assert_int_equal(words.host[0], ROUNDS + 1);
-        OK_CU(cu.cuStreamDestroy_v2(first));
-        OK_CU(cu.cuStreamDestroy_v2(second));
+        DESTROY_CU(first, second);
     }
 }
 
@@ -76,8 +74,7 @@ TEST(kernels_run_while_the_host_only_polls) {
     while (__atomic_load_n(&words.host[0], __ATOMIC_ACQUIRE) != 101)
         ;
     OK_CU(cu.cuCtxSynchronize());
-    OK_CU(cu.cuStreamDestroy_v2(first));
-    OK_CU(cu.cuStreamDestroy_v2(second));
+    DESTROY_CU(first, second);
 }
 
 static void *answer(void *argument) {
@@ -110,8 +107,7 @@ TEST(work_in_another_stream_ends_a_kernels_wait) {
     unsigned value = 9;
     void *wait[] = {&words.device}, *store[] = {&words.device, &value};
     CUdeviceptr source = new_memory(4);
-    OK_CU(cu.cuMemsetD32_v2(source, 9, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(source, 9, 1);
     for (int way = 0; way < 4; way++) {
         words.host[0] = words.host[1] = 0;
         OK_CU(cu.cuLaunchKernel(kernel("wait_for"), 1, 1, 1, 1, 1, 1, 0, waits, wait, NULL));
@@ -127,8 +123,7 @@ TEST(work_in_another_stream_ends_a_kernels_wait) {
         assert_int_equal(words.host[1], 10);
         OK_CU(cu.cuStreamSynchronize(writes));
     }
-    OK_CU(cu.cuStreamDestroy_v2(waits));
-    OK_CU(cu.cuStreamDestroy_v2(writes));
+    DESTROY_CU(waits, writes);
 }
 
 static void write_it(void *user) {
@@ -144,8 +139,7 @@ TEST(a_host_function_ends_a_kernels_wait) {
     OK_CU(cu.cuStreamSynchronize(waits));
     assert_int_equal(words.host[1], 4);
     OK_CU(cu.cuStreamSynchronize(calls));
-    OK_CU(cu.cuStreamDestroy_v2(waits));
-    OK_CU(cu.cuStreamDestroy_v2(calls));
+    DESTROY_CU(waits, calls);
 }
 
 /* It waits for an event, while another stream's kernel spins for the host. */
@@ -162,8 +156,7 @@ TEST(a_thread_waiting_for_one_stream_does_not_wait_for_another) {
     __atomic_store_n(&words.host[0], 1, __ATOMIC_RELEASE);
     OK_CU(cu.cuStreamSynchronize(spins));
     assert_int_equal(words.host[1], 2);
-    OK_CU(cu.cuStreamDestroy_v2(spins));
-    OK_CU(cu.cuStreamDestroy_v2(stream));
+    DESTROY_CU(spins, stream);
 }
 
 struct waiter {

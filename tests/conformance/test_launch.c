@@ -43,7 +43,6 @@ TEST(captured_launches_become_nodes) {
     CUfunction f = function("bounded");
     CUdeviceptr p = 0x1234;
     void *params[] = {&p};
-    CUgraph graph = NULL;
     CUgraphNode nodes[3];
     size_t count = 3;
     CUDA_KERNEL_NODE_PARAMS got = {0};
@@ -55,15 +54,12 @@ TEST(captured_launches_become_nodes) {
     OK_CU(cu.cuLaunchKernelEx(&config, f, params, NULL));
     OK_CU(cu.cuLaunchCooperativeKernel(f, 1, 1, 1, 32, 1, 1, 0, stream, params));
     p = 0;
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu.cuGraphGetNodes(graph, nodes, &count));
     assert_int_equal(count, 3);
     OK_CU(cu.cuGraphKernelNodeGetParams_v2(nodes[0], &got));
     assert_ptr_equal(got.func, f);
-    assert_int_equal(got.gridDimX, 2);
-    assert_int_equal(got.gridDimY, 3);
-    assert_int_equal(got.blockDimX, 64);
-    assert_int_equal(got.sharedMemBytes, 128);
+    MEMBERS(got, (gridDimX, 2), (gridDimY, 3), (blockDimX, 64), (sharedMemBytes, 128));
     assert_int_equal(*(CUdeviceptr *)got.kernelParams[0], 0x1234);
     OK_CU(cu.cuGraphKernelNodeGetParams_v2(nodes[1], &got));
     assert_int_equal(got.gridDimX, 5);
@@ -73,12 +69,11 @@ TEST(captured_launches_become_nodes) {
 /* Missing arguments are noticed before the stream is looked at: the capture goes on. */
 TEST(missing_arguments_do_not_invalidate_a_capture) {
     CUfunction f = function("bounded");
-    CUgraph graph = NULL;
     size_t count = 1;
     CUstream stream = new_stream();
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     FAILS_CU(INVALID_VALUE, cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu.cuGraphGetNodes(graph, NULL, &count));
     assert_int_equal(count, 0);
     OK_CU(cu.cuGraphDestroy(graph));
@@ -97,8 +92,7 @@ TEST(a_refused_launch_invalidates_its_capture) {
     assert_null(graph);
 }
 
-TEST(launching_machine_code_is_refused) {
-    NEEDS_SOFTGPU("hardware runs it");
+TEST_WHERE(launching_machine_code_is_refused, NEEDS_SOFTGPU("hardware runs it")) {
     CUfunction f = function("empty");
     CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, NULL, NULL, 0};
     CUdeviceptr p = 0;

@@ -205,11 +205,9 @@ TEST(preferred_clusters_are_a_hint) {
 /* ---- Kernel nodes ---------------------------------------------------------------------------- */
 
 static CUgraphNode add_node(CUgraph graph) {
-    CUgraphNode node;
     void *params[] = {&words.device};
     CUDA_KERNEL_NODE_PARAMS given = kernel_node(kernel("tell"), BLOCKS, 1, params);
-    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &given));
-    return node;
+    return MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &given);
 }
 
 /* As an H200 answers; NVLINK_UTIL_CENTRIC_SCHEDULING can be set, but not read. */
@@ -264,8 +262,7 @@ static void launch_graph(CUgraph graph, unsigned blocks, unsigned cluster, int i
 TEST(kernel_nodes_accept_or_refuse_each_attribute) {
     begin();
     EACH_ID(id) {
-        CUgraph graph;
-        OK_CU(cu.cuGraphCreate(&graph, 0));
+        CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
         CUgraphNode node = add_node(graph), other = NULL;
         const CUlaunchAttribute a = good(id);
         expect(cu.cuGraphKernelNodeSetAttribute(node, (CUkernelNodeAttrID)id, &a.value),
@@ -287,7 +284,6 @@ TEST(kernel_nodes_accept_or_refuse_each_attribute) {
 TEST(captured_launches_pass_attributes_to_their_node) {
     begin();
     EACH_ID(id) {
-        CUgraph graph;
         CUgraphNode node;
         size_t count = 1;
         CUlaunchAttribute a = good(id);
@@ -296,7 +292,7 @@ TEST(captured_launches_pass_attributes_to_their_node) {
             continue;
         OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
         expect(launch(&a, 1), CUDA_SUCCESS, "a captured launch", id);
-        OK_CU(cu.cuStreamEndCapture(stream, &graph));
+        CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
         OK_CU(cu.cuGraphGetNodes(graph, &node, &count));
         assert_int_equal(count, 1);
         if (nodes_tell(id))
@@ -335,10 +331,9 @@ static void stream_has(CUstream of, int id, const CUstreamAttrValue *wanted, con
 TEST(streams_accept_or_refuse_each_attribute) {
     begin();
     EACH_ID(id) {
-        CUstream own, other;
         const CUlaunchAttribute a = good(id);
-        OK_CU(cu.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
-        OK_CU(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+        CUstream own = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+        CUstream other = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
         expect(cu.cuStreamSetAttribute(own, (CUstreamAttrID)id, &a.value),
                streams_take(id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, "a stream", id);
         stream_has(own, id, &a.value, "a stream");
@@ -347,7 +342,6 @@ TEST(streams_accept_or_refuse_each_attribute) {
         void *params[] = {&words.device};
         OK_CU(cu.cuLaunchKernel(kernel("tell"), BLOCKS, 1, 1, 1, 1, 1, 0, own, params, NULL));
         ran(BLOCKS, 1, "in a stream with attribute", id);
-        OK_CU(cu.cuStreamDestroy_v2(own));
-        OK_CU(cu.cuStreamDestroy_v2(other));
+        DESTROY_CU(own, other);
     }
 }

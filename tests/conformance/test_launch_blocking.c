@@ -63,7 +63,7 @@ static const struct way {
 };
 
 /* argv: the way */
-CHILD(launches) {
+CHILD_THAT_ENDS(launches) {
     const struct way *way = &ways[atoi(argv[1])];
     assert_int_equal(argc, 2);
     init_driver();
@@ -78,7 +78,6 @@ CHILD(launches) {
     }
     FAILS_CU(LAUNCH_FAILED, way->launch("trap", params));
     FAILS_CU(LAUNCH_FAILED, cu.cuCtxSynchronize());
-    return 0;
 }
 
 TEST(with_launch_blocking_each_call_waits_for_its_kernel) {

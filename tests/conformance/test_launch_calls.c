@@ -93,8 +93,7 @@ TEST(the_first_launch_api_launches) {
     assert_int_equal(take_sum(), 8 * 107);
     OK_CU(cu.cuLaunchGrid(f, 3, 2));
     assert_int_equal(take_sum(), 48 * 107);
-    CUstream stream;
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     OK_CU(cu.cuLaunchGridAsync(f, 2, 1, stream));
     /* What is set afterwards is for later launches. */
     OK_CU(cu.cuParamSeti(f, 8, 0));
@@ -145,8 +144,7 @@ TEST(parameters_may_have_32764_bytes) {
     OK_CU(cu.cuLaunchKernel(kernel("large"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     memset(bytes, 0, sizeof bytes);
     OK_CU(cu.cuCtxSynchronize());
-    assert_int_equal(words.host[0], 0x11111111);
-    assert_int_equal(words.host[1], 0x22222222);
+    MEMBERS(words, (host[0], 0x11111111), (host[1], 0x22222222));
 }
 
 TEST(shared_memory_above_48_kib_needs_the_attribute) {
@@ -171,16 +169,12 @@ TEST(a_block_must_fit_the_shape_its_function_requires) {
     FAILS_CU(INVALID_VALUE, cu.cuLaunchKernel(f, 1, 1, 1, 4, 8, 2, 0, NULL, params, NULL));
     OK_CU(cu.cuLaunchKernel(f, 3, 1, 1, 8, 4, 2, 0, NULL, params, NULL));
     assert_int_equal(take_sum(), 8);
-    assert_int_equal(words.host[1], 4);
-    assert_int_equal(words.host[2], 2);
-    assert_int_equal(words.host[3], 3 * 64);
+    MEMBERS(words, (host[1], 4), (host[2], 2), (host[3], 3 * 64));
     words.host[1] = words.host[2] = words.host[3] = 0;
     /* A single thread stands for it. */
     OK_CU(cu.cuLaunchKernel(f, 2, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     assert_int_equal(take_sum(), 8);
-    assert_int_equal(words.host[1], 4);
-    assert_int_equal(words.host[2], 2);
-    assert_int_equal(words.host[3], 2 * 64);
+    MEMBERS(words, (host[1], 4), (host[2], 2), (host[3], 2 * 64));
     OK_CU(cu.cuLaunchKernel(bounded, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL));
     FAILS_CU(INVALID_VALUE, cu.cuLaunchKernel(bounded, 1, 1, 1, 65, 1, 1, 0, NULL, NULL, NULL));
     OK_CU(cu.cuCtxSynchronize());
@@ -227,11 +221,10 @@ TEST(a_kernel_runs_with_each_launch_attribute) {
 /* What a kernel declares is known beforehand: the limit does not bound it. */
 TEST(local_memory_may_exceed_the_stack_limit) {
     begin();
-    size_t limit;
     int bytes;
     unsigned last = 65536 - 4;
     void *params[] = {&words.device, &last};
-    OK_CU(cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
+    size_t limit = MADE_CU(size_t, cuCtxGetLimit, CU_LIMIT_STACK_SIZE);
     assert_true(limit < 65536);
     OK_CU(cu.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel("locals")));
     assert_true(bytes >= 65536);
@@ -242,10 +235,9 @@ TEST(local_memory_may_exceed_the_stack_limit) {
 /* Frames of calls take of the stack limit, which may be raised at any time. */
 TEST(calls_use_the_configured_stack_size) {
     begin();
-    size_t before;
     unsigned n = 20;
     void *params[] = {&words.device, &n};
-    OK_CU(cu.cuCtxGetLimit(&before, CU_LIMIT_STACK_SIZE));
+    size_t before = MADE_CU(size_t, cuCtxGetLimit, CU_LIMIT_STACK_SIZE);
     OK_CU(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 128 << 10));
     OK_CU(cu.cuLaunchKernel(kernel("calls"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     assert_int_equal(take_sum(), 210);
@@ -279,15 +271,13 @@ static struct part {
 
 static void make_part(int device, unsigned *a, uint64_t *b) {
     struct part *part = &parts[device];
-    CUdevice number;
-    OK_CU(cu.cuDeviceGet(&number, device));
+    CUdevice number = MADE_CU(CUdevice, cuDeviceGet, device);
     OK_CU(cu.cuDevicePrimaryCtxRetain(&part->context, number));
     OK_CU(cu.cuCtxSetCurrent(part->context));
     OK_CU(cu.cuModuleLoadData(&part->module, text));
     OK_CU(cu.cuStreamCreate(&part->stream, CU_STREAM_NON_BLOCKING));
     OK_CU(cu.cuMemAlloc_v2(&part->sum, 4));
-    OK_CU(cu.cuMemsetD32_v2(part->sum, 0, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(part->sum, 0, 1);
     part->list[0] = &part->sum, part->list[1] = a, part->list[2] = b;
     part->params = (CUDA_LAUNCH_PARAMS){NULL, 3, 1, 1, 5, 1, 1, 0, part->stream, part->list};
     OK_CU(cu.cuModuleGetFunction(&part->params.function, part->module, "add"));
@@ -297,21 +287,17 @@ static void make_part(int device, unsigned *a, uint64_t *b) {
 static unsigned end_part(int device) {
     struct part *part = &parts[device];
     unsigned sum = 0;
-    CUdevice number;
-    OK_CU(cu.cuDeviceGet(&number, device));
+    CUdevice number = MADE_CU(CUdevice, cuDeviceGet, device);
     OK_CU(cu.cuCtxSetCurrent(part->context));
     OK_CU(cu.cuStreamSynchronize(part->stream));
     OK_CU(cu.cuMemcpyDtoH_v2(&sum, part->sum, 4));
-    OK_CU(cu.cuMemFree_v2(part->sum));
-    OK_CU(cu.cuStreamDestroy_v2(part->stream));
-    OK_CU(cu.cuModuleUnload(part->module));
+    DESTROY_CU(part->sum, part->stream, part->module);
     OK_CU(cu.cuDevicePrimaryCtxRelease_v2(number));
     return sum;
 }
 
 /* One call launches a part on each. */
-TEST(a_multi_device_launch_runs_on_every_device) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(a_multi_device_launch_runs_on_every_device, NEEDS_DEVICES(2)) {
     if (!device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH))
         SKIP("the devices have no cooperative launches on several devices");
     kernels_open(text);
@@ -341,8 +327,7 @@ TEST(the_printf_buffer_size_is_fixed_at_its_first_use) {
         "st.param.b64 [a], %d1; st.param.b64 [b], 0; call.uni (r), vprintf, (a, b);\n"
         "ld.param.b32 %r1, [r]; } ret; }\n";
     kernels_open(printing);
-    size_t bytes;
-    OK_CU(cu.cuCtxGetLimit(&bytes, CU_LIMIT_PRINTF_FIFO_SIZE));
+    size_t bytes = MADE_CU(size_t, cuCtxGetLimit, CU_LIMIT_PRINTF_FIFO_SIZE);
     OK_CU(cu.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, bytes));
     OK_CU(cu.cuLaunchKernel(kernel("prints"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
     OK_CU(cu.cuCtxSynchronize());

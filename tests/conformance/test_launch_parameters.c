@@ -123,24 +123,16 @@ TEST(the_first_launch_api_accepts_32764_bytes_of_parameters) {
 }
 
 static CUDA_KERNEL_NODE_PARAMS node_params(void **list, void **extra) {
-    return (CUDA_KERNEL_NODE_PARAMS){.func = large,
-                                     .gridDimX = 1,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = 1,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1,
-                                     .kernelParams = list,
+    return (CUDA_KERNEL_NODE_PARAMS){GRID(1), .func = large, BLOCK(1), .kernelParams = list,
                                      .extra = extra};
 }
 
 TEST(kernel_nodes_accept_32764_bytes_of_parameters) {
     begin();
-    CUgraphNode node;
     CUDA_KERNEL_NODE_PARAMS params = node_params(listed(), NULL);
     CUgraph graph = new_graph();
     fill(10);
-    OK_CU(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &params);
     scribble();
     CUgraphExec exec = instantiate(graph);
     OK_CU(cu.cuGraphLaunch(exec, stream));
@@ -168,13 +160,12 @@ TEST(kernel_nodes_accept_32764_bytes_of_parameters) {
 TEST(captured_launches_accept_32764_bytes_of_parameters) {
     begin();
     for (unsigned way = 0; way < 2; way++) {
-        CUgraph graph;
         OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
         fill(20 + way);
         OK_CU(cu.cuLaunchKernel(large, 1, 1, 1, 1, 1, 1, 0, stream, way ? NULL : listed(),
                                 way ? packed() : NULL));
         scribble();
-        OK_CU(cu.cuStreamEndCapture(stream, &graph));
+        CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
         CUgraphExec exec = instantiate(graph);
         OK_CU(cu.cuGraphDestroy(graph));
         OK_CU(cu.cuGraphLaunch(exec, stream));

@@ -4,23 +4,19 @@
 #include "temporary.h"
 
 static CUlibrary load(const void *image) {
-    CUlibrary library = NULL;
-    OK_CU(cu.cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0));
+    CUlibrary library = MADE_CU(CUlibrary, cuLibraryLoadData, image, NULL, NULL, 0, NULL, NULL, 0);
     assert_non_null(library);
     return library;
 }
 
 static CUkernel kernel(CUlibrary library, const char *name) {
-    CUkernel found = NULL;
-    OK_CU(cu.cuLibraryGetKernel(&found, library, name));
-    return found;
+    return MADE_CU(CUkernel, cuLibraryGetKernel, library, name);
 }
 
 TEST(kernels_are_found_and_listed) {
     CUlibrary library = load(image_kernels_cubin), back = NULL;
     CUkernel types = kernel(library, "types"), list[20] = {NULL};
     unsigned count = 0, seen = 0;
-    const char *name = NULL;
     OK_CU(cu.cuLibraryGetKernelCount(&count, library));
     assert_int_equal(count, 9);
     OK_CU(cu.cuLibraryEnumerateKernels(list, 20, library));
@@ -28,7 +24,7 @@ TEST(kernels_are_found_and_listed) {
         seen += list[i] == types;
     assert_int_equal(seen, 1);
     assert_null(list[count]);
-    OK_CU(cu.cuKernelGetName(&name, types));
+    const char *name = MADE_CU(const char *, cuKernelGetName, types);
     assert_string_equal(name, "types");
     OK_CU(cu.cuKernelGetLibrary(&back, types));
     assert_ptr_equal(back, library);
@@ -68,20 +64,18 @@ TEST(fatbin_wrappers_are_loaded) {
         void *unused;
     } wrapper = {0x466243b1, 1, image_small_fatbin, NULL};
     CUlibrary library = load(&wrapper);
-    unsigned count = 0;
     kernel(library, "small");
-    OK_CU(cu.cuLibraryGetKernelCount(&count, library));
-    assert_int_equal(count, 1);
+    assert_int_equal(MADE_CU(unsigned, cuLibraryGetKernelCount, library), 1);
     OK_CU(cu.cuLibraryUnload(library));
 }
 
 /* An image that cannot be read makes a library without kernels; asking for one says why. */
 TEST(an_unreadable_image_makes_an_empty_library) {
     CUlibrary library = load("no program");
-    CUkernel found = NULL;
     unsigned count = 9;
     OK_CU(cu.cuLibraryGetKernelCount(&count, library));
     assert_int_equal(count, 0);
+    CUkernel found = NULL;
     OK_CU(cu.cuLibraryEnumerateKernels(&found, 1, library));
     assert_null(found);
     FAILS_CU(INVALID_IMAGE, cu.cuLibraryGetKernel(&found, library, "small"));
@@ -107,23 +101,18 @@ TEST(a_library_is_loaded_from_a_file) {
 TEST(each_context_has_its_own_module_of_a_library) {
     CUlibrary library = load(image_kernels_cubin);
     CUkernel empty = kernel(library, "empty");
-    CUcontext other;
-    CUmodule here = NULL, there = NULL, of_function = NULL;
-    CUfunction f = NULL, g = NULL;
     CUdeviceptr p = 0, q = 0;
     uint32_t value = 0;
     size_t size = 0;
-    OK_CU(cu.cuLibraryGetModule(&here, library));
-    OK_CU(cu.cuKernelGetFunction(&f, empty));
-    OK_CU(cu.cuFuncGetModule(&of_function, f));
-    assert_ptr_equal(of_function, here);
+    CUmodule here = MADE_CU(CUmodule, cuLibraryGetModule, library);
+    CUfunction f = MADE_CU(CUfunction, cuKernelGetFunction, empty);
+    assert_ptr_equal(MADE_CU(CUmodule, cuFuncGetModule, f), here);
     OK_CU(cu.cuLibraryGetGlobal(&p, &size, library, "counter"));
-    OK_CU(cu.cuMemcpyDtoH_v2(&value, p, 4));
-    assert_int_equal(value, 7);
+    assert_int_equal(word_at(p), 7);
     assert_int_equal(size, 4);
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
-    OK_CU(cu.cuLibraryGetModule(&there, library));
-    OK_CU(cu.cuKernelGetFunction(&g, empty));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
+    CUmodule there = MADE_CU(CUmodule, cuLibraryGetModule, library);
+    CUfunction g = MADE_CU(CUfunction, cuKernelGetFunction, empty);
     OK_CU(cu.cuLibraryGetGlobal(&q, NULL, library, "counter"));
     assert_ptr_not_equal(here, there);
     assert_ptr_not_equal(f, g);
@@ -145,13 +134,11 @@ TEST(a_function_attribute_overrides_the_kernel_attribute) {
     const CUfunction_attribute shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     CUlibrary library = load(image_kernels_cubin);
     CUkernel k = kernel(library, "empty");
-    CUfunction f;
-    int value = 0;
     assert_int_equal(of_kernel(k, shared), 49152);
     OK_CU(cu.cuKernelSetAttribute(shared, 1024, k, dev));
     assert_int_equal(of_kernel(k, shared), 1024);
-    OK_CU(cu.cuKernelGetFunction(&f, k));
-    OK_CU(cu.cuFuncGetAttribute(&value, shared, f));
+    CUfunction f = MADE_CU(CUfunction, cuKernelGetFunction, k);
+    int value = MADE_CU(int, cuFuncGetAttribute, shared, f);
     assert_int_equal(value, 1024);
     OK_CU(cu.cuFuncSetAttribute(f, shared, 2048));
     OK_CU(cu.cuKernelSetAttribute(shared, 4096, k, dev));
@@ -220,12 +207,10 @@ CHILD_TEST_WHERE(managed_variables_need_no_context,
 TEST(managed_variables_outlive_contexts) {
     NEEDS_SOFTGPU("what a context takes with it was not asked of hardware");
     CUlibrary library = load(MANAGED);
-    CUcontext other;
-    CUdeviceptr p = 0, q = 0;
     OK_CU(cu.cuCtxSetCurrent(NULL));
-    OK_CU(cu.cuLibraryGetManaged(&p, NULL, library, "shared_one"));
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
-    OK_CU(cu.cuLibraryGetGlobal(&q, NULL, library, "plain_one"));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuLibraryGetManaged, NULL, library, "shared_one");
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
+    CUdeviceptr q = MADE_CU(CUdeviceptr, cuLibraryGetGlobal, NULL, library, "plain_one");
     OK_CU(cu.cuMemsetD32_v2(p, 11, 1));
     OK_CU(cu.cuCtxDestroy_v2(other));
     OK_CU(cu.cuCtxSetCurrent(NULL));
@@ -237,18 +222,14 @@ TEST(managed_variables_outlive_contexts) {
 }
 
 /* Work that was queued before reads the variable as it was. */
-TEST(unloading_a_library_waits_for_queued_work) {
-    NEEDS_SOFTGPU("chooses a schedule");
+TEST_WHERE(unloading_a_library_waits_for_queued_work, NEEDS_SOFTGPU("chooses a schedule")) {
     CUlibrary library = load(image_kernels_cubin);
-    CUmodule module;
-    CUdeviceptr p, q;
-    CUstream stream;
     uint32_t *seen;
-    OK_CU(cu.cuModuleLoadData(&module, image_kernels_cubin));
+    CUmodule module = MADE_CU(CUmodule, cuModuleLoadData, image_kernels_cubin);
     OK_CU(cu.cuMemHostAlloc((void **)&seen, 8, 0));
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK_CU(cu.cuLibraryGetGlobal(&p, NULL, library, "counter"));
-    OK_CU(cu.cuModuleGetGlobal_v2(&q, NULL, module, "counter"));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuLibraryGetGlobal, NULL, library, "counter");
+    CUdeviceptr q = MADE_CU(CUdeviceptr, cuModuleGetGlobal_v2, NULL, module, "counter");
     seen[0] = seen[1] = 0;
     soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
     OK_CU(cu.cuMemcpyDtoHAsync_v2(&seen[0], p, 4, stream));
@@ -272,12 +253,11 @@ TEST(unified_functions_are_not_found) {
 }
 
 CHILD_TEST(a_library_needs_no_context) {
-    CUlibrary library = NULL;
     CUfunction f;
     CUmodule m;
     OK_CU(cu.cuInit(0));
     dev = 0;
-    library = load(image_kernels_cubin);
+    CUlibrary library = load(image_kernels_cubin);
     CUkernel k = kernel(library, "bounded");
     assert_int_equal(of_kernel(k, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK), 128);
     FAILS_CU(INVALID_CONTEXT, cu.cuKernelGetFunction(&f, k));

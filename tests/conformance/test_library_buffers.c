@@ -15,9 +15,7 @@ static void end(void) {
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(resource, bytes, .stream = stream);
 }
 
 static gpumem_buffer_attributes attributes_of(gpumem_buffer *buffer) {
@@ -27,26 +25,16 @@ static gpumem_buffer_attributes attributes_of(gpumem_buffer *buffer) {
 }
 
 static gpumem_resource *make_virtual(gpumem_location location) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(
-        device,
-        GPUMEM_VIRTUAL_OPTIONS(.location = location, .capacity = 64 * MIB, .chunk_maximum = 2 * MIB,
-                               .exact_growth = 1),
-        &resource));
-    return resource;
+    return NEW_VIRTUAL(.location = location, .capacity = 64 * MIB, .chunk_maximum = 2 * MIB,
+                       .exact_growth = 1);
 }
 
 static gpumem_resource *make_pool(void) {
-    gpumem_resource *resource;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &resource));
-    return resource;
+    return NEW_POOL(.pool = GPUMEM_POOL_OWN);
 }
 
 static gpumem_resource *make_pinned(gpumem_pinned_method method) {
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.method = method), &resource));
-    return resource;
+    return NEW_PINNED(.method = method);
 }
 
 TEST(a_view_keeps_its_buffer_alive) {
@@ -164,8 +152,7 @@ TEST(rows_are_copied_to_and_from_a_host_pool) {
     OK(gpumem_buffer_free(host, stream));
     OK(gpumem_buffer_free(back, stream));
     OK(gpumem_buffer_free(there, stream));
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(resource, pool);
     end();
 }
 
@@ -181,12 +168,11 @@ static void free_now(void *user, CUdeviceptr pointer, size_t bytes, CUstream unu
 
 TEST(foreign_memory_is_used_and_released) {
     int deleted = 0;
-    CUdeviceptr plain, ordered;
     gpumem_buffer *first, *second, *refused = NULL;
     char stack[16];
     begin();
-    OK_CU(cu.cuMemAlloc_v2(&plain, KIB));
-    OK_CU(cu.cuMemAllocAsync(&ordered, KIB, stream));
+    CUdeviceptr plain = MADE_CU(CUdeviceptr, cuMemAlloc_v2, KIB);
+    CUdeviceptr ordered = MADE_CU(CUdeviceptr, cuMemAllocAsync, KIB, stream);
     OK(gpumem_buffer_from_pointer(
         device, plain, KIB,
         GPUMEM_FOREIGN_OPTIONS(.stream = stream, .deleter = free_now, .user = &deleted), &first));
@@ -217,8 +203,7 @@ TEST(memory_of_several_mappings_is_wrapped_as_one_foreign_buffer) {
     OK(gpumem_buffer_free(foreign, NULL));
     assert_int_equal(gpumem_buffer_from_pointer(device, pointer, 6 * MIB + 1, NULL, &refused),
                      GPUMEM_ERROR_INVALID_ARGUMENT);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     end();
 }
 
@@ -229,10 +214,8 @@ static void check_attributes(gpumem_resource *resource, gpumem_location location
     /* Of memory of a NUMA node an H200 says HOST. */
     assert_true(is.location == location || (!soft && location == GPUMEM_LOCATION_HOST_NUMA &&
                                             is.location == GPUMEM_LOCATION_HOST));
-    assert_int_equal(is.host_accessible, on_cpu);
-    assert_int_equal(is.managed, managed);
-    assert_int_equal(is.device_accessible, 1);
-    assert_int_equal(is.device_ordinal, location == GPUMEM_LOCATION_DEVICE ? 0 : -1);
+    MEMBERS(is, (host_accessible, on_cpu), (managed, managed), (device_accessible, 1),
+            (device_ordinal, location == GPUMEM_LOCATION_DEVICE ? 0 : -1));
     OK(gpumem_buffer_free(buffer, stream));
     OK(gpumem_resource_destroy(resource));
 }
@@ -297,8 +280,7 @@ TEST(an_unmapping_is_announced_to_the_watcher_first) {
     OK(gpumem_buffer_free(buffer, stream));
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(heard.count, 2);
-    assert_int_equal(heard.event.base, layout.base);
-    assert_int_equal(heard.event.bytes, later.bytes);
+    MEMBERS(heard.event, (base, layout.base), (bytes, later.bytes));
     assert_int_equal(heard.mapped, CUDA_SUCCESS);
     OK(gpumem_watch_end(watch));
     OK(gpumem_resource_destroy(resource));

@@ -11,50 +11,33 @@ static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
                                             CU_STREAM_CAPTURE_MODE_RELAXED};
 
 static CUstream make_stream(unsigned flags) {
-    CUstream stream;
-    OK_CU(cu.cuStreamCreate(&stream, flags));
-    return stream;
+    return MADE_CU(CUstream, cuStreamCreate, flags);
 }
 
 static CUgraph end_capture(CUstream stream) {
-    CUgraph graph = NULL;
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
-    return graph;
+    return GOT_CU(CUgraph, cuStreamEndCapture, stream);
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 2 * MIB,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(resource, 2 * MIB, .stream = stream);
 }
 
 static gpumem_resource *make_virtual(void) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    return resource;
+    return NEW_VIRTUAL();
 }
 
 static gpumem_resource *make_pinned(void) {
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB), &resource));
-    return resource;
+    return NEW_PINNED(.slab_bytes = 2 * MIB);
 }
 
 /* The driver's own default pool, whose use it tells. */
 static gpumem_resource *make_pool(void) {
-    gpumem_resource *resource;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_DEFAULT),
-        &resource));
-    return resource;
+    return NEW_POOL(.pool = GPUMEM_POOL_DEFAULT);
 }
 
 static uint64_t pool_used(void) {
-    CUmemoryPool pool;
     cuuint64_t used = 0;
-    OK_CU(cu.cuDeviceGetDefaultMemPool(&pool, dev));
+    CUmemoryPool pool = MADE_CU(CUmemoryPool, cuDeviceGetDefaultMemPool, dev);
     OK_CU(cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
     return used;
 }
@@ -69,14 +52,11 @@ static uint64_t graph_memory_used(void) {
 
 /* What a program does with the library while something else captures. */
 static void use_all(void) {
-    CUstream other;
     int done;
     char host[64] = {0};
-    OK(gpumem_stream_create(device, NULL, &other));
+    CUstream other = NEW_STREAM();
     gpumem_resource *resources[] = {make_virtual(), make_pinned(), make_pool()};
-    gpumem_resource *own;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &own));
+    gpumem_resource *own = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     gpumem_buffer *buffer = allocate(own, other);
     OK(gpumem_buffer_free(buffer, other));
     for (size_t i = 0; i < COUNT(resources); i++) {
@@ -93,8 +73,7 @@ static void use_all(void) {
     OK(gpumem_device_trim(device, 1));
     for (size_t i = 0; i < COUNT(resources); i++)
         OK(gpumem_resource_destroy(resources[i]));
-    OK(gpumem_resource_destroy(own));
-    OK(gpumem_stream_destroy(device, other));
+    DESTROY(own, other);
 }
 
 static void *use_all_elsewhere(void *unused) {
@@ -111,8 +90,7 @@ TEST(library_calls_leave_captures_undisturbed) {
         use_all();
         assert_int_equal(pthread_create(&thread, NULL, use_all_elsewhere, NULL), 0);
         pthread_join(thread, NULL);
-        OK_CU(cu.cuGraphDestroy(end_capture(stream)));
-        OK_CU(cu.cuStreamDestroy_v2(stream));
+        DESTROY_CU(end_capture(stream), stream);
     }
     assert_int_equal(device_stats().quarantined, 0);
 }
@@ -162,8 +140,7 @@ static void free_during_a_capture(CUstreamCaptureMode mode, CUstream stream, boo
     OK_CU(cu.cuGraphDestroy(end_capture(captured)));
     OK(gpumem_device_trim(device, 1));
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.quarantined, 0);
+    MEMBERS(stats, (deferred_frees, 0), (quarantined, 0));
     for (size_t i = 0; i < COUNT(resources); i++)
         OK(gpumem_resource_destroy(resources[i]));
     OK_CU(cu.cuStreamDestroy_v2(captured));
@@ -190,8 +167,7 @@ TEST(a_refused_allocation_on_the_default_stream_leaves_the_capture_valid) {
     OK_CU(cu.cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
     assert_int_equal(gpumem_buffer_allocate(pool, MIB, NULL, &none), GPUMEM_ERROR_DRIVER);
     assert_int_equal(gpumem_last_error()->driver_code, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-    OK_CU(cu.cuGraphDestroy(end_capture(captured)));
-    OK_CU(cu.cuStreamDestroy_v2(captured));
+    DESTROY_CU(end_capture(captured), captured);
     OK(gpumem_resource_destroy(pool));
 }
 
@@ -309,8 +285,7 @@ TEST(frees_in_other_threads_do_not_invalidate_captures) {
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(spoilt, 0);
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.quarantined, 0);
+    MEMBERS(stats, (deferred_frees, 0), (quarantined, 0));
     for (size_t i = 0; i < COUNT(exchanges); i++)
         OK(gpumem_resource_destroy(exchanges[i].resource));
     OK_CU(cu.cuCtxSynchronize());
@@ -352,8 +327,7 @@ static size_t count_nodes(CUgraph graph, CUgraphNodeType type) {
     size_t count = COUNT(nodes), found = 0;
     OK_CU(cu.cuGraphGetNodes(graph, nodes, &count));
     for (size_t i = 0; i < count; i++) {
-        CUgraphNodeType is;
-        OK_CU(cu.cuGraphNodeGetType(nodes[i], &is));
+        CUgraphNodeType is = GOT_CU(CUgraphNodeType, cuGraphNodeGetType, nodes[i]);
         found += is == type;
     }
     return found;
@@ -361,8 +335,7 @@ static size_t count_nodes(CUgraph graph, CUgraphNodeType type) {
 
 static void launch_and_end(CUgraph graph, CUstream stream) {
     CUgraphExec exec = instantiate(graph);
-    OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuStreamSynchronize(stream));
+    launch_and_wait(exec, stream);
     OK_CU(cu.cuGraphDestroy(graph));
 }
 
@@ -384,8 +357,7 @@ TEST(memory_allocated_and_freed_in_a_capture_becomes_nodes) {
         OK_CU(cu.cuStreamDestroy_v2(stream));
     }
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.quarantined, 0);
+    MEMBERS(stats, (deferred_frees, 0), (quarantined, 0));
     OK(gpumem_resource_destroy(pool));
     OK_CU(cu.cuDeviceGraphMemTrim(dev));
 }
@@ -399,8 +371,7 @@ TEST(a_free_in_a_capture_joins_the_other_streams) {
     CUevent event = new_event();
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     gpumem_buffer *buffer = allocate(pool, stream);
-    OK_CU(cu.cuEventRecord(event, stream));
-    OK_CU(cu.cuStreamWaitEvent(fork, event, 0));
+    order_streams(stream, event, fork);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 1, fork));
     OK(gpumem_buffer_free(buffer, stream));
     CUgraph graph = end_capture(stream); /* UNJOINED if the fork was not joined */
@@ -409,8 +380,7 @@ TEST(a_free_in_a_capture_joins_the_other_streams) {
     assert_int_equal(device_stats().quarantined, 0);
     OK(gpumem_resource_destroy(pool));
     OK_CU(cu.cuDeviceGraphMemTrim(dev));
-    OK_CU(cu.cuStreamDestroy_v2(fork));
-    OK_CU(cu.cuStreamDestroy_v2(stream));
+    DESTROY_CU(fork, stream);
 }
 
 static void free_from_outside(gpumem_resource *resource, CUstreamCaptureMode mode) {
@@ -427,10 +397,8 @@ static void free_from_outside(gpumem_resource *resource, CUstreamCaptureMode mod
     assert_int_equal(count_nodes(graph, CU_GRAPH_NODE_TYPE_MEM_FREE), 0);
     OK(gpumem_device_trim(device, 1));
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.quarantined, 0);
-    OK_CU(cu.cuGraphDestroy(graph));
-    OK_CU(cu.cuStreamDestroy_v2(stream));
+    MEMBERS(stats, (deferred_frees, 0), (quarantined, 0));
+    DESTROY_CU(graph, stream);
 }
 
 TEST(a_free_in_a_capture_of_older_memory_is_deferred) {
@@ -443,8 +411,7 @@ TEST(a_free_in_a_capture_of_older_memory_is_deferred) {
     }
     OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(pool_used(), used);
-    OK(gpumem_resource_destroy(pool));
-    OK(gpumem_resource_destroy(big));
+    DESTROY(pool, big);
 }
 
 /* Its owner may end the stream once the capture is over. */
@@ -452,8 +419,7 @@ TEST(a_stream_may_be_destroyed_before_a_deferred_free) {
     open_library();
     gpumem_resource *pool = make_pool();
     uint64_t used = pool_used();
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    CUstream stream = NEW_STREAM();
     gpumem_buffer *buffer = allocate(pool, stream);
     OK_CU(cu.cuStreamSynchronize(stream));
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -484,8 +450,7 @@ TEST(a_free_in_a_capture_through_a_wrapper_is_deferred) {
     OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(pool_used(), used);
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.quarantined, 0);
-    assert_int_equal(stats.committed_bytes, 0);
+    MEMBERS(stats, (quarantined, 0), (committed_bytes, 0));
     OK_CU(cu.cuStreamDestroy_v2(stream));
 }
 
@@ -506,8 +471,7 @@ TEST(an_invalidated_capture_leaks_no_memory) {
     FAILS_CU(STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(stream, &graph));
     OK(gpumem_device_trim(device, 1));
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.quarantined, 0);
+    MEMBERS(stats, (deferred_frees, 0), (quarantined, 0));
     OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(pool_used(), used);
     OK(gpumem_resource_destroy(pool));
@@ -524,9 +488,7 @@ TEST(a_buffer_allocated_in_a_capture_is_freed_outside) {
     CUgraph graph = end_capture(stream);
     OK(gpumem_buffer_free(early, stream));
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.quarantined, 0);
-    assert_int_equal(stats.committed_bytes, 0);
+    MEMBERS(stats, (deferred_frees, 0), (quarantined, 0), (committed_bytes, 0));
     OK_CU(cu.cuGraphDestroy(graph));
 
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -538,8 +500,7 @@ TEST(a_buffer_allocated_in_a_capture_is_freed_outside) {
     OK(gpumem_buffer_free(late, stream));
     OK_CU(cu.cuStreamSynchronize(stream));
     stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.quarantined, 0);
+    MEMBERS(stats, (deferred_frees, 0), (quarantined, 0));
     OK_CU(cu.cuDeviceGraphMemTrim(dev));
     assert_int_equal(graph_memory_used(), used);
     OK(gpumem_resource_destroy(pool));

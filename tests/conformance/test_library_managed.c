@@ -12,9 +12,8 @@ static CUstream stream;
 static void begin(gpumem_managed_method method) {
     open_library();
     OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_managed_resource_create(
-        device, GPUMEM_MANAGED_OPTIONS(.method = method, .pool = GPUMEM_POOL_CURRENT), &resource));
-    OK(gpumem_buffer_allocate(resource, 4 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
+    resource = NEW_MANAGED(.method = method, .pool = GPUMEM_POOL_CURRENT);
+    buffer = NEW_BUFFER_WITH(resource, 4 * MIB, .stream = stream);
     OK(gpumem_stream_synchronize(device, stream));
 }
 
@@ -22,8 +21,7 @@ static void end(void) {
     OK(gpumem_buffer_free(buffer, stream));
     OK(gpumem_stream_synchronize(device, stream));
     OK(gpumem_device_trim(device, 1));
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(resource, stream);
 }
 
 static gpumem_managed_range range_of(size_t offset, size_t bytes) {
@@ -32,8 +30,7 @@ static gpumem_managed_range range_of(size_t offset, size_t bytes) {
     return range;
 }
 
-TEST(advice_and_prefetch_are_read_back) {
-    NEEDS_MANAGED();
+TEST_WHERE(advice_and_prefetch_are_read_back, NEEDS_MANAGED()) {
     begin(GPUMEM_MANAGED_ALLOCATED);
     unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
     fill_pattern(bytes, 4 * MIB, 3);
@@ -46,22 +43,15 @@ TEST(advice_and_prefetch_are_read_back) {
     OK(gpumem_buffer_prefetch(buffer, 2 * MIB, 2 * MIB, GPUMEM_LOCATION_DEVICE, 0, stream));
     OK(gpumem_stream_synchronize(device, stream));
     gpumem_managed_range first = range_of(0, 2 * MIB), second = range_of(2 * MIB, 2 * MIB);
-    assert_int_equal(first.read_mostly, 1);
-    assert_int_equal(first.has_preferred, 1);
-    assert_int_equal(first.preferred, GPUMEM_LOCATION_HOST);
-    assert_int_equal(first.accessed_by, 0);
-    assert_int_equal(second.read_mostly, 0);
-    assert_int_equal(second.has_preferred, 0);
-    assert_int_equal(second.accessed_by, 1);
-    assert_int_equal(second.has_prefetched, 1);
-    assert_int_equal(second.prefetched, GPUMEM_LOCATION_DEVICE);
-    assert_int_equal(second.prefetched_id, 0);
+    MEMBERS(first, (read_mostly, 1), (has_preferred, 1), (preferred, GPUMEM_LOCATION_HOST),
+            (accessed_by, 0));
+    MEMBERS(second, (read_mostly, 0), (has_preferred, 0), (accessed_by, 1), (has_prefetched, 1),
+            (prefetched, GPUMEM_LOCATION_DEVICE), (prefetched_id, 0));
     assert_true(has_pattern(bytes, 4 * MIB, 3));
     end();
 }
 
-TEST(discarded_memory_can_be_written_again) {
-    NEEDS_MANAGED();
+TEST_WHERE(discarded_memory_can_be_written_again, NEEDS_MANAGED()) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemDiscardBatchAsync))
         SKIP("the driver is older than 13.0");
     begin(GPUMEM_MANAGED_ALLOCATED);
@@ -79,9 +69,7 @@ TEST(discarded_memory_can_be_written_again) {
     end();
 }
 
-TEST(managed_memory_calls_leave_captures_valid) {
-    NEEDS_MANAGED();
-    CUgraph graph = NULL;
+TEST_WHERE(managed_memory_calls_leave_captures_valid, NEEDS_MANAGED()) {
     begin(GPUMEM_MANAGED_ALLOCATED);
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     assert_int_equal(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream),
@@ -90,13 +78,12 @@ TEST(managed_memory_calls_leave_captures_valid) {
     OK(gpumem_buffer_advise(buffer, 0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY, GPUMEM_LOCATION_DEVICE,
                             0));
     (void)range_of(0, MIB);
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu.cuGraphDestroy(graph));
     end();
 }
 
-TEST(a_managed_resource_uses_a_pool_or_reports_why_not) {
-    NEEDS_MANAGED();
+TEST_WHERE(a_managed_resource_uses_a_pool_or_reports_why_not, NEEDS_MANAGED()) {
     gpumem_resource_properties properties = {.size = sizeof properties};
     begin(GPUMEM_MANAGED_POOL);
     OK(gpumem_resource_get_properties(resource, &properties));
@@ -111,7 +98,6 @@ TEST(a_managed_resource_uses_a_pool_or_reports_why_not) {
     assert_int_equal(range_of(0, MIB).prefetched, GPUMEM_LOCATION_HOST);
     if (pooled) {
         gpumem_buffer *none;
-        CUgraph graph = NULL;
         assert_int_equal(gpumem_buffer_advise(buffer, 0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY,
                                               GPUMEM_LOCATION_DEVICE, 0),
                          GPUMEM_ERROR_NOT_SUPPORTED);
@@ -119,7 +105,7 @@ TEST(a_managed_resource_uses_a_pool_or_reports_why_not) {
         assert_int_equal(
             gpumem_buffer_allocate(resource, MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &none),
             GPUMEM_ERROR_NOT_SUPPORTED);
-        OK_CU(cu.cuStreamEndCapture(stream, &graph));
+        CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
         OK_CU(cu.cuGraphDestroy(graph));
     }
     end();
@@ -128,8 +114,7 @@ TEST(a_managed_resource_uses_a_pool_or_reports_why_not) {
 /* ---- Pools' peers, and graphs ---------------------------------------------------------------- */
 
 static CUresult other_sets(CUdeviceptr at, unsigned char value) {
-    CUcontext other;
-    OK_CU(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    CUcontext other = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 1);
     OK_CU(cu.cuCtxPushCurrent_v2(other));
     CUresult result = cu.cuMemsetD8_v2(at, value, 64);
     OK_CU(cu.cuCtxSynchronize());
@@ -138,23 +123,20 @@ static CUresult other_sets(CUdeviceptr at, unsigned char value) {
     return result;
 }
 
-TEST(peers_of_a_pool_access_existing_and_new_buffers) {
-    NEEDS_PEERS();
+TEST_WHERE(peers_of_a_pool_access_existing_and_new_buffers, NEEDS_PEERS()) {
     gpumem_resource *pool;
-    gpumem_buffer *early, *late;
     int peers[2] = {77, 77};
     size_t count = 77;
     unsigned char byte = 0;
     open_library();
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
-    OK(gpumem_buffer_allocate(pool, 4096, NULL, &early));
+    pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
+    gpumem_buffer *early = NEW_BUFFER(pool, 4096);
     OK(gpumem_stream_synchronize(device, NULL));
     OK(gpumem_pool_get_peers(pool, peers, 2, &count));
     assert_int_equal(count, 0);
     assert_int_not_equal(other_sets(gpumem_buffer_pointer(early), 9), CUDA_SUCCESS);
     OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
-    OK(gpumem_buffer_allocate(pool, 64 * MIB, NULL, &late));
+    gpumem_buffer *late = NEW_BUFFER(pool, 64 * MIB);
     OK(gpumem_stream_synchronize(device, NULL));
     OK(gpumem_pool_get_peers(pool, peers, 2, &count));
     assert_int_equal(count, 1);
@@ -169,9 +151,7 @@ TEST(peers_of_a_pool_access_existing_and_new_buffers) {
     OK(gpumem_pool_get_peers(pool, NULL, 0, &count));
     assert_int_equal(count, 0);
     assert_int_not_equal(other_sets(gpumem_buffer_pointer(late), 4), CUDA_SUCCESS);
-    OK(gpumem_buffer_free(early, NULL));
-    OK(gpumem_buffer_free(late, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(early, late, pool);
 }
 
 static uint64_t number(gpumem_graph_memory_attribute attribute) {
@@ -182,31 +162,26 @@ static uint64_t number(gpumem_graph_memory_attribute attribute) {
 
 TEST(graph_memory_is_counted_and_trimmed) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
-    CUgraph graph;
-    CUgraphExec exec;
     open_library();
     OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_device_pool_resource_create(device, NULL, &resource));
+    resource = NEW_POOL();
     OK(gpumem_graph_memory_trim(device));
     uint64_t before = number(GPUMEM_GRAPH_MEMORY_RESERVED_CURRENT);
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-    OK(gpumem_buffer_allocate(resource, 20 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream),
-                              &buffer));
+    buffer = NEW_BUFFER_WITH(resource, 20 * MIB, .stream = stream);
     OK(gpumem_buffer_fill(buffer, 0, 20 * MIB, 3, stream));
     OK(gpumem_buffer_free(buffer, stream));
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
-    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
     OK_CU(cu.cuGraphLaunch(exec, stream));
     OK(gpumem_stream_synchronize(device, stream));
     assert_true(number(GPUMEM_GRAPH_MEMORY_RESERVED_HIGH) >= before + 20 * MIB);
     assert_true(number(GPUMEM_GRAPH_MEMORY_USED_HIGH) >= 20 * MIB);
-    OK_CU(cu.cuGraphExecDestroy(exec));
-    OK_CU(cu.cuGraphDestroy(graph));
+    DESTROY_CU(exec, graph);
     OK(gpumem_graph_memory_trim(device));
     assert_int_equal(number(GPUMEM_GRAPH_MEMORY_RESERVED_CURRENT), before);
     OK(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_RESERVED_HIGH, 0));
     assert_int_equal(number(GPUMEM_GRAPH_MEMORY_RESERVED_HIGH), before);
     OK(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 0));
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(resource, stream);
 }

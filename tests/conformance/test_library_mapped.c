@@ -87,9 +87,7 @@ static void written_and_published(gpumem_buffer *buffer) {
 /* Up to what chunks lie at multiples of. */
 static void aligned_as_asked_for(gpumem_resource *resource) {
     for (size_t alignment = 1; alignment <= 2 * MIB; alignment *= 8) {
-        gpumem_buffer *buffer;
-        OK(gpumem_buffer_allocate(resource, 1000, GPUMEM_BUFFER_OPTIONS(.alignment = alignment),
-                                  &buffer));
+        gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, 1000, .alignment = alignment);
         assert_int_equal(gpumem_buffer_pointer(buffer) % alignment, 0);
         store(gpumem_buffer_host_pointer(buffer), alignment, 1000);
         OK(gpumem_mapped_flush(buffer, 0, 1000));
@@ -114,12 +112,11 @@ static void go_round(gpumem_ring *ring, size_t most, size_t turns, const CUstrea
 }
 
 static void through_rings(gpumem_resource *resource) {
-    gpumem_ring *ring = NULL;
     CUstream streams[2];
     for (int i = 0; i < 2; i++)
         OK(gpumem_stream_create(device, NULL, &streams[i]));
-    OK(gpumem_ring_create(resource, GPUMEM_RING_OPTIONS(.chunk_bytes = 100000, .chunk_count = 3),
-                          &ring));
+    gpumem_ring *ring = MADE(gpumem_ring *, gpumem_ring_create, resource,
+                             GPUMEM_RING_OPTIONS(.chunk_bytes = 100000, .chunk_count = 3));
     go_round(ring, 100000, 10, streams);
     OK(gpumem_ring_destroy(ring));
     gpumem_status status = gpumem_ring_create(
@@ -136,12 +133,10 @@ static void through_rings(gpumem_resource *resource) {
 }
 
 static void producers_are_held_back(gpumem_resource *resource) {
-    CUstream stream;
-    gpumem_ring *ring;
     gpumem_ring_chunk chunk = {.size = sizeof chunk};
-    OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_ring_create(resource, GPUMEM_RING_OPTIONS(.chunk_bytes = 4096, .chunk_count = 2),
-                          &ring));
+    CUstream stream = NEW_STREAM();
+    gpumem_ring *ring = MADE(gpumem_ring *, gpumem_ring_create, resource,
+                             GPUMEM_RING_OPTIONS(.chunk_bytes = 4096, .chunk_count = 2));
     struct gate gate = hold(stream);
     for (int i = 0; i < 2; i++) {
         OK(gpumem_ring_acquire(ring, 0, 0, &chunk));
@@ -171,9 +166,7 @@ static void small_buffers(gpumem_resource *resource) {
     OK(gpumem_resource_get_stats(resource, &stats));
     uint64_t before = stats.committed_bytes;
     for (size_t i = 0; i < SMALL; i++) {
-        OK(gpumem_buffer_allocate(resource, 64 + i % 500,
-                                  GPUMEM_BUFFER_OPTIONS(.stream = GPUMEM_STREAM_NONE),
-                                  &buffers[i]));
+        buffers[i] = NEW_BUFFER_WITH(resource, 64 + i % 500, .stream = GPUMEM_STREAM_NONE);
         assert_int_equal(gpumem_buffer_pointer(buffers[i]) % info.atom, 0);
         assert_ptr_equal(gpumem_buffer_resource(buffers[i]), resource);
         store(gpumem_buffer_host_pointer(buffers[i]), i, 64 + i % 500);
@@ -192,12 +185,11 @@ static void small_buffers(gpumem_resource *resource) {
 
 /* A copy of one that was freed behind it gets the bytes that it was queued with. */
 static void small_buffers_rest(gpumem_resource *resource) {
-    CUstream stream;
     gpumem_resource *plain; /* what is copied between host memory is copied at once */
     gpumem_buffer *copy, *buffer, *others[100];
-    OK(gpumem_virtual_resource_create(device, NULL, &plain));
-    OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_buffer_allocate(plain, MIB, NULL, &copy));
+    plain = NEW_VIRTUAL();
+    CUstream stream = NEW_STREAM();
+    copy = NEW_BUFFER(plain, MIB);
     OK(gpumem_buffer_allocate(resource, 500, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
     store(gpumem_buffer_host_pointer(buffer), 5, 500);
     OK(gpumem_mapped_flush(buffer, 0, 500));
@@ -206,8 +198,7 @@ static void small_buffers_rest(gpumem_resource *resource) {
                    stream));
     OK(gpumem_buffer_free(buffer, stream));
     for (size_t i = 0; i < COUNT(others); i++) {
-        OK(gpumem_buffer_allocate(resource, 500, GPUMEM_BUFFER_OPTIONS(.stream = stream),
-                                  &others[i]));
+        others[i] = NEW_BUFFER_WITH(resource, 500, .stream = stream);
         store(gpumem_buffer_host_pointer(others[i]), 6, 500);
         OK(gpumem_mapped_flush(others[i], 0, 500));
     }
@@ -216,9 +207,7 @@ static void small_buffers_rest(gpumem_resource *resource) {
     check_device(gpumem_buffer_pointer(copy), 5, 500);
     for (size_t i = 0; i < COUNT(others); i++)
         OK(gpumem_buffer_free(others[i], NULL));
-    OK(gpumem_buffer_free(copy, NULL));
-    OK(gpumem_resource_destroy(plain));
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(copy, plain, stream);
 }
 
 static void a_maximum_bounds_all(gpumem_mapped_method method) {
@@ -226,15 +215,13 @@ static void a_maximum_bounds_all(gpumem_mapped_method method) {
         GPUMEM_MAPPED_OPTIONS(.method = method, .method_strict = 1, .maximum_bytes = 32 * MIB));
     gpumem_buffer *small, *large, *more;
     assert_non_null(resource);
-    OK(gpumem_buffer_allocate(resource, 100, NULL, &small));
+    small = NEW_BUFFER(resource, 100);
     OK(gpumem_buffer_allocate(resource, 16 * MIB, NULL, &large));
     assert_int_equal(gpumem_buffer_allocate(resource, 16 * MIB, NULL, &more),
                      GPUMEM_ERROR_OUT_OF_CAPACITY);
     OK(gpumem_buffer_free(small, NULL));
     OK(gpumem_buffer_allocate(resource, 16 * MIB, NULL, &more)); /* the slab has gone */
-    OK(gpumem_buffer_free(more, NULL));
-    OK(gpumem_buffer_free(large, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(more, large, resource);
 }
 
 /* ---- Each method ----------------------------------------------------------------------------- */
@@ -254,9 +241,7 @@ static void grows_on_both_sides(gpumem_buffer *buffer) {
 
 static void everything_of(gpumem_resource *resource) {
     bool grows = info_of(resource).method != GPUMEM_MAPPED_VULKAN_EXPORT;
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 2 * MIB,
-                              GPUMEM_BUFFER_OPTIONS(.capacity = grows ? 16 * MIB : 0), &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, 2 * MIB, .capacity = grows ? 16 * MIB : 0);
     both_ways(buffer, 1);
     written_and_published(buffer);
     if (grows)
@@ -327,13 +312,10 @@ static void view_follows(gpumem_buffer *buffer, gpumem_host_view *view) {
 }
 
 TEST(a_host_view_maps_an_existing_buffer) {
-    gpumem_resource *memory;
-    gpumem_buffer *buffer;
     gpumem_host_view *view = NULL;
     open_library();
-    OK(gpumem_virtual_resource_create(device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 16 * MIB),
-                                      &memory));
-    OK(gpumem_buffer_allocate(memory, 2 * MIB, NULL, &buffer));
+    gpumem_resource *memory = NEW_VIRTUAL(.capacity = 16 * MIB);
+    gpumem_buffer *buffer = NEW_BUFFER(memory, 2 * MIB);
     gpumem_status status = gpumem_host_view_create(buffer, NULL, &view);
     bool works = status == GPUMEM_OK;
     if (works) {
@@ -343,8 +325,7 @@ TEST(a_host_view_maps_an_existing_buffer) {
     } else {
         print_message("skip: only host memory can be shared: %s\n", gpumem_last_error()->message);
     }
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(memory));
+    DESTROY(buffer, memory);
     close_library();
     if (!works) {
         assert_int_equal(status, GPUMEM_ERROR_NOT_SUPPORTED);
@@ -352,7 +333,4 @@ TEST(a_host_view_maps_an_existing_buffer) {
     }
 }
 
-BEFORE_TESTS {
-    keep_lavapipe_loaded();
-    return 0;
-}
+BEFORE_TESTS_DO(keep_lavapipe_loaded());

@@ -11,33 +11,27 @@ static CUstream stream;
 
 static void begin(void) {
     open_library();
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
+    pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     OK(gpumem_stream_create(device, NULL, &stream));
 }
 
 static void finish(void) {
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.allocations, 0);
-    assert_int_equal(stats.quarantined, 0);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(pool));
+    MEMBERS(stats, (allocations, 0), (quarantined, 0));
+    DESTROY(stream, pool);
 }
 
 static void pairs(CUstream on) {
     for (int i = 0; i < PAIRS; i++) {
-        gpumem_buffer *buffer = NULL;
-        OK(gpumem_buffer_allocate(pool, 4096 + (size_t)i, GPUMEM_BUFFER_OPTIONS(.stream = on),
-                                  &buffer));
+        gpumem_buffer *buffer = NEW_BUFFER_WITH(pool, 4096 + (size_t)i, .stream = on);
         assert_true(gpumem_buffer_pointer(buffer) != 0);
         OK(gpumem_buffer_free(buffer, NULL));
     }
 }
 
 static void bytes_arrive(void) {
-    gpumem_buffer *buffer = NULL;
     unsigned char back = 0;
-    OK(gpumem_buffer_allocate(pool, MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(pool, MIB, .stream = stream);
     OK(gpumem_buffer_fill(buffer, 0, MIB, 0x6b, stream));
     OK(gpumem_buffer_read(buffer, MIB - 1, &back, 1, stream));
     OK(gpumem_stream_synchronize(device, stream));
@@ -85,33 +79,27 @@ TEST(allocation_and_free_do_not_invalidate_captures) {
                                                 CU_STREAM_CAPTURE_MODE_RELAXED};
     begin();
     for (size_t i = 0; i < COUNT(modes); i++) {
-        CUstream captured;
-        CUgraph graph = NULL;
         pthread_t thread;
-        OK_CU(cu.cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
+        CUstream captured = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
         OK_CU(cu.cuStreamBeginCapture_v2(captured, modes[i]));
         pairs(stream);
         assert_int_equal(pthread_create(&thread, NULL, pairs_elsewhere, NULL), 0);
         pthread_join(thread, NULL);
-        OK_CU(cu.cuStreamEndCapture(captured, &graph));
-        OK_CU(cu.cuGraphDestroy(graph));
-        OK_CU(cu.cuStreamDestroy_v2(captured));
+        CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, captured);
+        DESTROY_CU(graph, captured);
     }
     finish();
 }
 
 /* Within the capture they are nodes of its graph, and nothing is taken from the pool. */
 TEST(allocations_and_frees_of_a_captured_stream_become_nodes) {
-    CUgraph graph = NULL;
-    size_t nodes = 0;
     begin();
     pairs(stream);
     OK(gpumem_stream_synchronize(device, stream));
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     pairs(stream);
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
-    OK_CU(cu.cuGraphGetNodes(graph, NULL, &nodes));
-    assert_int_equal(nodes, 2 * PAIRS);
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
+    assert_int_equal(GOT_CU(size_t, cuGraphGetNodes, graph, NULL), 2 * PAIRS);
     OK_CU(cu.cuGraphDestroy(graph));
     bytes_arrive();
     finish();

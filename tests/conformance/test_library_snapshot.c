@@ -3,8 +3,7 @@
 #include "library.h"
 
 static char *take(void) {
-    char *text = NULL;
-    OK(gpumem_snapshot(device, NULL, &text));
+    char *text = MADE(char *, gpumem_snapshot, device, NULL);
     if (!json_is_valid(text))
         fail_msg("no valid JSON:\n%s", text);
     return text;
@@ -30,10 +29,9 @@ static void check_mappings(const char *memory, CUdeviceptr from, size_t bytes) {
 
 static gpumem_resource *make_virtual(const gpumem_virtual_options *options) {
     gpumem_resource *resource;
-    int has = 0;
     open_library();
-    OK_CU(cu.cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
-                                  dev));
+    int has = MADE_CU(int, cuDeviceGetAttribute,
+                      CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, dev);
     if (!has) {
         close_library();
         print_message("skip: the device has no virtual memory management\n");
@@ -46,8 +44,7 @@ static gpumem_resource *make_virtual(const gpumem_virtual_options *options) {
 TEST(a_snapshot_lists_the_mappings_of_a_virtual_buffer) {
     gpumem_resource *resource =
         make_virtual(GPUMEM_VIRTUAL_OPTIONS(.capacity = 64 * MIB, .exact_growth = 1));
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 4 * MIB);
     OK(gpumem_buffer_grow(buffer, 10 * MIB, NULL));
     char *text = take();
     check_mappings(json_find(text, "devices.0.virtual_memory"), gpumem_buffer_pointer(buffer),
@@ -55,8 +52,7 @@ TEST(a_snapshot_lists_the_mappings_of_a_virtual_buffer) {
     assert_int_equal(json_count(json_find(text, "devices.0.resources.0.buffers")), 1);
     assert_true(json_is(json_find(text, "devices.0.resources.0.kind"), "virtual"));
     free(text);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     text = take();
     assert_int_equal(json_count(json_find(text, "devices.0.virtual_memory.mappings")), 0);
     assert_int_equal(json_count(json_find(text, "devices.0.resources")), 0);
@@ -75,8 +71,7 @@ static CUresult is_mapped_at(CUdeviceptr address) {
 TEST(decommitted_ranges_are_not_listed_in_a_snapshot) {
     gpumem_resource *resource = make_virtual(
         GPUMEM_VIRTUAL_OPTIONS(.capacity = 32 * MIB, .chunk_maximum = 4 * MIB, .exact_growth = 1));
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 16 * MIB, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 16 * MIB);
     OK(gpumem_buffer_decommit(buffer, 4 * MIB, 8 * MIB, NULL, NULL));
     char *text = take();
     const char *listed = json_find(text, "devices.0.resources.0.buffers.0.chunks");
@@ -89,15 +84,13 @@ TEST(decommitted_ranges_are_not_listed_in_a_snapshot) {
         assert_int_equal(result, hole ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
     }
     free(text);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 TEST(cached_ranges_stay_mapped_and_listed) {
     gpumem_resource *resource =
         make_virtual(GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 4 * MIB, .cache_bytes = 64 * MIB));
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 4 * MIB);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_free(buffer, NULL));
     char *text = take();
@@ -118,12 +111,11 @@ TEST(cached_ranges_stay_mapped_and_listed) {
 
 TEST(a_snapshot_names_the_resource_of_each_buffer) {
     gpumem_resource *pinned, *tracking;
-    gpumem_buffer *buffer, *view;
     open_library();
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    pinned = NEW_PINNED();
     OK(gpumem_tracking_resource_create(pinned, NULL, &tracking));
-    OK(gpumem_buffer_allocate(tracking, 5000, NULL, &buffer));
-    OK(gpumem_buffer_view(buffer, 1000, 2000, &view));
+    gpumem_buffer *buffer = NEW_BUFFER(tracking, 5000);
+    gpumem_buffer *view = NEW_VIEW(buffer, 1000, 2000);
     char *text = take();
     const char *tracked = json_find(text, "devices.0.resources.0.tracked.0");
     assert_non_null(tracked);
@@ -134,18 +126,14 @@ TEST(a_snapshot_names_the_resource_of_each_buffer) {
     assert_int_equal(json_unsigned(json_find(text, "devices.0.resources.2.buffers.0.offset")),
                      1000);
     free(text);
-    OK(gpumem_buffer_free(view, NULL));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(tracking));
-    OK(gpumem_resource_destroy(pinned));
+    DESTROY(view, buffer, tracking, pinned);
 }
 
 TEST(a_snapshot_describes_the_device) {
     open_library();
     char *text = take(), name[256] = "";
-    size_t total = 0;
     OK_CU(cu.cuDeviceGetName(name, sizeof name, dev));
-    OK_CU(cu.cuDeviceTotalMem_v2(&total, dev));
+    size_t total = MADE_CU(size_t, cuDeviceTotalMem_v2, dev);
     assert_true(json_is(json_find(text, "devices.0.name"), name));
     assert_int_equal(json_unsigned(json_find(text, "devices.0.memory_bytes")), total);
     assert_true(json_unsigned(json_find(text, "devices.0.free_bytes")) <= total);

@@ -5,10 +5,7 @@
 #include <pthread.h>
 
 static gpumem_buffer *allocate(gpumem_resource *resource, CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 2 * MIB,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(resource, 2 * MIB, .stream = stream);
 }
 
 static bool is_mapped(CUdeviceptr address) {
@@ -32,8 +29,7 @@ static void free_elsewhere(gpumem_buffer *buffer) {
 /* Work of this thread's stream is held, and the stream of the thread that frees is idle. */
 TEST(a_free_in_another_thread_waits_for_the_per_thread_stream) {
     open_library();
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffer = allocate(resource, CU_STREAM_PER_THREAD);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     struct gate gate = hold(CU_STREAM_PER_THREAD);
@@ -68,8 +64,7 @@ static CUstream make_again(CUstream destroyed) {
 
 /* What the old one ran is not known any more, so that its memory is kept until all is done. */
 TEST(a_free_does_not_query_a_new_stream_with_a_reused_handle) {
-    CUstream stream;
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     OK_CU(cu.cuStreamDestroy_v2(stream));
     OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CUstream again = make_again(stream);
@@ -78,8 +73,7 @@ TEST(a_free_does_not_query_a_new_stream_with_a_reused_handle) {
     OK_CU(cu.cuStreamDestroy_v2(again));
     OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     open_library();
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffer = allocate(resource, stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     again = make_again(stream);

@@ -29,11 +29,9 @@ static uint64_t cached(gpumem_device *of) {
 }
 
 static void take_through_the_first(size_t bytes) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
     unsigned char last = 0;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(resource, bytes);
     OK(gpumem_buffer_fill(buffer, bytes - MIB, MIB, 0x6b, NULL));
     OK(gpumem_buffer_read_sync(buffer, bytes - 1, &last, 1, NULL));
     assert_int_equal(last, 0x6b);
@@ -44,13 +42,11 @@ static void take_through_the_first(size_t bytes) {
 
 TEST(cached_ranges_are_released_to_another_library_handle) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
-    gpumem_resource *other;
-    gpumem_buffer *buffer;
     open_both();
     size_t bytes = more_than_half();
-    OK(gpumem_virtual_resource_create(second, GPUMEM_VIRTUAL_OPTIONS(.cache_bytes = bytes),
-                                      &other));
-    OK(gpumem_buffer_allocate(other, bytes, NULL, &buffer));
+    gpumem_resource *other = MADE(gpumem_resource *, gpumem_virtual_resource_create, second,
+                                  GPUMEM_VIRTUAL_OPTIONS(.cache_bytes = bytes));
+    gpumem_buffer *buffer = NEW_BUFFER(other, bytes);
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(cached(second), bytes);
     take_through_the_first(bytes);
@@ -62,13 +58,11 @@ TEST(cached_ranges_are_released_to_another_library_handle) {
 TEST(a_pool_is_trimmed_for_another_library_handle) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
-    gpumem_resource *other;
-    gpumem_buffer *buffer;
     open_both();
     size_t bytes = more_than_half();
-    OK(gpumem_device_pool_resource_create(
-        second, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &other));
-    OK(gpumem_buffer_allocate(other, bytes, NULL, &buffer));
+    gpumem_resource *other = MADE(gpumem_resource *, gpumem_device_pool_resource_create, second,
+                                  GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN));
+    gpumem_buffer *buffer = NEW_BUFFER(other, bytes);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_stream_synchronize(second, NULL));
     assert_true(cached(second) >= bytes);
@@ -78,7 +72,4 @@ TEST(a_pool_is_trimmed_for_another_library_handle) {
     close_both();
 }
 
-BEFORE_TESTS {
-    setenv("SOFTGPU_MEMORY", "1G", 1);
-    return 0;
-}
+BEFORE_TESTS_DO(setenv("SOFTGPU_MEMORY", "1G", 1));

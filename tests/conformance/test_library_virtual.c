@@ -9,10 +9,8 @@ static gpumem_resource *make(const gpumem_virtual_options *options) {
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t capacity,
                                CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(
-        resource, bytes,
-        GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity, .stream = stream), &buffer));
+    gpumem_buffer *buffer =
+        NEW_BUFFER_WITH(resource, bytes, .capacity = capacity, .stream = stream);
     return buffer;
 }
 
@@ -69,13 +67,12 @@ TEST(the_same_stream_reuses_a_freed_range_immediately) {
 TEST(a_new_stream_with_a_reused_handle_is_a_different_stream) {
     struct gate gate;
     CUstream stream, made[TRIES], again = NULL;
-    CUevent event;
     size_t count = 0;
     open_library();
     gate_make(&gate);
     OK_CU(cu.cuStreamCreate(&made[count++], CU_STREAM_NON_BLOCKING));
     gate_hold(&gate, made[0]);
-    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DISABLE_TIMING);
     OK_CU(cu.cuEventRecord(event, made[0]));
     OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK_CU(cu.cuStreamWaitEvent(stream, event, 0));
@@ -128,11 +125,9 @@ TEST(access_to_parts_of_a_buffer_is_removed_and_restored) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(peer_access_to_a_buffer_is_granted_and_revoked) {
-    NEEDS_DEVICES(2);
-    CUdevice second;
+TEST_WHERE(peer_access_to_a_buffer_is_granted_and_revoked, NEEDS_DEVICES(2)) {
     int can = 0, peer = 1;
-    OK_CU(cu.cuDeviceGet(&second, 1));
+    CUdevice second = MADE_CU(CUdevice, cuDeviceGet, 1);
     open_library();
     OK(gpumem_device_can_access_peer(device, 1, &can));
     if (can) {
@@ -159,9 +154,7 @@ TEST(decommitting_and_moving_keep_the_other_bytes) {
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
     gpumem_buffer *buffer = allocate(resource, 12 * MIB, 0, stream);
     OK(gpumem_buffer_fill(buffer, 0, 12 * MIB, 0x11, stream));
-    size_t released = 0;
-    OK(gpumem_buffer_decommit(buffer, 4 * MIB, 4 * MIB, NULL, &released));
-    assert_int_equal(released, 4 * MIB);
+    assert_int_equal(MADE(size_t, gpumem_buffer_decommit, buffer, 4 * MIB, 4 * MIB, NULL), 4 * MIB);
     assert_int_equal(byte_of(buffer, 0, stream), 0x11);
     assert_int_equal(byte_of(buffer, 12 * MIB - 1, stream), 0x11);
     OK(gpumem_buffer_recommit(buffer, 4 * MIB, 4 * MIB));

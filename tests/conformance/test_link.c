@@ -14,8 +14,7 @@
           "ld.param.b32 r, [a];\nst.param.b32 [result], r;\nret;\n}\n"
 
 static CUlinkState create(void) {
-    CUlinkState link = NULL;
-    OK_CU(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
+    CUlinkState link = GOT_CU(CUlinkState, cuLinkCreate_v2, 0, NULL, NULL);
     assert_non_null(link);
     return link;
 }
@@ -29,14 +28,13 @@ static CUresult add(CUlinkState link, const char *text) {
 static void check(CUlinkState link) {
     void *image = NULL;
     size_t size = 0;
-    CUdeviceptr p;
     OK_CU(cu.cuLinkComplete(link, &image, &size));
     assert_non_null(image);
     assert_true(size > 0);
     CUmodule module = new_module(image);
     OK_CU(cu.cuLinkDestroy(link));
     function_of(module, "caller");
-    OK_CU(cu.cuModuleGetGlobal_v2(&p, NULL, module, "shared_value"));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuModuleGetGlobal_v2, NULL, module, "shared_value");
     assert_int_equal(word_at(p), 21);
 }
 
@@ -96,23 +94,14 @@ TEST(undefined_and_duplicate_symbols_are_refused) {
 static CUmodule load(CUlinkState link) {
     void *image = NULL;
     size_t size;
-    CUmodule module;
     OK_CU(cu.cuLinkComplete(link, &image, &size));
-    OK_CU(cu.cuModuleLoadData(&module, image));
+    CUmodule module = MADE_CU(CUmodule, cuModuleLoadData, image);
     OK_CU(cu.cuLinkDestroy(link));
     return module;
 }
 
-static uint32_t value_at(CUdeviceptr p) {
-    uint32_t value = 0;
-    OK_CU(cu.cuMemcpyDtoH_v2(&value, p, sizeof value));
-    return value;
-}
-
 static CUdeviceptr global(CUmodule module, const char *name) {
-    CUdeviceptr p;
-    OK_CU(cu.cuModuleGetGlobal_v2(&p, NULL, module, name));
-    return p;
+    return MADE_CU(CUdeviceptr, cuModuleGetGlobal_v2, NULL, module, name);
 }
 
 /* As nvcc writes them for templates, in each unit that uses one. */
@@ -131,8 +120,7 @@ TEST(linker_errors_name_no_input) {
     char error[512] = "x";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {error, (void *)sizeof error}, *image;
-    CUlinkState link;
-    OK_CU(cu.cuLinkCreate_v2(2, options, values, &link));
+    CUlinkState link = GOT_CU(CUlinkState, cuLinkCreate_v2, 2, options, values);
     OK_CU(add(link, CALLER));
     FAILS_CU(INVALID_SOURCE, cu.cuLinkComplete(link, &image, NULL));
     assert_memory_equal(error, "error ", 6);
@@ -141,15 +129,13 @@ TEST(linker_errors_name_no_input) {
 
 TEST(a_template_in_two_units_is_linked_once) {
     NEEDS_SOFTGPU("the linker of an H200's driver died of two weak entries");
-    unsigned count = 0;
     CUlinkState link = create();
     OK_CU(add(link, TEMPLATE("5") ".visible .entry a()\n{\nret;\n}\n"));
     OK_CU(add(link, TEMPLATE("6") ".visible .entry b()\n{\nret;\n}\n"));
     CUmodule module = load(link);
-    OK_CU(cu.cuModuleGetFunctionCount(&count, module));
-    assert_int_equal(count, 3);
+    assert_int_equal(MADE_CU(unsigned, cuModuleGetFunctionCount, module), 3);
     function_of(module, "kernel");
-    assert_int_equal(value_at(global(module, "held")), 5);
+    assert_int_equal(word_at(global(module, "held")), 5);
     OK_CU(cu.cuModuleUnload(module));
 }
 
@@ -163,7 +149,7 @@ TEST(a_strong_symbol_overrides_a_weak_symbol) {
         OK_CU(add(link, texts[i]));
         OK_CU(add(link, texts[!i]));
         CUmodule module = load(link);
-        assert_int_equal(value_at(global(module, "held")), 7);
+        assert_int_equal(word_at(global(module, "held")), 7);
         OK_CU(cu.cuModuleUnload(module));
     }
 }
@@ -180,8 +166,8 @@ TEST(local_variables_of_the_same_name_stay_separate) {
     OK_CU(cu.cuMemcpyDtoH_v2(&first, global(module, "to_first"), sizeof first));
     OK_CU(cu.cuMemcpyDtoH_v2(&second, global(module, "to_second"), sizeof second));
     assert_true(first != second);
-    assert_int_equal(value_at(first), 1);
-    assert_int_equal(value_at(second), 2);
+    assert_int_equal(word_at(first), 1);
+    assert_int_equal(word_at(second), 2);
     OK_CU(cu.cuModuleUnload(module));
 }
 
@@ -377,8 +363,7 @@ TEST(logs_are_written_after_each_input) {
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
                               CU_JIT_WALL_TIME};
     void *values[] = {error, (void *)sizeof error, (void *)77};
-    CUlinkState link;
-    OK_CU(cu.cuLinkCreate_v2(3, options, values, &link));
+    CUlinkState link = GOT_CU(CUlinkState, cuLinkCreate_v2, 3, options, values);
     assert_int_equal((uintptr_t)values[1], 0);
     assert_ptr_not_equal(values[2], (void *)77);
     FAILS_CU(INVALID_PTX, add(link, HEAD ".visible .entry a()\n{\nfrob;\n}\n"));
@@ -391,8 +376,7 @@ TEST(logs_are_written_after_each_input) {
 TEST(options_beyond_the_count_are_not_written) {
     CUjit_option options[] = {CU_JIT_WALL_TIME};
     void *values[] = {(void *)77};
-    CUlinkState link;
-    OK_CU(cu.cuLinkCreate_v2(0, options, values, &link));
+    CUlinkState link = GOT_CU(CUlinkState, cuLinkCreate_v2, 0, options, values);
     OK_CU(add(link, GIVER));
     OK_CU(cu.cuLinkDestroy(link));
     assert_ptr_equal(values[0], (void *)77);
@@ -429,7 +413,7 @@ TEST(ptx_ends_at_its_null_terminator) {
         CUlinkState link = create();
         OK_CU(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, text, sizes[i], "a", 0, NULL, NULL));
         CUmodule module = load(link);
-        assert_int_equal(value_at(global(module, "shared_value")), 21);
+        assert_int_equal(word_at(global(module, "shared_value")), 21);
         OK_CU(cu.cuModuleUnload(module));
     }
 }
@@ -439,7 +423,7 @@ TEST(a_visible_variable_is_found_before_a_local_one) {
     OK_CU(add(link, HEAD ".global .align 4 .u32 own = 1;\n"));
     OK_CU(add(link, HEAD ".visible .global .align 4 .u32 own = 2;\n"));
     CUmodule module = load(link);
-    assert_int_equal(value_at(global(module, "own")), 2);
+    assert_int_equal(word_at(global(module, "own")), 2);
     OK_CU(cu.cuModuleUnload(module));
 }
 
@@ -457,8 +441,7 @@ TEST(a_verbose_linker_writes_an_info_log) {
     CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
                               CU_JIT_LOG_VERBOSE};
     void *values[] = {info, (void *)sizeof info, (void *)1}, *image;
-    CUlinkState link;
-    OK_CU(cu.cuLinkCreate_v2(3, options, values, &link));
+    CUlinkState link = GOT_CU(CUlinkState, cuLinkCreate_v2, 3, options, values);
     OK_CU(add(link, CALLER));
     assert_int_equal(info[0], 0);
     assert_int_not_equal(cu.cuLinkComplete(link, &image, NULL), CUDA_SUCCESS);

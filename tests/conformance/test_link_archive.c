@@ -4,9 +4,7 @@
 #include "temporary.h"
 
 static CUlinkState create(void) {
-    CUlinkState link = NULL;
-    OK_CU(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
-    return link;
+    return GOT_CU(CUlinkState, cuLinkCreate_v2, 0, NULL, NULL);
 }
 
 static CUresult add(CUlinkState link, CUjitInputType type, const void *data, size_t size) {
@@ -31,9 +29,8 @@ static const unsigned char *member(const char *name, size_t *size) {
 static CUmodule finish(CUlinkState link) {
     void *image = NULL;
     size_t size = 0;
-    CUmodule module = NULL;
     OK_CU(cu.cuLinkComplete(link, &image, &size));
-    OK_CU(cu.cuModuleLoadData(&module, image));
+    CUmodule module = MADE_CU(CUmodule, cuModuleLoadData, image);
     OK_CU(cu.cuLinkDestroy(link));
     return module;
 }

@@ -32,8 +32,7 @@ TEST(a_thousand_streams_run_concurrently) {
     unsigned char bytes[STREAMS];
     assert_true(streams && events);
     CUdeviceptr memory = new_memory(STREAMS);
-    OK_CU(cu.cuMemsetD8_v2(memory, 0, STREAMS));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(memory, 0, STREAMS);
     for (unsigned i = 0; i < STREAMS; i++) {
         OK_CU(cu.cuStreamCreate(&streams[i], i % 2 ? CU_STREAM_NON_BLOCKING : 0));
         events[i] = new_event();
@@ -106,8 +105,7 @@ static void see_bytes(CUdeviceptr memory) {
     }
 }
 
-TEST(a_million_operations_run_in_one_stream) {
-    NEEDS_SOFTGPU("hardware's queues are shorter");
+TEST_WHERE(a_million_operations_run_in_one_stream, NEEDS_SOFTGPU("hardware's queues are shorter")) {
     CUdeviceptr memory = new_memory(4096);
     CUstream stream = new_stream();
     queue_and_drain(&stream, 1, memory);

@@ -21,8 +21,7 @@ static void begin(struct scene *scene) {
     OK_CU(cu.cuMemAlloc_v2(&scene->memory, 4096));
     gate_hold(&scene->gate, scene->stream);
     OK_CU(cu.cuMemsetD8Async(scene->memory, 1, 4096, scene->stream));
-    OK_CU(cu.cuEventRecord(scene->event, scene->stream));
-    OK_CU(cu.cuStreamWaitEvent(scene->other, scene->event, 0));
+    order_streams(scene->stream, scene->event, scene->other);
     OK_CU(cu.cuMemsetD8Async(scene->memory, 2, 4096, scene->other));
 }
 
@@ -45,15 +44,14 @@ static void all_answer(const struct scene *scene, CUresult error) {
     ANSWERS_CU(error, cu.cuDevicePrimaryCtxRetain(&made, dev));
 }
 
-CHILD(lost_by_call) {
+CHILD_THAT_ENDS(lost_by_call) {
     struct scene scene;
     begin(&scene);
     assert_int_equal(soft->context_poison(CUDA_ERROR_DEVICE_UNAVAILABLE), 0);
     all_answer(&scene, CUDA_ERROR_DEVICE_UNAVAILABLE);
-    return 0;
 }
 
-CHILD(failed_at_a_call) {
+CHILD_THAT_ENDS(failed_at_a_call) {
     struct scene scene;
     begin(&scene);
     assert_int_equal(soft->fault_arm(twins ? "cuStreamQuery_ptsz" : "cuStreamQuery", 2,
@@ -63,33 +61,28 @@ CHILD(failed_at_a_call) {
     FAILS_CU(ECC_UNCORRECTABLE, cu.cuStreamQuery(scene.stream));
     assert_int_equal(soft->fault_disarm(), 1);
     all_answer(&scene, CUDA_ERROR_ECC_UNCORRECTABLE);
-    return 0;
 }
 
 /* SOFTGPU_FAULT is set. */
-CHILD(failed_by_environment) {
+CHILD_THAT_ENDS(failed_by_environment) {
     struct scene scene;
     begin(&scene);
     FAILS_CU(ECC_UNCORRECTABLE, cu.cuStreamSynchronize(scene.stream));
     all_answer(&scene, CUDA_ERROR_ECC_UNCORRECTABLE);
-    return 0;
 }
 
-CHILD(out_of_memory_and_back) {
+DRIVER_CHILD(out_of_memory_and_back) {
     CUdeviceptr held[64], last;
     unsigned count = 0;
-    init_driver();
     while (count < 64 && cu.cuMemAlloc_v2(&held[count], (size_t)64 << 20) == CUDA_SUCCESS)
         count++;
     assert_in_range(count, 1, 16); /* 1 GiB of addresses in all */
     FAILS_CU(OUT_OF_MEMORY, cu.cuMemAlloc_v2(&last, (size_t)64 << 20));
     OK_CU(cu.cuMemFree_v2(held[0]));
     OK_CU(cu.cuMemAlloc_v2(&held[0], (size_t)64 << 20));
-    OK_CU(cu.cuMemsetD8_v2(held[0], 1, 4096));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(held[0], 1, 4096);
     for (unsigned i = 0; i < count; i++)
         OK_CU(cu.cuMemFree_v2(held[i]));
-    return 0;
 }
 
 static void in_a_child(const char *part, const char *variable, const char *value) {
@@ -101,18 +94,15 @@ static void in_a_child(const char *part, const char *variable, const char *value
     assert_int_equal(status, 0);
 }
 
-TEST(a_lost_device_stays_lost) {
-    NEEDS_SOFTGPU("loses a device");
+TEST_WHERE(a_lost_device_stays_lost, NEEDS_SOFTGPU("loses a device")) {
     in_a_child("lost_by_call", NULL, NULL);
 }
 
-TEST(an_ecc_error_injected_by_call_is_sticky) {
-    NEEDS_SOFTGPU("injects a fault");
+TEST_WHERE(an_ecc_error_injected_by_call_is_sticky, NEEDS_SOFTGPU("injects a fault")) {
     in_a_child("failed_at_a_call", NULL, NULL);
 }
 
-TEST(an_ecc_error_injected_by_the_environment_is_sticky) {
-    NEEDS_SOFTGPU("injects a fault");
+TEST_WHERE(an_ecc_error_injected_by_the_environment_is_sticky, NEEDS_SOFTGPU("injects a fault")) {
     in_a_child("failed_by_environment", "SOFTGPU_FAULT",
                twins ? "cuStreamSynchronize_ptsz:1:CUDA_ERROR_ECC_UNCORRECTABLE:sticky"
                      : "cuStreamSynchronize:1:CUDA_ERROR_ECC_UNCORRECTABLE:sticky");

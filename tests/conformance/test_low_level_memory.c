@@ -12,17 +12,7 @@ static size_t page; /* the device's granularity */
 static gpumem_reservation *range;
 static CUdeviceptr base;
 
-static void check_status(gpumem_status got, gpumem_status wanted, const char *call, int line) {
-    if (got == wanted)
-        return;
-    print_error("%s answered %s: %s\n", call, gpumem_status_name(got),
-                gpumem_last_error()->message);
-    _fail(__FILE__, line);
-}
-
-#define OK(call)            check_status((call), GPUMEM_OK, #call, __LINE__)
-#define FAILS(status, call) check_status((call), GPUMEM_ERROR_##status, #call, __LINE__)
-#define SAYS(text)          assert_non_null(strstr(gpumem_last_error()->message, text))
+#include "objects.h"
 
 /* The library on the driver at hand, and eight pages of addresses. */
 static int begin(void **state) {
@@ -39,14 +29,13 @@ static int begin(void **state) {
     return 0;
 }
 
-static int end(void **state) {
+AFTER(test_end) {
     OK(gpumem_reservation_destroy(range));
     OK(gpumem_device_close(device));
     OK(gpumem_close(library));
-    return test_end(state);
 }
 
-EACH_TEST(begin, end);
+EACH_TEST(begin, after);
 
 #define NEEDS_VIRTUAL()                                                                            \
     do {                                                                                           \
@@ -67,9 +56,7 @@ static gpumem_physical *create(size_t pages, const gpumem_physical_options *opti
 }
 
 static gpumem_mapping *map(size_t at, gpumem_physical *memory) {
-    gpumem_mapping *made;
-    OK(gpumem_mapping_create(range, at * page, memory, &made));
-    return made;
+    return MADE(gpumem_mapping *, gpumem_mapping_create, range, at * page, memory);
 }
 
 static void fill(CUdeviceptr address, size_t bytes, unsigned char value) {
@@ -85,15 +72,12 @@ static unsigned char read_byte(CUdeviceptr address) {
 }
 
 static gpumem_access access_of(gpumem_mapping *mapping, int ordinal) {
-    gpumem_access access;
-    OK(gpumem_mapping_get_access(mapping, ordinal, &access));
-    return access;
+    return MADE(gpumem_access, gpumem_mapping_get_access, mapping, ordinal);
 }
 
 /* ---- Ranges ---------------------------------------------------------------------------------- */
 
-TEST(range_calls_apply_to_whole_mappings_only) {
-    NEEDS_VIRTUAL();
+TEST_WHERE(range_calls_apply_to_whole_mappings_only, NEEDS_VIRTUAL()) {
     gpumem_physical *one = create(1, NULL), *two = create(2, NULL), *last = create(1, NULL);
     gpumem_mapping *first = map(0, one), *second = map(1, two), *third = map(5, last);
     OK(gpumem_reservation_set_access(range, 0, 3 * page, 0, GPUMEM_ACCESS_READ_WRITE));
@@ -117,44 +101,33 @@ TEST(range_calls_apply_to_whole_mappings_only) {
     OK(gpumem_mapping_set_access(moved, 0, GPUMEM_ACCESS_READ_WRITE));
     assert_int_equal(read_byte(base + 6 * page - 1), 0x61);
     OK(gpumem_mapping_destroy(first)); /* and not what is there now */
-    OK(gpumem_mapping_destroy(second));
-    OK(gpumem_mapping_destroy(third));
+    DESTROY(second, third);
     OK(gpumem_mapping_set_access(over, 0, GPUMEM_ACCESS_READ_WRITE));
     fill(base, page, 0x62);
     assert_int_equal(read_byte(base + page - 1), 0x62);
-    OK(gpumem_mapping_destroy(over));
-    OK(gpumem_mapping_destroy(moved));
-    OK(gpumem_physical_destroy(one));
-    OK(gpumem_physical_destroy(two));
-    OK(gpumem_physical_destroy(last));
+    DESTROY(over, moved, one, two, last);
 }
 
 /* After the driver refused the CPU access to device memory, each has what it had. */
-TEST(a_refused_access_change_keeps_the_access_rights) {
-    NEEDS_VIRTUAL();
+TEST_WHERE(a_refused_access_change_keeps_the_access_rights, NEEDS_VIRTUAL()) {
     gpumem_physical *one = create(1, NULL), *two = create(1, NULL);
     gpumem_mapping *first = map(0, one), *second = map(1, two);
     OK(gpumem_mapping_set_access(second, 0, GPUMEM_ACCESS_READ_WRITE));
     gpumem_status status =
         gpumem_reservation_set_access(range, 0, 2 * page, -1, GPUMEM_ACCESS_READ_WRITE);
     if (status != GPUMEM_OK) { /* a device whose memory the CPU reaches may give it */
-        check_status(status, GPUMEM_ERROR_NOT_SUPPORTED, "access for the CPU", __LINE__);
+        check_status(status, GPUMEM_ERROR_NOT_SUPPORTED, "access for the CPU", __FILE__, __LINE__);
         SAYS("the CPU can access only host memory");
         assert_int_equal(access_of(first, -1), GPUMEM_ACCESS_NONE);
     }
     assert_int_equal(access_of(first, 0), GPUMEM_ACCESS_NONE);
     assert_int_equal(access_of(second, 0), GPUMEM_ACCESS_READ_WRITE);
-    OK(gpumem_mapping_destroy(first));
-    OK(gpumem_mapping_destroy(second));
-    OK(gpumem_physical_destroy(one));
-    OK(gpumem_physical_destroy(two));
+    DESTROY(first, second, one, two);
 }
 
-TEST(peers_have_separate_access_rights) {
-    NEEDS_VIRTUAL();
+TEST_WHERE(peers_have_separate_access_rights, NEEDS_VIRTUAL()) {
     NEEDS_DEVICES(2);
-    int can = 0;
-    OK(gpumem_device_can_access_peer(device, 1, &can));
+    int can = MADE(int, gpumem_device_can_access_peer, device, 1);
     if (!can)
         SKIP("devices 0 and 1 do not reach each other");
     gpumem_physical *one = create(1, NULL), *two = create(1, NULL);
@@ -166,46 +139,35 @@ TEST(peers_have_separate_access_rights) {
     OK(gpumem_reservation_set_access(range, 0, 2 * page, 1, GPUMEM_ACCESS_NONE));
     assert_int_equal(access_of(first, 0), GPUMEM_ACCESS_READ_WRITE);
     assert_int_equal(access_of(first, 1), GPUMEM_ACCESS_NONE);
-    OK(gpumem_mapping_destroy(first));
-    OK(gpumem_mapping_destroy(second));
-    OK(gpumem_physical_destroy(one));
-    OK(gpumem_physical_destroy(two));
+    DESTROY(first, second, one, two);
 }
 
 /* ---- Memory by address ----------------------------------------------------------------------- */
 
-TEST(the_physical_memory_of_an_address_is_found) {
-    NEEDS_VIRTUAL();
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
+TEST_WHERE(the_physical_memory_of_an_address_is_found, NEEDS_VIRTUAL()) {
     gpumem_physical *found;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 2 * page), &resource));
-    OK(gpumem_buffer_allocate(resource, 4 * page, NULL, &buffer));
+    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 2 * page);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 4 * page);
     CUdeviceptr start = gpumem_buffer_pointer(buffer);
     fill(start, 4 * page, 0x71);
     OK(gpumem_physical_from_address(device, start + 3 * page + 7, 0, &found));
     assert_int_equal(gpumem_physical_size(found), 2 * page);
     gpumem_physical_properties properties = {.size = sizeof properties};
     OK(gpumem_physical_get_properties(found, &properties));
-    assert_int_equal(properties.location, GPUMEM_LOCATION_DEVICE);
-    assert_int_equal(properties.device, 0);
-    assert_int_equal(properties.allocation_type, GPUMEM_ALLOCATION_PINNED);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    MEMBERS(properties, (location, GPUMEM_LOCATION_DEVICE), (device, 0),
+            (allocation_type, GPUMEM_ALLOCATION_PINNED));
+    DESTROY(buffer, resource);
     gpumem_mapping *mapping = map(2, found);
     OK(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
     assert_int_equal(read_byte(base + 4 * page - 1), 0x71);
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(found));
+    DESTROY(mapping, found);
     FAILS(INVALID_ARGUMENT, gpumem_physical_from_address(device, base, 0, &found));
     SAYS("no memory of cuMemCreate is mapped");
 }
 
 /* Whether a mapping that nobody may use tells its size is the driver's to say; a size can be named.
  */
-TEST(the_physical_memory_of_a_mapping_without_access_is_found) {
-    NEEDS_VIRTUAL();
+TEST_WHERE(the_physical_memory_of_a_mapping_without_access_is_found, NEEDS_VIRTUAL()) {
     gpumem_physical *made = create(2, NULL), *found;
     gpumem_mapping *mapping = map(1, made);
     gpumem_status status = gpumem_physical_from_address(device, base + page, 0, &found);
@@ -213,13 +175,11 @@ TEST(the_physical_memory_of_a_mapping_without_access_is_found) {
         assert_int_equal(gpumem_physical_size(found), 2 * page);
         OK(gpumem_physical_destroy(found));
     } else {
-        check_status(status, GPUMEM_ERROR_NOT_SUPPORTED, "from address", __LINE__);
+        check_status(status, GPUMEM_ERROR_NOT_SUPPORTED, "from address", __FILE__, __LINE__);
         SAYS("give access");
     }
     OK(gpumem_physical_from_address(device, base + page, 2 * page, &found));
-    OK(gpumem_physical_destroy(found));
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(made));
+    DESTROY(found, mapping, made);
 }
 
 /* ---- Memory of the host ---------------------------------------------------------------------- */
@@ -240,13 +200,10 @@ static void check_both_sides(gpumem_physical *memory) {
     assert_int_equal(properties.device, -1);
     gpumem_physical *found;
     OK(gpumem_physical_from_address(device, address, page, &found));
-    OK(gpumem_physical_destroy(found));
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(memory));
+    DESTROY(found, mapping, memory);
 }
 
-TEST(host_and_device_use_host_physical_memory) {
-    NEEDS_VIRTUAL();
+TEST_WHERE(host_and_device_use_host_physical_memory, NEEDS_VIRTUAL()) {
     static const gpumem_location places[] = {GPUMEM_LOCATION_HOST, GPUMEM_LOCATION_HOST_NUMA,
                                              GPUMEM_LOCATION_HOST_NUMA_CURRENT};
     gpumem_capability_report report = {.size = sizeof report};
@@ -259,8 +216,7 @@ TEST(host_and_device_use_host_physical_memory) {
 }
 
 /* With a descriptor: a driver may have it, or refuse it and then says what to do. */
-TEST(refusing_shareable_host_memory_names_the_alternative) {
-    NEEDS_VIRTUAL();
+TEST_WHERE(refusing_shareable_host_memory_names_the_alternative, NEEDS_VIRTUAL()) {
     gpumem_physical *memory;
     gpumem_status status =
         gpumem_physical_create(device, page, MEMORY(.location = GPUMEM_LOCATION_HOST), &memory);
@@ -268,14 +224,13 @@ TEST(refusing_shareable_host_memory_names_the_alternative) {
         OK(gpumem_physical_destroy(memory));
         return;
     }
-    check_status(status, GPUMEM_ERROR_NOT_SUPPORTED, "HOST with a descriptor", __LINE__);
+    check_status(status, GPUMEM_ERROR_NOT_SUPPORTED, "HOST with a descriptor", __FILE__, __LINE__);
     SAYS("GPUMEM_LOCATION_HOST_NUMA");
 }
 
 /* ---- Handles --------------------------------------------------------------------------------- */
 
-TEST(exporting_imported_memory_works_or_is_refused_with_a_reason) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(exporting_imported_memory_works_or_is_refused_with_a_reason, NEEDS_DESCRIPTORS()) {
     NEEDS_VIRTUAL();
     gpumem_physical *made = create(1, NULL), *received;
     int fd = -1, again = -1;
@@ -286,15 +241,14 @@ TEST(exporting_imported_memory_works_or_is_refused_with_a_reason) {
     if (status == GPUMEM_OK) {
         close(again);
     } else {
-        check_status(status, GPUMEM_ERROR_NOT_SUPPORTED, "export of imported memory", __LINE__);
+        check_status(status, GPUMEM_ERROR_NOT_SUPPORTED, "export of imported memory", __FILE__,
+                     __LINE__);
         SAYS("imported");
     }
-    OK(gpumem_physical_destroy(received));
-    OK(gpumem_physical_destroy(made));
+    DESTROY(received, made);
 }
 
-TEST(fabric_handles_work_or_are_refused_with_a_reason) {
-    NEEDS_VIRTUAL();
+TEST_WHERE(fabric_handles_work_or_are_refused_with_a_reason, NEEDS_VIRTUAL()) {
     gpumem_physical *memory, *received;
     gpumem_fabric_handle handle = {{0}};
     gpumem_status status =
@@ -302,8 +256,7 @@ TEST(fabric_handles_work_or_are_refused_with_a_reason) {
     if (status == GPUMEM_OK) {
         OK(gpumem_physical_export_fabric(memory, &handle));
         OK(gpumem_physical_import_fabric(device, &handle, page, &received));
-        OK(gpumem_physical_destroy(received));
-        OK(gpumem_physical_destroy(memory));
+        DESTROY(received, memory);
         return;
     }
     assert_true(status == GPUMEM_ERROR_NOT_PERMITTED || status == GPUMEM_ERROR_NOT_SUPPORTED);

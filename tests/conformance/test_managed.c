@@ -10,28 +10,24 @@ static unsigned char *bytes_of(CUdeviceptr p) {
 TEST(cpu_and_device_see_the_same_bytes) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
     static unsigned char plain[4096];
-    CUdeviceptr m, d;
-    OK_CU(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
-    OK_CU(cu.cuMemAlloc_v2(&d, SIZE));
+    CUdeviceptr m = MADE_CU(CUdeviceptr, cuMemAllocManaged, SIZE, CU_MEM_ATTACH_GLOBAL);
+    CUdeviceptr d = MADE_CU(CUdeviceptr, cuMemAlloc_v2, SIZE);
     fill_pattern(bytes_of(m), SIZE, 1);
     OK_CU(cu.cuMemcpyDtoH_v2(plain, m + 4096, sizeof plain));
     assert_memory_equal(plain, bytes_of(m) + 4096, sizeof plain);
     OK_CU(cu.cuMemcpyDtoD_v2(d, m, SIZE));
-    OK_CU(cu.cuMemsetD8_v2(m, 9, SIZE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(m, 9, SIZE);
     assert_int_equal(bytes_of(m)[SIZE - 1], 9);
     OK_CU(cu.cuMemcpyDtoD_v2(m, d, SIZE));
     OK_CU(cu.cuCtxSynchronize());
     assert_true(has_pattern(bytes_of(m), SIZE, 1));
-    OK_CU(cu.cuMemFree_v2(d));
-    OK_CU(cu.cuMemFree_v2(m));
+    DESTROY_CU(d, m);
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(m));
 }
 
 TEST(the_cpu_accesses_managed_memory_while_the_device_works) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
-    CUdeviceptr m;
-    OK_CU(cu.cuMemAllocManaged(&m, 2 * 4096, CU_MEM_ATTACH_GLOBAL));
+    CUdeviceptr m = MADE_CU(CUdeviceptr, cuMemAllocManaged, 2 * 4096, CU_MEM_ATTACH_GLOBAL);
     CUstream s = new_stream();
     bytes_of(m)[0] = 1;
     struct gate gate = hold(s);
@@ -65,7 +61,6 @@ static unsigned number(CUpointer_attribute attribute, CUdeviceptr p) {
 TEST(pointer_attributes_report_managed_memory) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUdeviceptr m, got = 0;
-    CUcontext owner = NULL;
     size_t size = 0;
     OK_CU(cu.cuMemAllocManaged(&m, 10000, CU_MEM_ATTACH_HOST));
     assert_int_equal(number(CU_POINTER_ATTRIBUTE_IS_MANAGED, m + 9999), 1);
@@ -78,7 +73,7 @@ TEST(pointer_attributes_report_managed_memory) {
     assert_int_equal(got, m + 5);
     OK_CU(cu.cuPointerGetAttribute(&got, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, m + 5));
     assert_int_equal(got, m + 5);
-    OK_CU(cu.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, m));
+    CUcontext owner = MADE_CU(CUcontext, cuPointerGetAttribute, CU_POINTER_ATTRIBUTE_CONTEXT, m);
     assert_ptr_equal(owner, ctx);
     OK_CU(cu.cuMemGetAddressRange_v2(&got, &size, m + 5000));
     assert_int_equal(got, m);
@@ -90,11 +85,9 @@ TEST(pointer_attributes_report_managed_memory) {
 
 TEST(managed_memory_ends_with_its_context) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
-    CUcontext other;
-    CUdeviceptr m;
     unsigned value;
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
-    OK_CU(cu.cuMemAllocManaged(&m, 4096, CU_MEM_ATTACH_GLOBAL));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
+    CUdeviceptr m = MADE_CU(CUdeviceptr, cuMemAllocManaged, 4096, CU_MEM_ATTACH_GLOBAL);
     assert_int_equal(number(CU_POINTER_ATTRIBUTE_IS_MANAGED, m), 1);
     OK_CU(cu.cuCtxDestroy_v2(other));
     FAILS_CU(INVALID_VALUE, cu.cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_IS_MANAGED, m));

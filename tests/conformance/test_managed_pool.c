@@ -17,19 +17,16 @@ static CUmemPoolProps props_of(CUmemLocationType type, int id) {
     return props;
 }
 
-TEST(the_cpu_reads_and_writes_memory_of_a_managed_pool) {
-    NEEDS_POOLS();
+TEST_WHERE(the_cpu_reads_and_writes_memory_of_a_managed_pool, NEEDS_POOLS()) {
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     CUmemoryPool told = NULL;
-    CUdeviceptr p;
-    unsigned managed = 0;
     unsigned char plain[8];
     int where = 77;
     CUstream s = new_stream();
     CUmemoryPool pool = new_pool(&props);
-    OK_CU(cu.cuMemAllocFromPoolAsync(&p, SIZE, pool, s));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocFromPoolAsync, SIZE, pool, s);
     OK_CU(cu.cuStreamSynchronize(s));
-    OK_CU(cu.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, p));
+    unsigned managed = MADE_CU(unsigned, cuPointerGetAttribute, CU_POINTER_ATTRIBUTE_IS_MANAGED, p);
     assert_int_equal(managed, 1);
     OK_CU(cu.cuPointerGetAttribute(&told, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
     assert_ptr_equal(told, pool);
@@ -37,8 +34,7 @@ TEST(the_cpu_reads_and_writes_memory_of_a_managed_pool) {
     fill_pattern(bytes, SIZE, 3);
     OK_CU(cu.cuMemcpyDtoH_v2(plain, p + SIZE - 8, 8));
     assert_memory_equal(plain, bytes + SIZE - 8, 8);
-    OK_CU(cu.cuMemsetD8_v2(p, 5, SIZE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(p, 5, SIZE);
     assert_int_equal(bytes[SIZE - 1], 5);
     OK_CU(cu.cuMemRangeGetAttribute(&where, 4, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, SIZE));
     assert_int_equal(where, dev);
@@ -52,8 +48,7 @@ TEST(the_cpu_reads_and_writes_memory_of_a_managed_pool) {
     OK_CU(cu.cuStreamSynchronize(s));
 }
 
-TEST(each_allocation_type_has_its_own_current_pool) {
-    NEEDS_POOLS();
+TEST_WHERE(each_allocation_type_has_its_own_current_pool, NEEDS_POOLS()) {
     const CUmemAllocationType kind = CU_MEM_ALLOCATION_TYPE_MANAGED;
     CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, dev);
@@ -73,8 +68,7 @@ TEST(each_allocation_type_has_its_own_current_pool) {
     OK_CU(cu.cuMemSetMemPool(&here, kind, usual));
 }
 
-TEST(invalid_managed_pools_are_refused) {
-    NEEDS_POOLS();
+TEST_WHERE(invalid_managed_pools_are_refused, NEEDS_POOLS()) {
     CUmemoryPool pool;
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, 99);
     FAILS_CU(INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
@@ -96,15 +90,13 @@ TEST(invalid_managed_pools_are_refused) {
     }
 }
 
-TEST(access_to_a_managed_pool_is_reported_as_advice) {
-    NEEDS_POOLS();
+TEST_WHERE(access_to_a_managed_pool_is_reported_as_advice, NEEDS_POOLS()) {
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_HOST, 0);
     CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUdeviceptr p;
     int list[2] = {77, 77};
     access.location = device_location(99);
     CUmemoryPool pool = new_pool(&props);
-    OK_CU(cu.cuMemAllocFromPoolAsync(&p, SIZE, pool, NULL));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocFromPoolAsync, SIZE, pool, NULL);
     FAILS_CU(INVALID_DEVICE, cu.cuMemPoolSetAccess(pool, &access, 1));
     access.location.id = dev;
     OK_CU(cu.cuMemPoolSetAccess(pool, &access, 1));

@@ -30,15 +30,13 @@ static void begin(void) {
     model = new_bytes(ROOM);
     seen = new_bytes(ROOM);
     pageable = new_bytes(ROOM + EDGE);
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_ALLOCATED), &pinning));
-    OK(gpumem_buffer_allocate(pinning, ROOM + EDGE, NULL, &pinned_buffer));
+    pinning = NEW_PINNED(.method = GPUMEM_PINNED_ALLOCATED);
+    pinned_buffer = NEW_BUFFER(pinning, ROOM + EDGE);
     pinned = gpumem_buffer_host_pointer(pinned_buffer);
 }
 
 static void end(void) {
-    OK(gpumem_buffer_free(pinned_buffer, NULL));
-    OK(gpumem_resource_destroy(pinning));
+    DESTROY(pinned_buffer, pinning);
 }
 
 /* NULL, and why, where the machine has no such method. */
@@ -103,17 +101,15 @@ static void calibrate(gpumem_resource *resource, gpumem_mapped_method method) {
 TEST(copies_are_correct_before_and_after_calibration) {
     begin();
     for (size_t i = 0; i < COUNT(methods); i++) {
-        gpumem_buffer *buffer;
         gpumem_resource *resource = make(methods[i]);
         if (!resource)
             continue;
         print_message("# %s\n", gpumem_mapped_method_name(methods[i]));
-        OK(gpumem_buffer_allocate(resource, ROOM, NULL, &buffer));
+        gpumem_buffer *buffer = NEW_BUFFER(resource, ROOM);
         copies(buffer);
         calibrate(resource, methods[i]);
         copies(buffer);
-        OK(gpumem_buffer_free(buffer, NULL));
-        OK(gpumem_resource_destroy(resource));
+        DESTROY(buffer, resource);
         assert_int_equal(device_stats().quarantined, 0);
     }
     end();
@@ -133,48 +129,41 @@ static void there_and_back(gpumem_buffer *buffer, unsigned char *host, unsigned 
 
 /* cuMemcpyHtoD would wait for the stream, which is a blocking one. */
 TEST(a_blocked_stream_does_not_block_copies) {
-    gpumem_buffer *buffer;
     begin();
     gpumem_resource *resource = make(GPUMEM_MAPPED_ANY);
     assert_non_null(resource);
-    OK(gpumem_buffer_allocate(resource, ROOM, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, ROOM);
     CUstream stream = new_blocking_stream();
     struct gate gate = hold(stream);
     there_and_back(buffer, pinned, 3);
     there_and_back(buffer, pageable, 4);
     gate_drain(&gate, stream);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     end();
 }
 
 TEST(copies_do_not_invalidate_captures) {
-    CUgraph graph = NULL;
-    gpumem_buffer *buffer;
     begin();
     gpumem_resource *resource = make(GPUMEM_MAPPED_ANY);
     assert_non_null(resource);
-    OK(gpumem_buffer_allocate(resource, ROOM, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, ROOM);
     CUstream stream = new_blocking_stream();
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     there_and_back(buffer, pinned, 5);
     there_and_back(buffer, pageable, 6);
-    OK_CU(cu.cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu.cuGraphDestroy(graph));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     end();
 }
 
 /* ---- Views ----------------------------------------------------------------------------------- */
 
 TEST(copies_of_a_host_view_are_correct) {
-    gpumem_resource *memory;
-    gpumem_buffer *buffer;
     gpumem_host_view *view = NULL;
     begin();
-    OK(gpumem_virtual_resource_create(device, NULL, &memory));
-    OK(gpumem_buffer_allocate(memory, ROOM, NULL, &buffer));
+    gpumem_resource *memory = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(memory, ROOM);
     gpumem_status status = gpumem_host_view_create(buffer, NULL, &view);
     if (status == GPUMEM_OK) {
         for (size_t bytes = 1; bytes <= ROOM; bytes = bytes * 2 + 1) {
@@ -188,14 +177,10 @@ TEST(copies_of_a_host_view_are_correct) {
         }
         OK(gpumem_host_view_destroy(view));
     }
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(memory));
+    DESTROY(buffer, memory);
     end();
     if (status != GPUMEM_OK)
         SKIP("no view: %s", gpumem_last_error()->message);
 }
 
-BEFORE_TESTS {
-    keep_lavapipe_loaded();
-    return 0;
-}
+BEFORE_TESTS_DO(keep_lavapipe_loaded());

@@ -101,10 +101,16 @@ def loader():
         return next(line.split(maxsplit=5)[5].strip() for line in maps if "libvulkan.so" in line)
 
 
+# ThreadSanitizer looks at what threads share, which is the same on each: with it the others are for long runs.
+ONE_DRIVER = os.environ.get("GPUMEM_SANITIZE") == "thread" and os.environ.get("GPUMEM_TEST_LONG") != "1"
+
+
 def main():
     report = Report()
-    for title, check in cases():
+    for title, check in [next(cases())] if ONE_DRIVER else cases():
         report.run(title, check)
+    if ONE_DRIVER:
+        return report.end()
     try:
         for title, check in lavapipe_cases():
             report.run(title, check)

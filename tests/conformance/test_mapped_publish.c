@@ -185,7 +185,6 @@ typedef void (*source_test)(struct source *source, void *user);
 static void for_methods(source_test test, void *user, bool only_first) {
     for (size_t i = 0; i < COUNT(methods); i++) {
         gpumem_resource *resource = NULL;
-        gpumem_buffer *buffer;
         gpumem_mapped_info info = {.size = sizeof info};
         gpumem_status status = gpumem_mapped_resource_create(
             device, GPUMEM_MAPPED_OPTIONS(.method = methods[i], .method_strict = 1), &resource);
@@ -194,12 +193,11 @@ static void for_methods(source_test test, void *user, bool only_first) {
         OK(status);
         OK(gpumem_mapped_get_info(resource, &info));
         print_message("# %s\n", gpumem_mapped_method_name(methods[i]));
-        OK(gpumem_buffer_allocate(resource, 2 * MIB, NULL, &buffer));
+        gpumem_buffer *buffer = NEW_BUFFER(resource, 2 * MIB);
         struct source source = open_source(buffer, NULL);
         source.coherent = info.coherent;
         test(&source, user);
-        OK(gpumem_buffer_free(buffer, NULL));
-        OK(gpumem_resource_destroy(resource));
+        DESTROY(buffer, resource);
         if (only_first)
             return;
     }
@@ -207,11 +205,9 @@ static void for_methods(source_test test, void *user, bool only_first) {
 
 /* A view of a virtual buffer; false where none can be had. */
 static bool for_view(source_test test, void *user) {
-    gpumem_resource *memory;
-    gpumem_buffer *buffer;
     gpumem_host_view *view = NULL;
-    OK(gpumem_virtual_resource_create(device, NULL, &memory));
-    OK(gpumem_buffer_allocate(memory, 2 * MIB, NULL, &buffer));
+    gpumem_resource *memory = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(memory, 2 * MIB);
     gpumem_status status = gpumem_host_view_create(buffer, NULL, &view);
     if (status == GPUMEM_OK) {
         struct source source = open_source(buffer, view);
@@ -220,8 +216,7 @@ static bool for_view(source_test test, void *user) {
     } else {
         print_message("skip: only host memory can be shared: %s\n", gpumem_last_error()->message);
     }
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(memory));
+    DESTROY(buffer, memory);
     assert_true(status == GPUMEM_OK || status == GPUMEM_ERROR_NOT_SUPPORTED);
     return status == GPUMEM_OK;
 }
@@ -389,7 +384,4 @@ TEST(queued_work_after_the_flag_sees_complete_payloads_through_a_view) {
         skip();
 }
 
-BEFORE_TESTS {
-    keep_lavapipe_loaded();
-    return 0;
-}
+BEFORE_TESTS_DO(keep_lavapipe_loaded());

@@ -40,12 +40,11 @@ TEST(a_refused_allocation_zeroes_its_output) {
 }
 
 TEST(small_allocations_share_a_page) {
-    CUdeviceptr a, b, c, d;
     size_t before = free_bytes();
-    OK_CU(cu.cuMemAlloc_v2(&a, 1));
-    OK_CU(cu.cuMemAlloc_v2(&b, 1));
-    OK_CU(cu.cuMemAlloc_v2(&c, 700));
-    OK_CU(cu.cuMemAlloc_v2(&d, 512));
+    CUdeviceptr a = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 1);
+    CUdeviceptr b = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 1);
+    CUdeviceptr c = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 700);
+    CUdeviceptr d = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 512);
     assert_int_equal(b, a + 512);
     assert_int_equal(c, a + 1024);
     assert_int_equal(d, a + 2048);
@@ -53,18 +52,13 @@ TEST(small_allocations_share_a_page) {
     OK_CU(cu.cuMemFree_v2(b));
     OK_CU(cu.cuMemAlloc_v2(&b, 100));
     assert_int_equal(b, a + 512);
-    OK_CU(cu.cuMemFree_v2(a));
-    OK_CU(cu.cuMemFree_v2(b));
-    OK_CU(cu.cuMemFree_v2(c));
-    OK_CU(cu.cuMemFree_v2(d));
+    DESTROY_CU(a, b, c, d);
     assert_int_equal(free_bytes(), before);
 }
 
 TEST(only_the_start_of_an_allocation_is_freed_and_only_once) {
-    CUdeviceptr p;
-    void *host;
-    OK_CU(cu.cuMemAlloc_v2(&p, 4096));
-    OK_CU(cu.cuMemHostAlloc(&host, 64, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
+    void *host = MADE_CU(void *, cuMemHostAlloc, 64, 0);
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(p + 256));
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(0x1000));
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2((CUdeviceptr)(uintptr_t)host));
@@ -74,26 +68,21 @@ TEST(only_the_start_of_an_allocation_is_freed_and_only_once) {
     OK_CU(cu.cuMemFreeHost(host));
 }
 
-TEST(freeing_memory_waits_for_work) {
-    NEEDS_LEGACY_STREAM();
-    CUdeviceptr p, other;
+TEST_WHERE(freeing_memory_waits_for_work, NEEDS_LEGACY_STREAM()) {
     CUstream stream = new_stream();
-    OK_CU(cu.cuMemAlloc_v2(&p, 64 * PAGE));
-    OK_CU(cu.cuMemAlloc_v2(&other, 64 * PAGE));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64 * PAGE);
+    CUdeviceptr other = new_memory(64 * PAGE);
     for (int i = 0; i < 4; i++)
         OK_CU(cu.cuMemcpyDtoDAsync_v2(other, p, 64 * PAGE, stream));
     OK_CU(cu.cuMemFree_v2(p));
     OK_CU(cu.cuStreamQuery(stream));
-    OK_CU(cu.cuMemFree_v2(other));
 }
 
 TEST(destroying_a_context_frees_its_memory) {
-    CUcontext made;
-    CUdeviceptr p, mine;
     size_t before = free_bytes();
-    OK_CU(cu.cuMemAlloc_v2(&mine, 10));
-    OK_CU(cu.cuCtxCreate_v2(&made, 0, dev));
-    OK_CU(cu.cuMemAlloc_v2(&p, 8 * PAGE));
+    CUdeviceptr mine = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 10);
+    CUcontext made = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 8 * PAGE);
     OK_CU(cu.cuCtxDestroy_v2(made));
     OK_CU(cu.cuCtxSetCurrent(ctx));
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(p));
@@ -138,8 +127,7 @@ TEST(whole_pages_are_charged) {
     } cases[] = {{1, PAGE}, {PAGE, PAGE}, {PAGE + 1, 2 * PAGE}, {32 * PAGE, 32 * PAGE}};
     for (unsigned i = 0; i < COUNT(cases); i++) {
         size_t before = free_bytes();
-        CUdeviceptr p;
-        OK_CU(cu.cuMemAlloc_v2(&p, cases[i].size));
+        CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, cases[i].size);
         assert_int_equal(before - free_bytes(), cases[i].charged);
         OK_CU(cu.cuMemFree_v2(p));
         assert_int_equal(free_bytes(), before);
@@ -159,8 +147,7 @@ TEST(all_memory_can_be_allocated_freed_and_allocated_again) {
 
 /* Every second one is freed, and the device is then asked for more than any hole: what is free in
  * all counts, not how it lies. */
-TEST(fragmented_memory_can_be_allocated_in_one_piece) {
-    NEEDS_SOFTGPU("fills the device");
+TEST_WHERE(fragmented_memory_can_be_allocated_in_one_piece, NEEDS_SOFTGPU("fills the device")) {
     enum { PIECES = 64 };
     CUdeviceptr p[PIECES];
     size_t all = free_bytes() / PAGE / PIECES * PAGE;
@@ -181,11 +168,8 @@ TEST(many_small_allocations_keep_their_bytes) {
         p[i] = new_memory(i % 2000 + 4);
         OK_CU(cu.cuMemsetD32_v2(p[i], i, 1));
     }
-    for (unsigned i = 0; i < MANY; i += 997) {
-        unsigned word = 0;
-        OK_CU(cu.cuMemcpyDtoH_v2(&word, p[i], sizeof word));
-        assert_int_equal(word, i);
-    }
+    for (unsigned i = 0; i < MANY; i += 997)
+        assert_int_equal(word_at(p[i]), i);
     free(p);
 }
 
@@ -212,9 +196,7 @@ static void fits_most_closely(void) {
         CUdeviceptr p[6], again[3];
         for (int i = 0; i < 6; i++)
             OK_CU(cu.cuMemAlloc_v2(&p[i], sizes[s]));
-        OK_CU(cu.cuMemFree_v2(p[1]));
-        OK_CU(cu.cuMemFree_v2(p[4]));
-        OK_CU(cu.cuMemFree_v2(p[2]));
+        DESTROY_CU(p[1], p[4], p[2]);
         for (int i = 0; i < 3; i++)
             OK_CU(cu.cuMemAlloc_v2(&again[i], sizes[s]));
         assert_true(again[0] == p[4]);
@@ -228,18 +210,15 @@ static void comes_back_for_its_size(void) {
     CUdeviceptr p[4], again;
     for (int i = 0; i < 4; i++)
         OK_CU(cu.cuMemAlloc_v2(&p[i], (size_t)6 << 20));
-    OK_CU(cu.cuMemFree_v2(p[1]));
-    OK_CU(cu.cuMemFree_v2(p[2]));
+    DESTROY_CU(p[1], p[2]);
     OK_CU(cu.cuMemAlloc_v2(&again, (size_t)6 << 20));
     assert_true(again != p[1] && again != p[2]);
 }
 
 /* In a process in which nothing else was freed. */
-CHILD(reuse) {
-    init_driver();
+DRIVER_CHILD(reuse) {
     fits_most_closely();
     comes_back_for_its_size();
-    return 0;
 }
 
 /* What was recorded of hardware's choice fits this; in general it chooses by more than this. */

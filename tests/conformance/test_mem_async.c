@@ -2,9 +2,7 @@
 #include "harness.h"
 
 static CUstream make_stream(void) {
-    CUstream stream;
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    return stream;
+    return MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
 }
 
 static void end_stream(CUstream stream) {
@@ -15,9 +13,8 @@ static void end_stream(CUstream stream) {
 TEST(stream_ordered_memory_holds_its_bytes) {
     static unsigned char out[8192], back[8192];
     CUstream stream = make_stream();
-    CUdeviceptr p = 0, q = 0;
-    OK_CU(cu.cuMemAllocAsync(&p, sizeof out, stream));
-    OK_CU(cu.cuMemAllocAsync(&q, sizeof out, stream));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocAsync, sizeof out, stream);
+    CUdeviceptr q = MADE_CU(CUdeviceptr, cuMemAllocAsync, sizeof out, stream);
     assert_int_not_equal(p, 0);
     assert_true(q >= p + sizeof out || p >= q + sizeof out);
     fill_pattern(out, sizeof out, 3);
@@ -74,10 +71,9 @@ TEST(the_address_range_of_stream_ordered_memory_is_found) {
 }
 
 TEST(stream_ordered_memory_may_be_freed_with_cumemfree) {
-    CUdeviceptr p;
     size_t size;
     CUstream stream = make_stream();
-    OK_CU(cu.cuMemAllocAsync(&p, MIB, stream));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocAsync, MIB, stream);
     OK_CU(cu.cuStreamSynchronize(stream));
     OK_CU(cu.cuMemFree_v2(p));
     FAILS_CU(NOT_FOUND, cu.cuMemGetAddressRange_v2(NULL, &size, p));
@@ -88,14 +84,12 @@ TEST(stream_ordered_memory_may_be_freed_with_cumemfree) {
 /* The free is queued: work queued before it in its stream still has the memory. */
 TEST(a_free_runs_in_stream_order) {
     const size_t size = 4096;
-    CUdeviceptr p;
     CUstream stream = make_stream();
     struct gate gate = new_gate();
     /* Pinned: a copy to pageable memory would wait for the gate here and now. */
-    void *memory = NULL;
-    OK_CU(cu.cuMemHostAlloc(&memory, size, 0));
+    void *memory = new_pinned(size, 0);
     volatile unsigned char *back = memory;
-    OK_CU(cu.cuMemAllocAsync(&p, size, stream));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocAsync, size, stream);
     gate_hold(&gate, stream);
     OK_CU(cu.cuMemsetD8Async(p, 0x5a, size, stream));
     OK_CU(cu.cuMemcpyDtoHAsync_v2(memory, p, size, stream));
@@ -104,19 +98,17 @@ TEST(a_free_runs_in_stream_order) {
     assert_int_equal(back[0], 0x5a);
     assert_int_equal(back[4095], 0x5a);
     end_stream(stream);
-    OK_CU(cu.cuMemFreeHost(memory));
 }
 
 /* cuMemAlloc's memory can be freed in stream order too: its bytes stay until the stream is there.
  */
 TEST(memory_of_cumemalloc_may_be_freed_in_stream_order) {
     size_t before, held, after, total;
-    CUdeviceptr p;
     CUstream stream = make_stream();
     struct gate gate;
     gate_make(&gate);
     OK_CU(cu.cuMemGetInfo_v2(&before, &total));
-    OK_CU(cu.cuMemAlloc_v2(&p, 8 * MIB));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 8 * MIB);
     gate_hold(&gate, stream);
     OK_CU(cu.cuMemsetD8Async(p, 1, 8 * MIB, stream));
     OK_CU(cu.cuMemFreeAsync(p, stream));
@@ -144,15 +136,12 @@ TEST(allocating_no_bytes_returns_a_null_pointer) {
 
 /* Memory belongs to the pool, not to the stream or to the context that was current. */
 TEST(memory_outlives_its_stream_and_context) {
-    CUcontext other;
-    CUdeviceptr p;
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     CUstream stream = make_stream();
-    OK_CU(cu.cuMemAllocAsync(&p, MIB, stream));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocAsync, MIB, stream);
     OK_CU(cu.cuMemsetD8Async(p, 0x77, MIB, stream));
     OK_CU(cu.cuStreamSynchronize(stream));
-    OK_CU(cu.cuStreamDestroy_v2(stream));
-    OK_CU(cu.cuCtxDestroy_v2(other));
+    DESTROY_CU(stream, other);
     OK_CU(cu.cuCtxSetCurrent(ctx));
     assert_int_equal(byte_at(p + MIB - 1), 0x77);
     OK_CU(cu.cuMemFreeAsync(p, NULL));

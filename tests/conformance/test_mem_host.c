@@ -13,8 +13,7 @@ TEST(host_and_device_use_the_same_address) {
     unsigned char *p = new_pinned(SIZE, CU_MEMHOSTALLOC_DEVICEMAP);
     CUdeviceptr d = device_address(p + 100);
     assert_int_equal(d, unified(p + 100));
-    OK_CU(cu.cuMemsetD8_v2(d, 0x5a, 16));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(d, 0x5a, 16);
     assert_int_equal(p[100], 0x5a);
     assert_int_equal(p[115], 0x5a);
     p[SIZE - 1] = 9;
@@ -22,9 +21,8 @@ TEST(host_and_device_use_the_same_address) {
 
 TEST(allocation_flags_are_reported) {
     for (unsigned flags = 0; flags < 8; flags++) {
-        void *p;
         unsigned got = 99;
-        OK_CU(cu.cuMemHostAlloc(&p, 4096, flags));
+        void *p = MADE_CU(void *, cuMemHostAlloc, 4096, flags);
         OK_CU(cu.cuMemHostGetFlags(&got, (char *)p + 100));
         assert_int_equal(got, flags | CU_MEMHOSTALLOC_DEVICEMAP);
         OK_CU(cu.cuMemFreeHost(p));
@@ -56,24 +54,19 @@ TEST(pinned_memory_is_freed_once_and_by_its_start) {
 }
 
 TEST(freeing_pinned_memory_waits_for_work) {
-    void *p;
-    CUdeviceptr d;
     CUstream stream = new_stream();
-    OK_CU(cu.cuMemHostAlloc(&p, 64 * SIZE, 0));
-    OK_CU(cu.cuMemAlloc_v2(&d, 64 * SIZE));
+    void *p = MADE_CU(void *, cuMemHostAlloc, 64 * SIZE, 0);
+    CUdeviceptr d = new_memory(64 * SIZE);
     memset(p, 1, 64 * SIZE);
     for (int i = 0; i < 4; i++)
         OK_CU(cu.cuMemcpyHtoDAsync_v2(d, p, 64 * SIZE, stream));
     OK_CU(cu.cuMemFreeHost(p));
     OK_CU(cu.cuStreamQuery(stream));
-    OK_CU(cu.cuMemFree_v2(d));
 }
 
 TEST(pinned_memory_ends_with_its_context) {
-    CUcontext made;
-    void *p;
-    OK_CU(cu.cuCtxCreate_v2(&made, 0, dev));
-    OK_CU(cu.cuMemHostAlloc(&p, 4096, 0));
+    CUcontext made = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
+    void *p = MADE_CU(void *, cuMemHostAlloc, 4096, 0);
     OK_CU(cu.cuCtxDestroy_v2(made));
     OK_CU(cu.cuCtxSetCurrent(ctx));
     FAILS_CU(INVALID_VALUE, cu.cuMemFreeHost(p));

@@ -79,16 +79,12 @@ TEST(peer_copies_work_within_one_context) {
     assert_true(has_pattern(at.out, SIZE, 3));
 }
 
-TEST(peer_copies_reach_another_device) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(peer_copies_reach_another_device, NEEDS_DEVICES(2)) {
     struct places at = make();
-    CUdevice second;
-    CUcontext other;
-    CUdeviceptr there;
-    OK_CU(cu.cuDeviceGet(&second, 1));
-    OK_CU(cu.cuDevicePrimaryCtxRetain(&other, second));
+    CUdevice second = MADE_CU(CUdevice, cuDeviceGet, 1);
+    CUcontext other = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, second);
     OK_CU(cu.cuCtxPushCurrent_v2(other));
-    OK_CU(cu.cuMemAlloc_v2(&there, SIZE));
+    CUdeviceptr there = MADE_CU(CUdeviceptr, cuMemAlloc_v2, SIZE);
     OK_CU(cu.cuCtxPopCurrent_v2(&other));
     OK_CU(cu.cuMemcpyHtoD_v2(at.a, at.in, SIZE));
     OK_CU(cu.cuMemcpyPeer(there, other, at.a, ctx, SIZE));
@@ -110,8 +106,7 @@ TEST(empty_copies_ignore_their_addresses) {
 
 TEST(invalid_addresses_are_refused) {
     struct places at = make();
-    CUdeviceptr gone;
-    OK_CU(cu.cuMemAlloc_v2(&gone, SIZE));
+    CUdeviceptr gone = MADE_CU(CUdeviceptr, cuMemAlloc_v2, SIZE);
     OK_CU(cu.cuMemFree_v2(gone));
     OK_CU(cu.cuMemsetD8_v2(at.a, 7, SIZE));
     FAILS_CU(INVALID_VALUE, cu.cuMemcpyHtoD_v2(0, at.in, 16));

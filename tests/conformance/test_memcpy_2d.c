@@ -24,20 +24,15 @@ static struct scene make(void) {
 
 /* 40 bytes of 16 rows from (5, 2) of a 100-byte pitch to (7, 3) of a 256-byte pitch. */
 static CUDA_MEMCPY2D to_device(const struct scene *scene) {
-    CUDA_MEMCPY2D copy;
-    memset(&copy, 0, sizeof copy);
-    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
-    copy.srcHost = scene->in;
-    copy.srcXInBytes = 5;
-    copy.srcY = 2;
-    copy.srcPitch = 100;
-    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.dstDevice = scene->device;
-    copy.dstXInBytes = 7;
-    copy.dstY = 3;
-    copy.dstPitch = 256;
-    copy.WidthInBytes = 40;
-    copy.Height = 16;
+    CUDA_MEMCPY2D copy = {FROM_HOST(scene->in),
+                          .srcXInBytes = 5,
+                          .srcY = 2,
+                          .srcPitch = 100,
+                          TO_DEVICE(scene->device),
+                          .dstXInBytes = 7,
+                          .dstY = 3,
+                          .dstPitch = 256,
+                          EXTENT(40, 16)};
     return copy;
 }
 

@@ -35,25 +35,19 @@ static size_t target(size_t x, size_t y, size_t z) {
 }
 
 static CUDA_MEMCPY3D to_device(const struct scene *scene) {
-    CUDA_MEMCPY3D copy;
-    memset(&copy, 0, sizeof copy);
-    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
-    copy.srcHost = scene->in;
-    copy.srcXInBytes = 3;
-    copy.srcY = 1;
-    copy.srcZ = 2;
-    copy.srcPitch = 50;
-    copy.srcHeight = 7;
-    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.dstDevice = scene->device;
-    copy.dstXInBytes = 4;
-    copy.dstY = 2;
-    copy.dstZ = 1;
-    copy.dstPitch = 64;
-    copy.dstHeight = 8;
-    copy.WidthInBytes = WIDTH;
-    copy.Height = HEIGHT;
-    copy.Depth = DEPTH;
+    CUDA_MEMCPY3D copy = {FROM_HOST(scene->in),
+                          .srcXInBytes = 3,
+                          .srcY = 1,
+                          .srcZ = 2,
+                          .srcPitch = 50,
+                          .srcHeight = 7,
+                          TO_DEVICE(scene->device),
+                          .dstXInBytes = 4,
+                          .dstY = 2,
+                          .dstZ = 1,
+                          .dstPitch = 64,
+                          .dstHeight = 8,
+                          EXTENT_3D(WIDTH, HEIGHT, DEPTH)};
     return copy;
 }
 
@@ -86,27 +80,23 @@ TEST(an_asynchronous_3d_copy_honours_pitches_and_offsets) {
 
 static CUDA_MEMCPY3D_PEER between_contexts(const struct scene *scene) {
     CUDA_MEMCPY3D plain = to_device(scene);
-    CUDA_MEMCPY3D_PEER copy;
-    memset(&copy, 0, sizeof copy);
-    copy.srcMemoryType = plain.srcMemoryType;
-    copy.srcHost = plain.srcHost;
-    copy.srcXInBytes = plain.srcXInBytes;
-    copy.srcY = plain.srcY;
-    copy.srcZ = plain.srcZ;
-    copy.srcPitch = plain.srcPitch;
-    copy.srcHeight = plain.srcHeight;
-    copy.srcContext = ctx;
-    copy.dstMemoryType = plain.dstMemoryType;
-    copy.dstDevice = plain.dstDevice;
-    copy.dstXInBytes = plain.dstXInBytes;
-    copy.dstY = plain.dstY;
-    copy.dstZ = plain.dstZ;
-    copy.dstPitch = plain.dstPitch;
-    copy.dstHeight = plain.dstHeight;
-    copy.dstContext = ctx;
-    copy.WidthInBytes = plain.WidthInBytes;
-    copy.Height = plain.Height;
-    copy.Depth = plain.Depth;
+    CUDA_MEMCPY3D_PEER copy = {EXTENT_3D(plain.WidthInBytes, plain.Height, plain.Depth),
+                               .srcMemoryType = plain.srcMemoryType,
+                               .srcHost = plain.srcHost,
+                               .srcXInBytes = plain.srcXInBytes,
+                               .srcY = plain.srcY,
+                               .srcZ = plain.srcZ,
+                               .srcPitch = plain.srcPitch,
+                               .srcHeight = plain.srcHeight,
+                               .srcContext = ctx,
+                               .dstMemoryType = plain.dstMemoryType,
+                               .dstDevice = plain.dstDevice,
+                               .dstXInBytes = plain.dstXInBytes,
+                               .dstY = plain.dstY,
+                               .dstZ = plain.dstZ,
+                               .dstPitch = plain.dstPitch,
+                               .dstHeight = plain.dstHeight,
+                               .dstContext = ctx};
     return copy;
 }
 
@@ -115,8 +105,7 @@ TEST(peer_3d_copies_honour_pitches_and_offsets) {
     CUDA_MEMCPY3D_PEER copy = between_contexts(&scene);
     OK_CU(cu.cuMemcpy3DPeer(&copy));
     check_device(&scene);
-    OK_CU(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(scene.device, 0xcc, SIZE);
     OK_CU(cu.cuMemcpy3DPeerAsync(&copy, scene.stream));
     OK_CU(cu.cuStreamSynchronize(scene.stream));
     check_device(&scene);

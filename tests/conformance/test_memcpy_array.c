@@ -15,13 +15,8 @@ struct scene {
 };
 
 static CUarray make_array(size_t width, size_t height, size_t depth, unsigned channels) {
-    CUDA_ARRAY3D_DESCRIPTOR d;
-    memset(&d, 0, sizeof d);
-    d.Width = width;
-    d.Height = height;
-    d.Depth = depth;
-    d.Format = CU_AD_FORMAT_UNSIGNED_INT8;
-    d.NumChannels = channels;
+    CUDA_ARRAY3D_DESCRIPTOR d = {SIZE_3D(width, height, depth),
+                                 TEXELS(CU_AD_FORMAT_UNSIGNED_INT8, channels)};
     return new_array_3d(&d);
 }
 
@@ -88,28 +83,14 @@ TEST(copies_past_the_end_of_a_1d_array_are_refused) {
 /* ---- Rows and boxes -------------------------------------------------------------------------- */
 
 static CUDA_MEMCPY2D plane_in(const struct scene *s) {
-    CUDA_MEMCPY2D copy;
-    memset(&copy, 0, sizeof copy);
-    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
-    copy.srcHost = s->in;
-    copy.srcPitch = WIDTH;
-    copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    copy.dstArray = s->plane;
-    copy.WidthInBytes = WIDTH;
-    copy.Height = HEIGHT;
+    CUDA_MEMCPY2D copy = {FROM_HOST(s->in), .srcPitch = WIDTH, TO_ARRAY(s->plane),
+                          EXTENT(WIDTH, HEIGHT)};
     return copy;
 }
 
 static void read_plane(struct scene *s) {
-    CUDA_MEMCPY2D copy;
-    memset(&copy, 0, sizeof copy);
-    copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    copy.srcArray = s->plane;
-    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
-    copy.dstHost = s->out;
-    copy.dstPitch = WIDTH;
-    copy.WidthInBytes = WIDTH;
-    copy.Height = HEIGHT;
+    CUDA_MEMCPY2D copy = {FROM_ARRAY(s->plane), TO_HOST(s->out), .dstPitch = WIDTH,
+                          EXTENT(WIDTH, HEIGHT)};
     memset(s->out, 0, SIZE);
     OK_CU(cu.cuMemcpy2D_v2(&copy));
 }
@@ -154,17 +135,8 @@ TEST(copies_past_the_edges_of_a_2d_array_are_refused) {
 }
 
 static CUDA_MEMCPY3D solid_in(const struct scene *s) {
-    CUDA_MEMCPY3D copy;
-    memset(&copy, 0, sizeof copy);
-    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
-    copy.srcHost = s->in;
-    copy.srcPitch = WIDTH;
-    copy.srcHeight = HEIGHT;
-    copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    copy.dstArray = s->solid;
-    copy.WidthInBytes = WIDTH;
-    copy.Height = HEIGHT;
-    copy.Depth = DEPTH;
+    CUDA_MEMCPY3D copy = {FROM_HOST(s->in), .srcPitch = WIDTH, .srcHeight = HEIGHT,
+                          TO_ARRAY(s->solid), EXTENT_3D(WIDTH, HEIGHT, DEPTH)};
     return copy;
 }
 
@@ -201,18 +173,9 @@ TEST(a_3d_array_takes_boxes) {
 TEST(peer_copies_transfer_3d_arrays) {
     struct scene s = make();
     CUDA_MEMCPY3D in = solid_in(&s);
-    CUDA_MEMCPY3D_PEER peer;
     OK_CU(cu.cuMemcpy3D_v2(&in));
-    memset(&peer, 0, sizeof peer);
-    peer.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    peer.srcArray = s.solid;
-    peer.srcZ = 1;
-    peer.srcContext = peer.dstContext = ctx;
-    peer.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    peer.dstArray = s.plane;
-    peer.WidthInBytes = WIDTH;
-    peer.Height = HEIGHT;
-    peer.Depth = 1;
+    CUDA_MEMCPY3D_PEER peer = {FROM_ARRAY(s.solid), .srcZ = 1,         .srcContext = ctx,
+                               .dstContext = ctx,   TO_ARRAY(s.plane), EXTENT_3D(WIDTH, HEIGHT, 1)};
     OK_CU(cu.cuMemcpy3DPeer(&peer));
     read_plane(&s);
     assert_memory_equal(s.out, s.in + WIDTH * HEIGHT, WIDTH * HEIGHT);
@@ -281,18 +244,16 @@ TEST(copies_may_begin_and_end_within_an_element) {
 /* Captured copies run at each launch, on the bytes of that moment. */
 TEST(captured_array_copies_become_nodes) {
     struct scene s = make();
-    CUgraph graph = NULL;
     unsigned char *pinned = new_pinned(2 * LENGTH, 0);
     OK_CU(cu.cuStreamBeginCapture_v2(s.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK_CU(cu.cuMemcpyHtoAAsync_v2(s.line, 0, pinned, LENGTH, s.stream));
     OK_CU(cu.cuMemcpyAtoHAsync_v2(pinned + LENGTH, s.line, 0, LENGTH, s.stream));
-    OK_CU(cu.cuStreamEndCapture(s.stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, s.stream);
     CUgraphExec exec = instantiate(graph);
     for (unsigned i = 0; i < 2; i++) {
         fill_pattern(pinned, LENGTH, i);
         memset(pinned + LENGTH, 0, LENGTH);
-        OK_CU(cu.cuGraphLaunch(exec, s.stream));
-        OK_CU(cu.cuStreamSynchronize(s.stream));
+        launch_and_wait(exec, s.stream);
         assert_true(has_pattern(pinned + LENGTH, LENGTH, i));
     }
     OK_CU(cu.cuGraphDestroy(graph));
@@ -301,24 +262,20 @@ TEST(captured_array_copies_become_nodes) {
 /* A batch is refused and the capture goes on; a copy between contexts ends it. */
 TEST(batches_and_peer_copies_cannot_be_captured) {
     struct scene s = make();
-    CUgraph graph = NULL;
     CUdeviceptr to = s.device, from = s.device + 256;
     size_t size = 64, index = 0, failed;
-    CUmemcpyAttributes attributes;
-    memset(&attributes, 0, sizeof attributes);
-    attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
     OK_CU(cu.cuStreamBeginCapture_v2(s.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     FAILS_CU(STREAM_CAPTURE_UNSUPPORTED, cu.cuMemcpyBatchAsync(&to, &from, &size, 1, &attributes,
                                                                &index, 1, &failed, s.stream));
-    OK_CU(cu.cuStreamEndCapture(s.stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, s.stream);
     OK_CU(cu.cuGraphDestroy(graph));
     OK_CU(cu.cuStreamBeginCapture_v2(s.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     FAILS_CU(STREAM_CAPTURE_UNSUPPORTED, cu.cuMemcpyPeerAsync(to, ctx, from, ctx, size, s.stream));
     FAILS_CU(STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(s.stream, &graph));
 }
 
-TEST(arrays_are_copied_between_two_devices) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(arrays_are_copied_between_two_devices, NEEDS_DEVICES(2)) {
     struct scene s = make();
     CUDA_MEMCPY3D_PEER peer;
     OK_CU(cu.cuMemcpyHtoA_v2(s.line, 0, s.in, LENGTH));

@@ -116,9 +116,7 @@ TEST(a_copy_without_a_current_context_uses_the_context_of_its_stream) {
 /* ---- Batches ---- */
 
 static CUmemcpyAttributes in_order(CUmemcpySrcAccessOrder order) {
-    CUmemcpyAttributes attributes;
-    memset(&attributes, 0, sizeof attributes);
-    attributes.srcAccessOrder = order;
+    CUmemcpyAttributes attributes = {.srcAccessOrder = order};
     return attributes;
 }
 
@@ -161,22 +159,18 @@ TEST(a_batch_reads_host_memory_that_only_the_device_can_access) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpyBatchAsync))
         SKIP("the driver has no batches");
     CUmemGenericAllocationHandle handle;
-    CUmemAllocationProp prop;
-    memset(&prop, 0, sizeof prop);
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA};
     const size_t size = (size_t)2 << 20;
     if (cu.cuMemCreate(&handle, size, &prop, 0) != CUDA_SUCCESS)
         SKIP("no virtual memory on this host's node 0");
     struct scene scene = make();
-    CUdeviceptr hidden;
     CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    OK_CU(cu.cuMemAddressReserve(&hidden, size, 0, 0, 0));
+    CUdeviceptr hidden = MADE_CU(CUdeviceptr, cuMemAddressReserve, size, 0, 0, 0);
     OK_CU(cu.cuMemMap(hidden, size, 0, handle, 0));
     OK_CU(cu.cuMemSetAccess(hidden, size, &access, 1));
-    OK_CU(cu.cuMemsetD8_v2(hidden, 0x3c, SMALL));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(hidden, 0x3c, SMALL);
 
     size_t bytes = SMALL, index = 0, failed = 0;
     CUmemcpyAttributes attributes = in_order(CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL);
@@ -186,9 +180,7 @@ TEST(a_batch_reads_host_memory_that_only_the_device_can_access) {
     OK_CU(cu.cuStreamSynchronize(scene.stream));
     assert_int_equal(scene.plain[0], 0x3c);
     assert_int_equal(scene.plain[SMALL - 1], 0x3c);
-    OK_CU(cu.cuMemUnmap(hidden, size));
-    OK_CU(cu.cuMemRelease(handle));
-    OK_CU(cu.cuMemAddressFree(hidden, size));
+    unmap_and_free(hidden, size, handle);
 }
 
 /* The row is named. Whether the rows before it are done is left open: an H200 does them, softgpu

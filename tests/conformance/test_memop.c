@@ -16,8 +16,7 @@ static struct scene make(void) {
     memset(scene.word, 0, 64);
     OK_CU(cu.cuMemHostGetDevicePointer_v2(&scene.address, scene.word, 0));
     scene.device = new_memory(64);
-    OK_CU(cu.cuMemsetD8_v2(scene.device, 0, 64));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(scene.device, 0, 64);
     return scene;
 }
 
@@ -93,14 +92,11 @@ TEST(a_value_write_releases_a_waiting_stream) {
 TEST(memsets_and_copies_release_a_waiting_stream) {
     struct scene scene = make();
     const size_t size = (size_t)16 << 20;
-    CUdeviceptr device;
-    void *pinned;
-    OK_CU(cu.cuMemAlloc_v2(&device, size));
-    OK_CU(cu.cuMemHostAlloc(&pinned, size, CU_MEMHOSTALLOC_DEVICEMAP));
+    CUdeviceptr device = new_memory(size);
+    void *pinned = new_pinned(size, CU_MEMHOSTALLOC_DEVICEMAP);
     CUdeviceptr host = device_address(pinned);
     memset(pinned, 0, size);
-    OK_CU(cu.cuMemsetD8_v2(device, 0, size));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(device, 0, size);
     OK_CU(cu.cuStreamWaitValue32_v2(scene.stream, device, 0x09090909, CU_STREAM_WAIT_VALUE_EQ));
     FAILS_CU(NOT_READY, cu.cuStreamQuery(scene.stream));
     OK_CU(cu.cuMemsetD8Async(device, 9, size, scene.other));
@@ -110,8 +106,6 @@ TEST(memsets_and_copies_release_a_waiting_stream) {
     OK_CU(cu.cuMemcpyDtoHAsync_v2(pinned, device, size, scene.other));
     OK_CU(cu.cuStreamSynchronize(scene.stream));
     OK_CU(cu.cuStreamSynchronize(scene.other));
-    OK_CU(cu.cuMemFreeHost(pinned));
-    OK_CU(cu.cuMemFree_v2(device));
 }
 
 /* ---- Batches ---- */
@@ -201,10 +195,8 @@ TEST(memory_operations_of_version_1_are_refused) {
 TEST(memory_operations_on_pool_memory_are_refused) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
     struct scene scene = make();
-    CUdeviceptr pooled;
-    CUgraph graph;
     cuuint32_t seen = 0;
-    OK_CU(cu.cuMemAllocAsync(&pooled, 64, scene.stream));
+    CUdeviceptr pooled = MADE_CU(CUdeviceptr, cuMemAllocAsync, 64, scene.stream);
     OK_CU(cu.cuMemsetD32Async(pooled, 9, 16, scene.stream));
     OK_CU(cu.cuStreamSynchronize(scene.stream));
     FAILS_CU(INVALID_VALUE, cu.cuStreamWriteValue32_v2(scene.stream, pooled, 7, 0));
@@ -212,7 +204,7 @@ TEST(memory_operations_on_pool_memory_are_refused) {
              cu.cuStreamWaitValue32_v2(scene.stream, pooled, 0, CU_STREAM_WAIT_VALUE_GEQ));
     OK_CU(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK_CU(cu.cuStreamWriteValue32_v2(scene.stream, pooled, 7, 0));
-    OK_CU(cu.cuStreamEndCapture(scene.stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, scene.stream);
     CUgraphExec exec = instantiate(graph);
     FAILS_CU(INVALID_VALUE, cu.cuGraphLaunch(exec, scene.stream));
     OK_CU(cu.cuStreamSynchronize(scene.stream));

@@ -11,8 +11,7 @@ struct scene {
 };
 
 static struct scene make(void) {
-    struct scene scene;
-    scene.bytes = new_memory(SIZE);
+    struct scene scene = {.bytes = new_memory(SIZE)};
     OK_CU(cu.cuMemsetD8_v2(scene.bytes, 0xcc, SIZE));
     scene.stream = new_blocking_stream();
     scene.out = new_bytes(SIZE);

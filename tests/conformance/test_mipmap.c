@@ -4,43 +4,34 @@
 #define SIDE 64u
 
 static CUmipmappedArray make(unsigned levels) {
-    CUmipmappedArray mipmap = NULL;
-    CUDA_ARRAY3D_DESCRIPTOR d;
-    memset(&d, 0, sizeof d);
-    d.Width = SIDE;
-    d.Height = SIDE / 4;
-    d.Format = CU_AD_FORMAT_UNSIGNED_INT8;
-    d.NumChannels = 1;
-    OK_CU(cu.cuMipmappedArrayCreate(&mipmap, &d, levels));
+    CUDA_ARRAY3D_DESCRIPTOR d = {TEXELS(CU_AD_FORMAT_UNSIGNED_INT8, 1), .Width = SIDE,
+                                 .Height = SIDE / 4};
+    CUmipmappedArray mipmap = MADE_CU(CUmipmappedArray, cuMipmappedArrayCreate, &d, levels);
     assert_non_null(mipmap);
     return mipmap;
 }
 
 static CUDA_MEMCPY2D rows(CUarray level, unsigned char *bytes, size_t width, size_t height,
                           bool in) {
-    CUDA_MEMCPY2D copy;
-    memset(&copy, 0, sizeof copy);
-    copy.srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY;
-    copy.dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST;
-    copy.srcHost = bytes;
-    copy.dstHost = bytes;
-    copy.srcArray = level;
-    copy.dstArray = level;
-    copy.srcPitch = copy.dstPitch = width;
-    copy.WidthInBytes = width;
-    copy.Height = height;
+    CUDA_MEMCPY2D copy = {EXTENT(width, height),
+                          .srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY,
+                          .dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST,
+                          .srcHost = bytes,
+                          .dstHost = bytes,
+                          .srcArray = level,
+                          .dstArray = level,
+                          .srcPitch = width,
+                          .dstPitch = width};
     return copy;
 }
 
 TEST(each_level_is_half_the_size_of_the_one_before) {
     CUmipmappedArray mipmap = make(7);
     for (unsigned i = 0; i < 7; i++) {
-        CUarray level = NULL;
         CUDA_ARRAY3D_DESCRIPTOR d;
-        OK_CU(cu.cuMipmappedArrayGetLevel(&level, mipmap, i));
+        CUarray level = MADE_CU(CUarray, cuMipmappedArrayGetLevel, mipmap, i);
         OK_CU(cu.cuArray3DGetDescriptor_v2(&d, level));
-        assert_int_equal(d.Width, SIDE >> i);
-        assert_int_equal(d.Height, (SIDE / 4) >> i ? (SIDE / 4) >> i : 1);
+        MEMBERS(d, (Width, SIDE >> i), (Height, (SIDE / 4) >> i ? (SIDE / 4) >> i : 1));
     }
     CUarray none;
     FAILS_CU(INVALID_VALUE, cu.cuMipmappedArrayGetLevel(&none, mipmap, 7));
@@ -68,12 +59,7 @@ TEST(each_level_has_its_own_bytes) {
 
 TEST(invalid_mipmap_descriptions_are_refused) {
     CUmipmappedArray mipmap;
-    CUDA_ARRAY3D_DESCRIPTOR d;
-    memset(&d, 0, sizeof d);
-    d.Width = SIDE;
-    d.Height = SIDE;
-    d.Format = CU_AD_FORMAT_FLOAT;
-    d.NumChannels = 3;
+    CUDA_ARRAY3D_DESCRIPTOR d = {.Width = SIDE, .Height = SIDE, TEXELS(CU_AD_FORMAT_FLOAT, 3)};
     FAILS_CU(INVALID_VALUE, cu.cuMipmappedArrayCreate(&mipmap, &d, 1));
     d.NumChannels = 1;
     d.Width = 0;

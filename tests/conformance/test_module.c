@@ -14,8 +14,7 @@
          ".visible .entry second(.param .u64 p, .param .u16 v)\n{\nret;\n}\n"
 
 static CUmodule load(const void *image) {
-    CUmodule module = NULL;
-    OK_CU(cu.cuModuleLoadData(&module, image));
+    CUmodule module = MADE_CU(CUmodule, cuModuleLoadData, image);
     assert_non_null(module);
     return module;
 }
@@ -40,10 +39,8 @@ TEST(ptx_and_cubins_are_loaded) {
 }
 
 TEST(every_load_call_finds_the_function) {
-    CUmodule module = NULL;
-    CUfunction function;
-    OK_CU(cu.cuModuleLoadFatBinary(&module, image_small_fatbin));
-    OK_CU(cu.cuModuleGetFunction(&function, module, "small"));
+    CUmodule module = MADE_CU(CUmodule, cuModuleLoadFatBinary, image_small_fatbin);
+    CUfunction function = MADE_CU(CUfunction, cuModuleGetFunction, module, "small");
     OK_CU(cu.cuModuleUnload(module));
     module = NULL;
     OK_CU(cu.cuModuleLoadDataEx(&module, image_small_cubin, 0, NULL, NULL));
@@ -86,18 +83,15 @@ TEST(jit_logs_report_how_much_was_written) {
 TEST(functions_are_found_and_listed) {
     CUmodule module = load(TEXT), back = NULL;
     CUfunction list[3] = {NULL};
-    const char *name = NULL;
-    unsigned count = 0;
     CUfunction first = function_of(module, "first");
     CUfunction second = function_of(module, "second");
     assert_ptr_not_equal(first, second);
-    OK_CU(cu.cuModuleGetFunctionCount(&count, module));
-    assert_int_equal(count, 2);
+    assert_int_equal(MADE_CU(unsigned, cuModuleGetFunctionCount, module), 2);
     OK_CU(cu.cuModuleEnumerateFunctions(list, 3, module));
     assert_ptr_equal(list[0], first);
     assert_ptr_equal(list[1], second);
     assert_null(list[2]);
-    OK_CU(cu.cuFuncGetName(&name, second));
+    const char *name = MADE_CU(const char *, cuFuncGetName, second);
     assert_string_equal(name, "second");
     OK_CU(cu.cuFuncGetModule(&back, second));
     assert_ptr_equal(back, module);
@@ -121,8 +115,7 @@ TEST(variables_are_device_memory) {
     OK_CU(cu.cuMemcpyDtoH_v2(&word, pointer, 8));
     assert_int_equal(word, counter);
     OK_CU(cu.cuModuleGetGlobal_v2(&large, &size, module, "large"));
-    OK_CU(cu.cuMemcpyDtoH_v2(&value, large + size - 4, 4));
-    assert_int_equal(value, 0);
+    assert_int_equal(word_at(large + size - 4), 0);
     OK_CU(cu.cuMemGetAddressRange_v2(&base, &size, large + 1000));
     assert_int_equal(base, large);
     assert_int_equal(size, 3000000);
@@ -134,8 +127,7 @@ TEST(variables_are_device_memory) {
 }
 
 static CUdeviceptr place_of(CUmodule module, const char *name, CUdeviceptr *base, size_t *bytes) {
-    CUdeviceptr address = 0;
-    OK_CU(cu.cuModuleGetGlobal_v2(&address, NULL, module, name));
+    CUdeviceptr address = MADE_CU(CUdeviceptr, cuModuleGetGlobal_v2, NULL, module, name);
     OK_CU(cu.cuMemGetAddressRange_v2(base, bytes, address));
     return address;
 }
@@ -180,8 +172,7 @@ TEST(variables_have_their_declared_alignment) {
              ".visible .global .align 4096 .b8 far[8];\n.visible .const .b8 one = 1;\n"
              ".visible .const .align 1024 .b8 distant[8];\n.visible .entry empty()\n{\nret;\n}\n";
     CUmodule module = load(text);
-    CUdeviceptr address;
-    OK_CU(cu.cuModuleGetGlobal_v2(&address, NULL, module, "far"));
+    CUdeviceptr address = MADE_CU(CUdeviceptr, cuModuleGetGlobal_v2, NULL, module, "far");
     assert_int_equal(address % 4096, 0);
     OK_CU(cu.cuModuleGetGlobal_v2(&address, NULL, module, "distant"));
     assert_int_equal(address % 1024, 0);
@@ -190,15 +181,13 @@ TEST(variables_have_their_declared_alignment) {
 
 TEST(each_module_has_its_own_variables) {
     CUmodule one = load(TEXT), two = load(TEXT);
-    CUdeviceptr a, b;
     uint32_t value = 99;
-    OK_CU(cu.cuModuleGetGlobal_v2(&a, NULL, one, "counter"));
-    OK_CU(cu.cuModuleGetGlobal_v2(&b, NULL, two, "counter"));
+    CUdeviceptr a = MADE_CU(CUdeviceptr, cuModuleGetGlobal_v2, NULL, one, "counter");
+    CUdeviceptr b = MADE_CU(CUdeviceptr, cuModuleGetGlobal_v2, NULL, two, "counter");
     assert_int_not_equal(a, b);
     OK_CU(cu.cuMemcpyHtoD_v2(a, &value, 4));
     check_counter(two);
-    OK_CU(cu.cuModuleUnload(one));
-    OK_CU(cu.cuModuleUnload(two));
+    DESTROY_CU(one, two);
 }
 
 TEST(a_current_context_refuses_32_bit_variable_addresses) {
@@ -213,12 +202,11 @@ TEST(a_current_context_refuses_32_bit_variable_addresses) {
 
 /* A context of that time does not go together with one of today: a process of its own. */
 CHILD_TEST(a_32_bit_context_returns_32_bit_variable_addresses) {
-    CUcontext old;
     CUdeviceptr_v1 address = 0, again = 0, constant = 0;
     unsigned bytes = 0;
     uint32_t value = 0, factors[2] = {0, 0};
     OK_CU(cu.cuInit(0));
-    OK_CU(cu.cuCtxCreate(&old, 0, 0));
+    CUcontext old = MADE_CU(CUcontext, cuCtxCreate, 0, 0);
     CUmodule module = load(TEXT);
     OK_CU(cu.cuModuleGetGlobal(&address, &bytes, module, "counter"));
     assert_int_equal(bytes, 4);
@@ -250,9 +238,8 @@ CHILD_TEST(a_32_bit_context_returns_32_bit_variable_addresses) {
 TEST(an_unloaded_module_is_an_invalid_handle) {
     NEEDS_SOFTGPU("hardware may have the next object where the last one was");
     CUmodule module = load(TEXT);
-    CUfunction function;
     const char *name;
-    OK_CU(cu.cuModuleGetFunction(&function, module, "first"));
+    CUfunction function = MADE_CU(CUfunction, cuModuleGetFunction, module, "first");
     OK_CU(cu.cuModuleUnload(module));
     FAILS_CU(INVALID_HANDLE, cu.cuModuleUnload(module));
     FAILS_CU(INVALID_HANDLE, cu.cuModuleGetFunction(&function, module, "first"));
@@ -265,9 +252,8 @@ TEST(an_unloaded_module_is_an_invalid_handle) {
 /* What a context had loaded goes with it. */
 TEST(destroying_a_context_unloads_its_modules) {
     NEEDS_SOFTGPU("stale handles of a destroyed context are not looked at by hardware");
-    CUcontext other;
     const char *name;
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     CUmodule module = load(TEXT);
     CUfunction function = function_of(module, "first");
     OK_CU(cu.cuCtxDestroy_v2(other));
@@ -289,8 +275,7 @@ TEST(managed_variables_are_visible_to_host_and_device) {
     CUmodule module =
         load(HEAD ".visible .global .attribute(.managed) .align 4 .u32 shared_one = 9;\n"
                   ".visible .entry a()\n{\nret;\n}\n");
-    CUdeviceptr address = 0;
-    OK_CU(cu.cuModuleGetGlobal_v2(&address, NULL, module, "shared_one"));
+    CUdeviceptr address = MADE_CU(CUdeviceptr, cuModuleGetGlobal_v2, NULL, module, "shared_one");
     assert_int_equal(*(uint32_t *)(uintptr_t)address, 9);
     assert_int_equal(word_at(address), 9);
     FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(address));
@@ -301,13 +286,11 @@ TEST(managed_variables_are_visible_to_host_and_device) {
 
 CHILD(look_at_mode) {
     CUmoduleLoadingMode mode = 0;
-    CUfunction function;
     CUfunctionLoadingState before = CU_FUNCTION_LOADING_STATE_MAX, after = before;
-    CUmodule module;
     init_driver();
     OK_CU(cu.cuModuleGetLoadingMode(&mode));
-    module = load(image_kernels_cubin);
-    OK_CU(cu.cuModuleEnumerateFunctions(&function, 1, module));
+    CUmodule module = load(image_kernels_cubin);
+    CUfunction function = MADE_CU(CUfunction, cuModuleEnumerateFunctions, 1, module);
     OK_CU(cu.cuFuncIsLoaded(&before, function));
     OK_CU(cu.cuFuncLoad(function));
     OK_CU(cu.cuFuncIsLoaded(&after, function));
@@ -352,17 +335,15 @@ CHILD(change_mode) {
     return (int)mode;
 }
 
-TEST(a_loading_mode_set_after_initialization_has_no_effect) {
-    assert_int_equal(run_child("change_mode", NULL), CU_MODULE_LAZY_LOADING);
-}
+TEST_IS(a_loading_mode_set_after_initialization_has_no_effect,
+        assert_int_equal(run_child("change_mode", NULL), CU_MODULE_LAZY_LOADING));
 
 /* Some attributes are known once a function is loaded, as it is when it is told something. */
 TEST(some_attributes_need_a_loaded_function) {
     CUmodule module = load(image_kernels_cubin);
-    CUfunction function;
     CUfunctionLoadingState loaded = CU_FUNCTION_LOADING_STATE_LOADED;
     int value = 77;
-    OK_CU(cu.cuModuleEnumerateFunctions(&function, 1, module));
+    CUfunction function = MADE_CU(CUfunction, cuModuleEnumerateFunctions, 1, module);
     FAILS_CU(
         FUNCTION_NOT_LOADED,
         cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function));
@@ -380,15 +361,19 @@ TEST(some_attributes_need_a_loaded_function) {
     OK_CU(cu.cuModuleUnload(module));
 }
 
-/* What a linker is to be given first loads, and gives nothing. */
-TEST(relocatable_code_has_no_callable_functions) {
+/* What a linker is to be given first loads, and gives what needs nothing from elsewhere. */
+TEST(relocatable_code_gives_the_functions_that_need_no_others) {
     CUmodule module = load(image_part_cubin);
     CUfunction function = NULL;
     CUdeviceptr p = 0;
-    unsigned count = 0;
-    OK_CU(cu.cuModuleGetFunctionCount(&count, module));
-    assert_int_equal(count, 1);
+    assert_int_equal(MADE_CU(unsigned, cuModuleGetFunctionCount, module), 1);
     FAILS_CU(NOT_FOUND, cu.cuModuleGetFunction(&function, module, "caller"));
     FAILS_CU(INVALID_VALUE, cu.cuModuleGetGlobal_v2(&p, NULL, module, "shared_value"));
+    OK_CU(cu.cuModuleUnload(module));
+    module = load(image_partly_cubin);
+    assert_int_equal(MADE_CU(unsigned, cuModuleGetFunctionCount, module), 3);
+    OK_CU(cu.cuModuleGetFunction(&function, module, "alone"));
+    OK_CU(cu.cuModuleGetFunction(&function, module, "through"));
+    FAILS_CU(NOT_FOUND, cu.cuModuleGetFunction(&function, module, "lacking"));
     OK_CU(cu.cuModuleUnload(module));
 }

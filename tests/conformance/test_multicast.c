@@ -39,8 +39,7 @@ static CUresult give(CUdeviceptr p, size_t size, int device) {
 }
 
 static CUdeviceptr map(CUmemGenericAllocationHandle handle, size_t size, int device) {
-    CUdeviceptr p;
-    OK_CU(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAddressReserve, size, 0, 0, 0);
     OK_CU(cu.cuMemMap(p, size, 0, handle, 0));
     OK_CU(give(p, size, device));
     return p;
@@ -94,8 +93,7 @@ static void both_have(const struct bound *bound, size_t at, unsigned word) {
     assert_int_equal(word_at(bound->own[1] + at), word);
 }
 
-TEST(a_multicast_store_reaches_every_bound_memory) {
-    NEEDS_TWO_DEVICES_OF_IT();
+TEST_WHERE(a_multicast_store_reaches_every_bound_memory, NEEDS_TWO_DEVICES_OF_IT()) {
     struct bound bound = make_bound();
     unsigned char bytes[300], copy[300];
     OK_CU(cu.cuMemsetD32_v2(bound.all, 0x11111111, SIZE / 4));
@@ -119,8 +117,7 @@ TEST(a_multicast_store_reaches_every_bound_memory) {
     end_bound(&bound);
 }
 
-TEST(copies_from_a_multicast_address_are_refused) {
-    NEEDS_TWO_DEVICES_OF_IT();
+TEST_WHERE(copies_from_a_multicast_address_are_refused, NEEDS_TWO_DEVICES_OF_IT()) {
     struct bound bound = make_bound();
     unsigned word = 5;
     FAILS_CU(INVALID_VALUE, cu.cuMemcpyDtoH_v2(&word, bound.all, 4));
@@ -129,8 +126,7 @@ TEST(copies_from_a_multicast_address_are_refused) {
     end_bound(&bound);
 }
 
-TEST(memory_is_bound_to_a_multicast_object_by_address) {
-    NEEDS_TWO_DEVICES_OF_IT();
+TEST_WHERE(memory_is_bound_to_a_multicast_object_by_address, NEEDS_TWO_DEVICES_OF_IT()) {
     CUmemGenericAllocationHandle object = make(1, SIZE), memory = memory_on(0, 2 * SIZE);
     CUdeviceptr own = map(memory, 2 * SIZE, 0), all;
     OK_CU(cu.cuMulticastAddDevice(object, 0));
@@ -151,8 +147,7 @@ TEST(memory_is_bound_to_a_multicast_object_by_address) {
     OK_CU(cu.cuMemRelease(object));
 }
 
-TEST(a_binding_is_removed_only_as_a_whole) {
-    NEEDS_TWO_DEVICES_OF_IT();
+TEST_WHERE(a_binding_is_removed_only_as_a_whole, NEEDS_TWO_DEVICES_OF_IT()) {
     struct bound bound = make_bound();
     CUmemGenericAllocationHandle other = memory_on(1, SIZE);
     FAILS_CU(INVALID_VALUE, cu.cuMulticastUnbind(bound.object, 1, 0, PAGE));
@@ -186,31 +181,26 @@ CHILD(nothing_bound) {
     return cu.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 1;
 }
 
-TEST(a_multicast_store_without_bound_memory_is_a_fault) {
-    NEEDS_TWO_DEVICES_OF_IT();
+TEST_WHERE(a_multicast_store_without_bound_memory_is_a_fault, NEEDS_TWO_DEVICES_OF_IT()) {
     assert_int_equal(run_child("nothing_bound", NULL), 0);
 }
 
-TEST(access_is_granted_only_to_member_devices) {
-    NEEDS_TWO_DEVICES_OF_IT();
+TEST_WHERE(access_is_granted_only_to_member_devices, NEEDS_TWO_DEVICES_OF_IT()) {
     CUmemGenericAllocationHandle object = make(1, SIZE), memory = memory_on(0, SIZE);
-    CUdeviceptr all;
     OK_CU(cu.cuMulticastAddDevice(object, 0));
     OK_CU(cu.cuMulticastBindMem(object, 0, memory, 0, SIZE, 0));
-    OK_CU(cu.cuMemAddressReserve(&all, SIZE, 0, 0, 0));
+    CUdeviceptr all = MADE_CU(CUdeviceptr, cuMemAddressReserve, SIZE, 0, 0, 0);
     OK_CU(cu.cuMemMap(all, SIZE, 0, object, 0));
     FAILS_CU(INVALID_VALUE, cu.cuMemsetD8_v2(all, 1, 1));
     FAILS_CU(INVALID_VALUE, give(all, SIZE, 1));
     OK_CU(give(all, SIZE, 0));
-    OK_CU(cu.cuMemsetD8_v2(all, 1, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(all, 1, 1);
     unmap(all, SIZE);
     OK_CU(cu.cuMemRelease(object));
     OK_CU(cu.cuMemRelease(memory));
 }
 
-TEST(invalid_arguments_are_refused) {
-    NEEDS_TWO_DEVICES_OF_IT();
+TEST_WHERE(invalid_arguments_are_refused, NEEDS_TWO_DEVICES_OF_IT()) {
     CUmemGenericAllocationHandle object = 5, memory = memory_on(0, SIZE);
     CUmulticastObjectProp prop = prop_of(2, SIZE);
     FAILS_CU(INVALID_VALUE, cu.cuMulticastCreate(NULL, &prop));
@@ -252,8 +242,7 @@ static void *add_second(void *unused) {
 }
 
 /* Seen in the state, because what needs a device that is not there waits for it. */
-TEST(adding_a_device_is_shown_in_the_state_dump) {
-    NEEDS_TWO_DEVICES_OF_IT();
+TEST_WHERE(adding_a_device_is_shown_in_the_state_dump, NEEDS_TWO_DEVICES_OF_IT()) {
     CUmemGenericAllocationHandle object = make(2, SIZE);
     char *before = soft->state_dump();
     assert_non_null(strstr(before, "0 of 2 devices"));
@@ -276,8 +265,7 @@ static pthread_t start_object(void *(*function)(void *)) {
 }
 
 /* "Any calls ... will block until all devices have been added." */
-TEST(binding_waits_until_all_devices_are_added) {
-    NEEDS_TWO_DEVICES_OF_IT();
+TEST_WHERE(binding_waits_until_all_devices_are_added, NEEDS_TWO_DEVICES_OF_IT()) {
     CUmemGenericAllocationHandle memory = memory_on(0, SIZE);
     pthread_t thread = start_object(add_second);
     OK_CU(cu.cuMulticastBindMem(waited_for, 0, memory, 0, SIZE, 0));
@@ -293,8 +281,7 @@ static void *release_it(void *unused) {
 }
 
 /* Else the waiting call would never return. */
-TEST(a_waiting_binding_fails_when_the_object_is_released) {
-    NEEDS_TWO_DEVICES_OF_IT();
+TEST_WHERE(a_waiting_binding_fails_when_the_object_is_released, NEEDS_TWO_DEVICES_OF_IT()) {
     CUmemGenericAllocationHandle memory = memory_on(0, SIZE);
     pthread_t thread = start_object(release_it);
     FAILS_CU(INVALID_VALUE, cu.cuMulticastBindMem(waited_for, 0, memory, 0, SIZE, 0));

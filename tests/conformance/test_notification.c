@@ -58,10 +58,8 @@ TEST(a_callback_reports_refused_allocations) {
     size_t left, total;
     OK_CU(cu.cuMemGetInfo_v2(&left, &total));
     const size_t page = (size_t)2 << 20;
-    CUmemAllocationProp prop;
-    memset(&prop, 0, sizeof prop);
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location = device_location(dev);
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = device_location(dev)};
     CUmemGenericAllocationHandle memory;
     left &= ~(page - 1);
     FAILS_CU(OUT_OF_MEMORY, cu.cuMemCreate(&memory, left + 3 * page, &prop, 0));
@@ -70,8 +68,7 @@ TEST(a_callback_reports_refused_allocations) {
     assert_int_equal(soft->memory_info(0, &used, &limit), 0);
     assert_int_equal(heard.missing, left + 3 * page - (limit - used));
     assert_ptr_equal(heard.handle, handle);
-    assert_int_equal(heard.registers, CUDA_ERROR_NOT_PERMITTED);
-    assert_int_equal(heard.driver, CUDA_SUCCESS);
+    MEMBERS(heard, (registers, CUDA_ERROR_NOT_PERMITTED), (driver, CUDA_SUCCESS));
     assert_false(pthread_equal(heard.thread, pthread_self()));
     OK_CU(cu.cuDeviceUnregisterAsyncNotification(dev, handle));
     FAILS_CU(OUT_OF_MEMORY, cu.cuMemCreate(&memory, left + 3 * page, &prop, 0));
@@ -79,8 +76,7 @@ TEST(a_callback_reports_refused_allocations) {
     assert_int_equal(heard.calls, 1);
 }
 
-TEST(a_callback_is_shown_as_a_leak) {
-    NEEDS_SOFTGPU("reports leaks");
+TEST_WHERE(a_callback_is_shown_as_a_leak, NEEDS_SOFTGPU("reports leaks")) {
     CUasyncCallbackHandle handle;
     OK_CU(cu.cuDeviceRegisterAsyncNotification(dev, hear, NULL, &handle));
     char *leaks = soft->leak_report();

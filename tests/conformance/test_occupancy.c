@@ -42,8 +42,7 @@ TEST(each_hardware_limit_bounds_occupancy) {
 
 TEST(the_remaining_dynamic_shared_memory_is_computed) {
     CUfunction f = function("static_shared");
-    size_t size = 0;
-    OK_CU(cu.cuOccupancyAvailableDynamicSMemPerBlock(&size, f, 16, 64));
+    size_t size = MADE_CU(size_t, cuOccupancyAvailableDynamicSMemPerBlock, f, 16, 64);
     assert_int_equal(size, 10496);
     OK_CU(cu.cuOccupancyAvailableDynamicSMemPerBlock(&size, f, 1, 64));
     assert_int_equal(size, 45056);
@@ -101,9 +100,8 @@ TEST(active_clusters_and_cluster_sizes_are_computed) {
 /* A kernel may stand for its function in the current context. */
 TEST(a_kernel_handle_is_accepted_as_a_function) {
     CUlibrary library;
-    CUkernel kernel;
     OK_CU(cu.cuLibraryLoadData(&library, image_kernels_cubin, NULL, NULL, 0, NULL, NULL, 0));
-    OK_CU(cu.cuLibraryGetKernel(&kernel, library, "empty"));
+    CUkernel kernel = MADE_CU(CUkernel, cuLibraryGetKernel, library, "empty");
     assert_int_equal(blocks((CUfunction)kernel, 32, 0), 32);
     OK_CU(cu.cuLibraryUnload(library));
 }

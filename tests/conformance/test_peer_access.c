@@ -3,15 +3,13 @@
 #include "temporary.h"
 
 static void needs_peers(void) {
-    int can = 0;
     NEEDS_DEVICES(2);
-    OK_CU(cu.cuDeviceCanAccessPeer(&can, 0, 1));
+    int can = MADE_CU(int, cuDeviceCanAccessPeer, 0, 1);
     if (!can)
         SKIP("device 0 cannot access device 1");
 }
 
-TEST(peer_attributes_agree_with_peer_access) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(peer_attributes_agree_with_peer_access, NEEDS_DEVICES(2)) {
     int value = -1, supported = -2;
     OK_CU(cu.cuDeviceCanAccessPeer(&value, 0, 1));
     OK_CU(cu.cuDeviceGetP2PAttribute(&supported, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1));
@@ -38,8 +36,7 @@ TEST(peer_access_is_enabled_once_and_in_one_direction) {
 }
 
 /* Seen without a second enable or disable, whose refusal would be enough otherwise. */
-TEST(peer_access_is_shown_in_the_state_dump) {
-    NEEDS_SOFTGPU("its state dump");
+TEST_WHERE(peer_access_is_shown_in_the_state_dump, NEEDS_SOFTGPU("its state dump")) {
     needs_peers();
     new_context(1);
     char *off = soft->state_dump();
@@ -57,12 +54,11 @@ TEST(peer_access_is_shown_in_the_state_dump) {
 /* A peer that ends takes the access with it, and does not come back by a new context's handle. */
 TEST(peer_access_ends_with_either_context) {
     needs_peers();
-    CUcontext other, again;
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, 1));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, 1);
     OK_CU(cu.cuCtxPushCurrent_v2(ctx));
     OK_CU(cu.cuCtxEnablePeerAccess(other, 0));
     OK_CU(cu.cuCtxDestroy_v2(other));
-    OK_CU(cu.cuCtxCreate_v2(&again, 0, 1));
+    CUcontext again = MADE_CU(CUcontext, cuCtxCreate_v2, 0, 1);
     OK_CU(cu.cuCtxPushCurrent_v2(ctx));
     OK_CU(cu.cuCtxEnablePeerAccess(again, 0));
     OK_CU(cu.cuCtxDisablePeerAccess(again));
@@ -85,27 +81,22 @@ static void mapping_stays_the_owner_s(void) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemGenericAllocationHandle handle;
     CUmemAccessDesc access;
-    CUdeviceptr p;
     prop.location = device_location(1);
     OK_CU(cu.cuMemCreate(&handle, PAGE, &prop, 0));
-    OK_CU(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAddressReserve, PAGE, 0, 0, 0);
     OK_CU(cu.cuMemMap(p, PAGE, 0, handle, 0));
     access_of(&access, 0);
     FAILS_CU(INVALID_VALUE, cu.cuMemSetAccess(p, PAGE, &access, 1));
     access_of(&access, 1);
     OK_CU(cu.cuMemSetAccess(p, PAGE, &access, 1));
-    OK_CU(cu.cuMemUnmap(p, PAGE));
-    OK_CU(cu.cuMemAddressFree(p, PAGE));
-    OK_CU(cu.cuMemRelease(handle));
+    unmap_and_free(p, PAGE, handle);
 }
 
 static void copies_go_through(CUcontext other) {
-    CUdeviceptr b;
     CUdeviceptr a = new_memory(64);
-    OK_CU(cu.cuMemsetD32_v2(a, 0x31415926, 16));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(a, 0x31415926, 16);
     OK_CU(cu.cuCtxPushCurrent_v2(other));
-    OK_CU(cu.cuMemAlloc_v2(&b, 64));
+    CUdeviceptr b = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64);
     OK_CU(cu.cuMemcpyPeer(b, other, a, ctx, 64));
     assert_int_equal(word_at(b + 60), 0x31415926);
     OK_CU(cu.cuMemFree_v2(b));
@@ -113,10 +104,8 @@ static void copies_go_through(CUcontext other) {
 }
 
 /* Of three devices 0 and 1 are not linked. */
-CHILD(strangers) {
-    CUcontext other;
+DRIVER_CHILD(strangers) {
     int value = -1;
-    init_driver();
     OK_CU(cu.cuDeviceCanAccessPeer(&value, 0, 1));
     assert_int_equal(value, 0);
     OK_CU(cu.cuDeviceCanAccessPeer(&value, 1, 2));
@@ -128,16 +117,14 @@ CHILD(strangers) {
     OK_CU(
         cu.cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, 2, 0));
     assert_int_equal(value, 1);
-    OK_CU(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    CUcontext other = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 1);
     FAILS_CU(PEER_ACCESS_UNSUPPORTED, cu.cuCtxEnablePeerAccess(other, 0));
     mapping_stays_the_owner_s();
     copies_go_through(other);
     OK_CU(cu.cuDevicePrimaryCtxRelease_v2(1));
-    return 0;
 }
 
-TEST(peer_attributes_come_from_the_profile) {
-    NEEDS_SOFTGPU("its profiles");
+TEST_WHERE(peer_attributes_come_from_the_profile, NEEDS_SOFTGPU("its profiles")) {
     static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n"
                                   "[links]\nnative_atomics = 1\n"
                                   "[links 0 1]\npeer_access = 0\nperformance_rank = 3\n";
@@ -158,14 +145,11 @@ TEST(peer_attributes_come_from_the_profile) {
 /* What the other device has there is not the stream's to write. */
 TEST(memsets_of_peer_memory_need_access) {
     needs_peers();
-    CUdeviceptr p;
-    CUstream stream, others;
-    OK_CU(cu.cuStreamCreate(&stream, 0));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, 0);
     CUcontext other = new_context(1);
-    OK_CU(cu.cuStreamCreate(&others, 0));
-    OK_CU(cu.cuMemAlloc_v2(&p, 4096));
-    OK_CU(cu.cuMemsetD32_v2(p, 0x11, 4));
-    OK_CU(cu.cuCtxSynchronize());
+    CUstream others = MADE_CU(CUstream, cuStreamCreate, 0);
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
+    set_words(p, 0x11, 4);
     OK_CU(cu.cuCtxPushCurrent_v2(ctx));
     FAILS_CU(INVALID_VALUE, cu.cuMemsetD32_v2(p, 0x22, 4));
     FAILS_CU(INVALID_VALUE, cu.cuMemsetD32Async(p, 0x22, 4, stream));
@@ -193,12 +177,11 @@ TEST(mappings_of_peer_memory_need_access) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemAccessDesc access;
     CUmemGenericAllocationHandle handle;
-    CUdeviceptr p;
     unsigned word = 7;
     prop.location = device_location(1);
     access_of(&access, 1);
     OK_CU(cu.cuMemCreate(&handle, size, &prop, 0));
-    OK_CU(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAddressReserve, size, 0, 0, 0);
     OK_CU(cu.cuMemMap(p, size, 0, handle, 0));
     OK_CU(cu.cuMemSetAccess(p, size, &access, 1));
     FAILS_CU(INVALID_VALUE, cu.cuMemcpyDtoH_v2(&word, p, 4));
@@ -207,11 +190,8 @@ TEST(mappings_of_peer_memory_need_access) {
     access_of(&access, 0);
     OK_CU(cu.cuMemSetAccess(p, size, &access, 1));
     OK_CU(cu.cuMemsetD32_v2(p, 9, 4));
-    OK_CU(cu.cuMemcpyDtoH_v2(&word, p, 4));
-    assert_int_equal(word, 9);
-    OK_CU(cu.cuMemUnmap(p, size));
-    OK_CU(cu.cuMemAddressFree(p, size));
-    OK_CU(cu.cuMemRelease(handle));
+    assert_int_equal(word_at(p), 9);
+    unmap_and_free(p, size, handle);
 }
 
 TEST(peer_addresses_are_found_only_with_access) {

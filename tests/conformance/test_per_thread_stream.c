@@ -4,9 +4,7 @@
 #include <pthread.h>
 
 static unsigned long long id_of(CUstream stream) {
-    unsigned long long id = 0;
-    OK_CU(cu.cuStreamGetId(stream, &id));
-    return id;
+    return GOT_CU(unsigned long long, cuStreamGetId, stream);
 }
 
 struct other {
@@ -41,8 +39,7 @@ TEST(per_thread_variants_treat_a_null_stream_as_per_thread) {
     const gpumem_driver_api *plain = gpumem_driver_table(driver);
     unsigned char out = 0;
     CUdeviceptr bytes = new_memory(4096);
-    OK_CU(cu.cuMemsetD8_v2(bytes, 1, 4096));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(bytes, 1, 4096);
     struct gate gate = hold(CU_STREAM_PER_THREAD);
     OK_CU(plain->cuMemsetD8Async_ptsz(bytes, 9, 4096, NULL));
     FAILS_CU(NOT_READY, plain->cuStreamQuery_ptsz(NULL));
@@ -93,9 +90,8 @@ static void *leave_work_behind(void *bytes) {
 
 TEST(work_of_a_per_thread_stream_outlives_its_thread) {
     pthread_t thread;
-    CUdeviceptr bytes;
     void *left;
-    OK_CU(cu.cuMemAlloc_v2(&bytes, 4096));
+    CUdeviceptr bytes = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
     assert_int_equal(pthread_create(&thread, NULL, leave_work_behind, &bytes), 0);
     assert_int_equal(pthread_join(thread, &left), 0);
     assert_ptr_equal(left, &bytes);

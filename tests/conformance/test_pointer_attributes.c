@@ -4,9 +4,7 @@
 #define PAGE ((size_t)2 << 20)
 
 static uint64_t word_of(CUpointer_attribute attribute, CUdeviceptr p) {
-    uint64_t word = 0;
-    OK_CU(cu.cuPointerGetAttribute(&word, attribute, p));
-    return word;
+    return MADE_CU(uint64_t, cuPointerGetAttribute, attribute, p);
 }
 
 static int number_of(CUpointer_attribute attribute, CUdeviceptr p) {
@@ -16,9 +14,8 @@ static int number_of(CUpointer_attribute attribute, CUdeviceptr p) {
 }
 
 TEST(device_memory_reports_its_attributes) {
-    CUdeviceptr p;
     uint64_t zeroed = 5;
-    OK_CU(cu.cuMemAlloc_v2(&p, 1000));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 1000);
     assert_int_equal(word_of(CU_POINTER_ATTRIBUTE_CONTEXT, p), (uintptr_t)ctx);
     assert_int_equal(number_of(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p), CU_MEMORYTYPE_DEVICE);
     assert_int_equal(word_of(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, p + 600), p + 600);
@@ -53,18 +50,16 @@ TEST(pinned_memory_reports_its_attributes) {
     assert_int_equal(number_of(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, p), 0);
 }
 
-TEST(mappings_report_their_attributes) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(mappings_report_their_attributes, NEEDS_DESCRIPTORS()) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemGenericAllocationHandle handle;
-    CUdeviceptr a;
     uint64_t word = 5;
     prop.location.type = desc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     prop.location.id = desc.location.id = dev;
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     OK_CU(cu.cuMemCreate(&handle, PAGE, &prop, 0));
-    OK_CU(cu.cuMemAddressReserve(&a, 4 * PAGE, 0, 0, 0));
+    CUdeviceptr a = MADE_CU(CUdeviceptr, cuMemAddressReserve, 4 * PAGE, 0, 0, 0);
     FAILS_CU(INVALID_VALUE, cu.cuPointerGetAttribute(&word, CU_POINTER_ATTRIBUTE_CONTEXT, a));
     OK_CU(cu.cuMemMap(a + PAGE, PAGE, 0, handle, 0));
     FAILS_CU(INVALID_VALUE,
@@ -86,8 +81,7 @@ TEST(mappings_report_their_attributes) {
 }
 
 TEST(buffer_ids_are_never_reused) {
-    CUdeviceptr a;
-    OK_CU(cu.cuMemAlloc_v2(&a, 64));
+    CUdeviceptr a = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64);
     CUdeviceptr b = new_memory(64);
     uint64_t first = word_of(CU_POINTER_ATTRIBUTE_BUFFER_ID, a);
     assert_true(first != word_of(CU_POINTER_ATTRIBUTE_BUFFER_ID, b));

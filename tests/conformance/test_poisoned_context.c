@@ -14,14 +14,10 @@ struct mapping {
 };
 
 static void map(struct mapping *mapping) {
-    CUmemAllocationProp prop;
-    memset(&prop, 0, sizeof prop);
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location = device_location(dev);
-    CUmemAccessDesc access;
-    memset(&access, 0, sizeof access);
-    access.location = prop.location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = device_location(dev)};
+    CUmemAccessDesc access = {.location = prop.location,
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     OK_CU(cu.cuMemAddressReserve(&mapping->address, PAGE, 0, 0, 0));
     OK_CU(cu.cuMemCreate(&mapping->handle, PAGE, &prop, 0));
     OK_CU(cu.cuMemMap(mapping->address, PAGE, 0, mapping->handle, 0));
@@ -58,13 +54,11 @@ CHILD_TEST(a_memset_of_unmapped_memory_poisons_the_context) {
     struct gate gate;
     struct mapping mapping;
     CUstream stream, other;
-    CUevent event;
-    CUdeviceptr bytes;
     unsigned char out;
     prepare_fault(&gate, &stream, &mapping);
-    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DISABLE_TIMING);
     OK_CU(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-    OK_CU(cu.cuMemAlloc_v2(&bytes, 64));
+    CUdeviceptr bytes = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64);
     OK_CU(cu.cuLaunchHostFunc(stream, count_call, NULL));
     OK_CU(cu.cuEventRecord(event, stream));
     OK_CU(cu.cuMemUnmap(mapping.address, PAGE));
@@ -84,11 +78,9 @@ CHILD_TEST(a_memset_after_access_is_revoked_poisons_the_context) {
     struct gate gate;
     struct mapping mapping;
     CUstream stream;
-    CUmemAccessDesc access;
-    memset(&access, 0, sizeof access);
     prepare_fault(&gate, &stream, &mapping);
-    access.location = device_location(dev);
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+    CUmemAccessDesc access = {.location = device_location(dev),
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
     OK_CU(cu.cuMemSetAccess(mapping.address, PAGE, &access, 1));
     gate_release(&gate);
     EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
@@ -98,13 +90,11 @@ CHILD_TEST(a_memset_after_access_is_revoked_poisons_the_context) {
 CHILD_TEST(a_copy_to_the_host_from_unmapped_memory_is_a_launch_failure) {
     struct gate gate;
     struct mapping mapping;
-    CUstream stream;
-    void *host;
     init_driver();
     gate_make(&gate);
     map(&mapping);
-    OK_CU(cu.cuMemHostAlloc(&host, 4096, 0));
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    void *host = MADE_CU(void *, cuMemHostAlloc, 4096, 0);
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     gate_hold(&gate, stream);
     OK_CU(cu.cuMemcpyDtoHAsync_v2(host, mapping.address, 4096, stream));
     OK_CU(cu.cuMemUnmap(mapping.address, PAGE));
@@ -119,11 +109,10 @@ CHILD_TEST(kernel_parameter_queries_return_the_fault_of_the_context) {
     struct mapping mapping;
     CUstream stream;
     CUlibrary library;
-    CUkernel kernel;
     size_t offset = 99, size = 99;
     prepare_fault(&gate, &stream, &mapping);
     OK_CU(cu.cuLibraryLoadData(&library, image_kernels_cubin, NULL, NULL, 0, NULL, NULL, 0));
-    OK_CU(cu.cuLibraryGetKernel(&kernel, library, "types"));
+    CUkernel kernel = MADE_CU(CUkernel, cuLibraryGetKernel, library, "types");
     OK_CU(cu.cuMemUnmap(mapping.address, PAGE));
     gate_release(&gate);
     EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));

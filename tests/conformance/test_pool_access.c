@@ -48,19 +48,16 @@ TEST(a_device_gains_access_to_a_host_pool) {
     OK_CU(cu.cuMemFreeAsync(q, stream));
 }
 
-TEST(a_peer_has_access_until_it_is_revoked) {
-    NEEDS_PEERS();
+TEST_WHERE(a_peer_has_access_until_it_is_revoked, NEEDS_PEERS()) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
-    CUcontext other;
     CUdeviceptr p = pool_take(pool, 4096, NULL);
     OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(access_of(pool, CU_MEM_LOCATION_TYPE_DEVICE, 1), 0);
     OK_CU(set_access(pool, 1, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
     assert_int_equal(access_of(pool, CU_MEM_LOCATION_TYPE_DEVICE, 1), 3);
-    OK_CU(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    CUcontext other = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 1);
     OK_CU(cu.cuCtxSetCurrent(other));
-    OK_CU(cu.cuMemsetD8_v2(p, 0x31, 4096));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(p, 0x31, 4096);
     OK_CU(cu.cuCtxSetCurrent(ctx));
     assert_int_equal(byte_at(p), 0x31);
     OK_CU(cu.cuDevicePrimaryCtxRelease_v2(1));
@@ -88,8 +85,7 @@ static struct ends ends_make(CUmemoryPool *pool) {
     ends.stream = new_stream();
     OK_CU(cu.cuCtxPushCurrent_v2(ends.second));
     OK_CU(cu.cuMemAllocFromPoolAsync(&ends.there, 4096, *pool, NULL));
-    OK_CU(cu.cuMemsetD8_v2(ends.there, 0x11, 4096));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(ends.there, 0x11, 4096);
     OK_CU(cu.cuCtxPopCurrent_v2(NULL));
     OK_CU(cu.cuMemAlloc_v2(&ends.here, 4096));
     OK_CU(cu.cuMemAllocManaged(&ends.managed, 4096, CU_MEM_ATTACH_GLOBAL));
@@ -97,9 +93,7 @@ static struct ends ends_make(CUmemoryPool *pool) {
 }
 
 static void ends_free(struct ends *ends, CUmemoryPool pool) {
-    OK_CU(cu.cuMemFree_v2(ends->here));
-    OK_CU(cu.cuMemFree_v2(ends->managed));
-    OK_CU(cu.cuMemFree_v2(ends->there));
+    DESTROY_CU(ends->here, ends->managed, ends->there);
     pool_destroy(pool);
     OK_CU(cu.cuDevicePrimaryCtxRelease_v2(1));
 }
@@ -127,21 +121,9 @@ static void copies_answer(struct ends *ends, CUresult want) {
 
 /* The same rule in the copies of boxes and lists. */
 static void boxes_answer(struct ends *ends, CUresult want) {
-    CUDA_MEMCPY2D plane = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                           .srcDevice = ends->there,
-                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                           .dstDevice = ends->here,
-                           .srcPitch = 32,
-                           .dstPitch = 32,
-                           .WidthInBytes = 16,
-                           .Height = 2};
-    CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-                         .srcDevice = ends->here,
-                         .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-                         .dstDevice = ends->there,
-                         .WidthInBytes = 16,
-                         .Height = 1,
-                         .Depth = 1};
+    CUDA_MEMCPY2D plane = {FROM_DEVICE(ends->there), TO_DEVICE(ends->here), .srcPitch = 32,
+                           .dstPitch = 32, EXTENT(16, 2)};
+    CUDA_MEMCPY3D box = {FROM_UNIFIED(ends->here), TO_UNIFIED(ends->there), EXTENT_3D(16, 1, 1)};
     CUmemcpyAttributes order = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
     size_t first = 0, size = COPIED, failed = 0;
     ANSWERS_CU(want, cu.cuMemcpy2D_v2(&plane));
@@ -153,13 +135,7 @@ static void boxes_answer(struct ends *ends, CUresult want) {
 }
 
 static void nodes_answer(struct ends *ends, CUresult want) {
-    CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                         .srcDevice = ends->there,
-                         .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                         .dstDevice = ends->here,
-                         .WidthInBytes = 16,
-                         .Height = 1,
-                         .Depth = 1};
+    CUDA_MEMCPY3D box = {FROM_DEVICE(ends->there), TO_DEVICE(ends->here), EXTENT_3D(16, 1, 1)};
     CUDA_MEMSET_NODE_PARAMS set = {
         .dst = ends->there, .value = 1, .elementSize = 4, .width = 4, .height = 1};
     CUgraphNode node;
@@ -186,8 +162,7 @@ static void between_contexts(struct ends *ends) {
 }
 
 /* As on two H200s, before a grant and after it was taken back. */
-TEST(pool_memory_of_another_device_is_refused_without_access) {
-    NEEDS_PEERS();
+TEST_WHERE(pool_memory_of_another_device_is_refused_without_access, NEEDS_PEERS()) {
     CUmemoryPool pool;
     struct ends ends = ends_make(&pool);
     for (int round = 0; round < 2; round++) {
@@ -211,15 +186,13 @@ TEST(pool_memory_of_another_device_is_refused_without_access) {
 }
 
 /* Access is what pools ask for, not where the memory is. */
-TEST(memory_of_cumemalloc_on_another_device_is_copied_without_access) {
-    NEEDS_DEVICES(2);
+TEST_WHERE(memory_of_cumemalloc_on_another_device_is_copied_without_access, NEEDS_DEVICES(2)) {
     CUmemoryPool pool;
     struct ends ends = ends_make(&pool);
     CUdeviceptr plain, pooled = ends.there;
     OK_CU(cu.cuCtxPushCurrent_v2(ends.second));
     OK_CU(cu.cuMemAlloc_v2(&plain, 4096));
-    OK_CU(cu.cuMemsetD8_v2(plain, 0x33, 4096));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(plain, 0x33, 4096);
     OK_CU(cu.cuCtxPopCurrent_v2(NULL));
     ends.there = plain;
     OK_CU(cu.cuMemcpy(ends.here, plain, COPIED));

@@ -15,27 +15,23 @@ static CUmemoryPool pool_of(CUdeviceptr p) {
 }
 
 TEST(the_default_pool_is_initially_current) {
-    CUmemoryPool fallback = NULL, current = NULL;
-    CUdeviceptr p;
-    OK_CU(cu.cuDeviceGetDefaultMemPool(&fallback, dev));
-    OK_CU(cu.cuDeviceGetMemPool(&current, dev));
+    CUmemoryPool fallback = MADE_CU(CUmemoryPool, cuDeviceGetDefaultMemPool, dev);
+    CUmemoryPool current = MADE_CU(CUmemoryPool, cuDeviceGetMemPool, dev);
     assert_non_null(fallback);
     assert_ptr_equal(fallback, current);
-    OK_CU(cu.cuMemAllocAsync(&p, 4096, NULL));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocAsync, 4096, NULL);
     assert_ptr_equal(pool_of(p), fallback);
     OK_CU(cu.cuMemFreeAsync(p, NULL));
     OK_CU(cu.cuStreamSynchronize(NULL));
 }
 
 TEST(allocations_come_from_the_current_pool) {
-    CUmemoryPool fallback, current = NULL;
-    CUdeviceptr p;
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
-    OK_CU(cu.cuDeviceGetDefaultMemPool(&fallback, dev));
+    CUmemoryPool fallback = MADE_CU(CUmemoryPool, cuDeviceGetDefaultMemPool, dev);
     OK_CU(cu.cuDeviceSetMemPool(dev, pool));
-    OK_CU(cu.cuDeviceGetMemPool(&current, dev));
+    CUmemoryPool current = MADE_CU(CUmemoryPool, cuDeviceGetMemPool, dev);
     assert_ptr_equal(current, pool);
-    OK_CU(cu.cuMemAllocAsync(&p, 4096, NULL));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAllocAsync, 4096, NULL);
     assert_ptr_equal(pool_of(p), pool);
     OK_CU(cu.cuMemFreeAsync(p, NULL));
     OK_CU(cu.cuStreamSynchronize(NULL));
@@ -46,8 +42,7 @@ TEST(allocations_come_from_the_current_pool) {
 }
 
 TEST(the_default_pool_cannot_be_destroyed) {
-    CUmemoryPool fallback;
-    OK_CU(cu.cuDeviceGetDefaultMemPool(&fallback, dev));
+    CUmemoryPool fallback = MADE_CU(CUmemoryPool, cuDeviceGetDefaultMemPool, dev);
     assert_int_not_equal(cu.cuMemPoolDestroy(fallback), CUDA_SUCCESS);
     assert_int_equal(pool_flag(fallback, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC), 1);
 }
@@ -104,8 +99,7 @@ TEST(a_pool_may_be_destroyed_with_a_pending_free) {
 
 /* The stream goes while its free is pending. */
 TEST(a_stream_may_be_destroyed_with_a_pending_free) {
-    CUstream stream;
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUdeviceptr p = pool_take(pool, 4 * MIB, stream);
     struct gate gate = hold(stream);

@@ -19,24 +19,19 @@ static void check(CUmemLocationType location, CUmemAllocationHandleType handles)
     assert_true(has_pattern(bytes, MIB / 2, 9));
     assert_int_equal(bytes[MIB / 2], 0);
     assert_int_equal(bytes[MIB - 1], 0);
-    unsigned type = 0;
-    OK_CU(cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p));
+    unsigned type = MADE_CU(unsigned, cuPointerGetAttribute, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p);
     assert_int_equal(type, CU_MEMORYTYPE_HOST);
     OK_CU(cu.cuMemFree_v2(device));
     OK_CU(cu.cuMemFreeAsync(p, stream));
     pool_end(pool);
 }
 
-TEST(host_and_device_use_memory_of_a_host_pool) {
-    check(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE);
-}
+TEST_IS(host_and_device_use_memory_of_a_host_pool,
+        check(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE));
+TEST_IS(host_and_device_use_memory_of_a_numa_node_pool,
+        check(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_NONE));
 
-TEST(host_and_device_use_memory_of_a_numa_node_pool) {
-    check(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_NONE);
-}
-
-TEST(host_and_device_use_memory_of_a_shareable_numa_node_pool) {
-    NEEDS_POOL_DESCRIPTORS();
+TEST_WHERE(host_and_device_use_memory_of_a_shareable_numa_node_pool, NEEDS_POOL_DESCRIPTORS()) {
     check(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 
@@ -78,14 +73,13 @@ TEST(invalid_host_pool_properties_are_refused) {
 /* The copy's turn comes when the memory has been given back: a fault, as of any memory. */
 CHILD_TEST_WHERE(freeing_memory_under_a_running_copy_is_a_fault,
                  NEEDS_SOFTGPU("faults the device")) {
-    CUdeviceptr device;
     struct gate gate;
     init_driver();
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUstream held = new_stream(), other = new_stream();
     CUdeviceptr p = pool_take(pool, MIB, other);
     OK_CU(cu.cuStreamSynchronize(other));
-    OK_CU(cu.cuMemAlloc_v2(&device, MIB));
+    CUdeviceptr device = MADE_CU(CUdeviceptr, cuMemAlloc_v2, MIB);
     gate_make(&gate);
     gate_hold(&gate, held);
     OK_CU(cu.cuMemcpyAsync(device, p, MIB, held));

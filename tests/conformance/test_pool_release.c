@@ -137,8 +137,7 @@ TEST(cached_memory_is_released_when_another_pool_needs_it) {
 
 /* A pool that was destroyed ends with its last free; a dump has noticed that before it tells what
  * is in use. */
-TEST(consecutive_state_dumps_are_equal) {
-    NEEDS_SOFTGPU("reads its state");
+TEST_WHERE(consecutive_state_dumps_are_equal, NEEDS_SOFTGPU("reads its state")) {
     begin(0);
     CUdeviceptr p = pool_take(pool, 32 * MIB, s);
     struct gate gate = hold(s);

@@ -86,21 +86,15 @@ static void after_an_event(int follow, bool reused) {
     begin(follow, 0, 0, 0);
     CUevent event = new_event();
     CUdeviceptr p = freed_behind_gate();
-    OK_CU(cu.cuEventRecord(event, s));
-    OK_CU(cu.cuStreamWaitEvent(t, event, 0));
+    order_streams(s, event, t);
     CUdeviceptr q = pool_take(pool, SIZE, t);
     assert_int_equal(p == q, reused);
     OK_CU(cu.cuMemFreeAsync(q, t));
     end();
 }
 
-TEST(a_stream_that_waits_for_an_event_reuses_memory_freed_before_it) {
-    after_an_event(1, true);
-}
-
-TEST(without_event_reuse_a_waiting_stream_reuses_nothing) {
-    after_an_event(0, false);
-}
+TEST_IS(a_stream_that_waits_for_an_event_reuses_memory_freed_before_it, after_an_event(1, true));
+TEST_IS(without_event_reuse_a_waiting_stream_reuses_nothing, after_an_event(0, false));
 
 /* s -> event -> u -> event -> t. */
 TEST(event_dependencies_are_followed_through_a_third_stream) {
@@ -108,10 +102,8 @@ TEST(event_dependencies_are_followed_through_a_third_stream) {
     CUstream u = new_stream();
     CUevent first = new_event(), second = new_event();
     CUdeviceptr p = freed_behind_gate();
-    OK_CU(cu.cuEventRecord(first, s));
-    OK_CU(cu.cuStreamWaitEvent(u, first, 0));
-    OK_CU(cu.cuEventRecord(second, u));
-    OK_CU(cu.cuStreamWaitEvent(t, second, 0));
+    order_streams(s, first, u);
+    order_streams(u, second, t);
     CUdeviceptr q = pool_take(pool, SIZE, t);
     assert_int_equal(p, q);
     OK_CU(cu.cuMemFreeAsync(q, t));
@@ -129,8 +121,7 @@ static CUdeviceptr small_freed_behind_gate(void) {
 }
 
 static CUevent record_in(CUstream stream) {
-    CUevent event;
-    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DISABLE_TIMING);
     OK_CU(cu.cuEventRecord(event, stream));
     return event;
 }
@@ -157,9 +148,7 @@ TEST(memory_freed_before_an_event_is_preferred_to_idle_memory) {
     small_after_an_event(1, 0, true);
 }
 
-TEST(without_event_reuse_idle_memory_is_used) {
-    small_after_an_event(0, 1, false);
-}
+TEST_IS(without_event_reuse_idle_memory_is_used, small_after_an_event(0, 1, false));
 
 /* s -> event -> u -> event, recorded again behind it -> t; the first record counts for nothing. */
 TEST(a_chain_of_events_is_preferred_to_idle_memory) {
@@ -172,21 +161,18 @@ TEST(a_chain_of_events_is_preferred_to_idle_memory) {
     assert_int_not_equal(p, other);
     CUevent event = record_in(s);
     OK_CU(cu.cuStreamWaitEvent(u, event, 0));
-    OK_CU(cu.cuEventRecord(event, u));
-    OK_CU(cu.cuStreamWaitEvent(t, event, 0));
+    order_streams(u, event, t);
     CUdeviceptr q = pool_take(pool, MIB, t);
     assert_int_equal(p, q);
     OK_CU(cu.cuMemFreeAsync(q, t));
     OK_CU(cu.cuMemFreeAsync(other, t));
     gate_release(&gate);
-    OK_CU(cu.cuEventDestroy_v2(early));
-    OK_CU(cu.cuEventDestroy_v2(event));
+    DESTROY_CU(early, event);
 }
 
 /* Work in the legacy stream comes after what a blocking stream freed, and before what another
  * blocking stream does. */
-TEST(default_stream_order_is_preferred_to_idle_memory) {
-    NEEDS_LEGACY_STREAM();
+TEST_WHERE(default_stream_order_is_preferred_to_idle_memory, NEEDS_LEGACY_STREAM()) {
     begin(1, 1, 0, 0);
     CUstream own = s;
     CUdeviceptr memory = new_memory(64);
@@ -280,9 +266,7 @@ TEST(memory_freed_before_a_completed_chain_of_events_is_reused) {
     assert_int_equal(p, q);
     OK_CU(cu.cuMemFreeAsync(q, t));
     OK_CU(cu.cuMemFreeAsync(other, t));
-    OK_CU(cu.cuEventDestroy_v2(early));
-    OK_CU(cu.cuEventDestroy_v2(event));
-    OK_CU(cu.cuEventDestroy_v2(late));
+    DESTROY_CU(early, event, late);
 }
 
 /* What joins all streams of a context is no dependency that the rule follows. */
@@ -290,8 +274,7 @@ TEST(context_events_allow_no_reuse) {
     for (int records = 0; records < 2; records++) {
         begin(1, 1, 0, 0);
         CUdeviceptr p = small_freed_behind_gate();
-        CUevent event;
-        OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+        CUevent event = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DISABLE_TIMING);
         if (records) {
             OK_CU(cu.cuCtxRecordEvent(ctx, event));
             OK_CU(cu.cuStreamWaitEvent(t, event, 0));
@@ -335,8 +318,7 @@ TEST(event_reuse_takes_the_lowest_address) {
     OK_CU(cu.cuMemFreeAsync(r, t));
     OK_CU(cu.cuMemFreeAsync(wall, s));
     gate_release(&gate);
-    OK_CU(cu.cuEventDestroy_v2(first));
-    OK_CU(cu.cuEventDestroy_v2(second));
+    DESTROY_CU(first, second);
 }
 
 /* What lies side by side and is freed in pieces serves a stream behind it in one piece. */
@@ -356,9 +338,8 @@ TEST(event_reuse_joins_adjacent_pieces) {
     OK_CU(cu.cuMemsetD8Async(q, 2, 2 * MIB, t));
     FAILS_CU(NOT_READY, cu.cuStreamQuery(t));
     gate_drain(&gate, t);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         assert_int_equal(byte_at(q + (unsigned)(i + 1) * MIB - 1), 2);
-    }
     OK_CU(cu.cuMemFreeAsync(q, t));
     OK_CU(cu.cuMemFreeAsync(wall, s));
     OK_CU(cu.cuEventDestroy_v2(event));
@@ -390,8 +371,7 @@ TEST(event_reuse_joins_pieces_of_several_streams) {
     OK_CU(cu.cuMemFreeAsync(again, t));
     OK_CU(cu.cuMemFreeAsync(rest, s));
     gate_release(&gate);
-    OK_CU(cu.cuEventDestroy_v2(first));
-    OK_CU(cu.cuEventDestroy_v2(second));
+    DESTROY_CU(first, second);
 }
 
 TEST(an_event_recorded_before_the_free_allows_no_reuse) {
@@ -432,8 +412,7 @@ TEST(without_internal_dependencies_the_allocation_fails) {
 }
 
 /* The default stream orders blocking streams without any event. */
-TEST(a_blocking_stream_reuses_memory_of_the_default_stream) {
-    NEEDS_LEGACY_STREAM();
+TEST_WHERE(a_blocking_stream_reuses_memory_of_the_default_stream, NEEDS_LEGACY_STREAM()) {
     begin(1, 0, 0, 0);
     CUstream blocking = new_blocking_stream();
     CUdeviceptr p = pool_take(pool, SIZE, NULL);
@@ -449,8 +428,7 @@ TEST(a_blocking_stream_reuses_memory_of_the_default_stream) {
 }
 
 /* A free in a blocking stream comes after what the default stream holds. */
-TEST(a_free_in_a_blocking_stream_waits_for_the_default_stream) {
-    NEEDS_LEGACY_STREAM();
+TEST_WHERE(a_free_in_a_blocking_stream_waits_for_the_default_stream, NEEDS_LEGACY_STREAM()) {
     begin(0, 1, 0, 0);
     CUstream blocking = new_blocking_stream();
     CUdeviceptr p = pool_take(pool, SIZE, blocking);

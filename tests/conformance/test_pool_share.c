@@ -102,7 +102,7 @@ static int refusals(CUmemoryPool pool, CUdeviceptr p, struct offer *offer) {
 }
 
 /* argv[1]: the socket. Reads what the parent wrote, answers with a pattern of its own. */
-CHILD(importer) {
+CHILD_THAT_ENDS(importer) {
     struct offer offer;
     char byte;
     assert_int_equal(argc, 2);
@@ -134,7 +134,6 @@ CHILD(importer) {
         assert_null(strstr(leaks, "pool"));
         soft->free_text(leaks);
     }
-    return 0;
 }
 
 static int export_pool(CUmemoryPool pool) {
@@ -185,8 +184,7 @@ static void to_a_child(CUmemLocationType location) {
     pool_end(pool);
 }
 
-TEST(a_device_pool_is_shared_with_a_child) {
-    NEEDS_POOL_DESCRIPTORS();
+TEST_WHERE(a_device_pool_is_shared_with_a_child, NEEDS_POOL_DESCRIPTORS()) {
     to_a_child(CU_MEM_LOCATION_TYPE_DEVICE);
 }
 
@@ -209,8 +207,7 @@ CHILD(exporter) {
     _exit(0);
 }
 
-TEST(imported_pool_memory_outlives_its_exporter) {
-    NEEDS_POOL_DESCRIPTORS();
+TEST_WHERE(imported_pool_memory_outlives_its_exporter, NEEDS_POOL_DESCRIPTORS()) {
     NEEDS_SOFTGPU("what becomes of the memory of a dead exporter is not documented");
     struct offer offer;
     char number[16];
@@ -236,8 +233,7 @@ TEST(imported_pool_memory_outlives_its_exporter) {
     pool_destroy(pool);
 }
 
-TEST(exports_of_unshareable_memory_are_refused) {
-    NEEDS_POOL_DESCRIPTORS();
+TEST_WHERE(exports_of_unshareable_memory_are_refused, NEEDS_POOL_DESCRIPTORS()) {
     CUmemoryPool plain = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUmemoryPool shared =
         pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
@@ -258,8 +254,7 @@ TEST(exports_of_unshareable_memory_are_refused) {
     FAILS_CU(INVALID_VALUE, cu.cuMemPoolExportPointer(&data, q));
 }
 
-TEST(imports_of_invalid_descriptors_are_refused) {
-    NEEDS_POOL_DESCRIPTORS();
+TEST_WHERE(imports_of_invalid_descriptors_are_refused, NEEDS_POOL_DESCRIPTORS()) {
     CUmemoryPool pool;
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -274,8 +269,7 @@ TEST(imports_of_invalid_descriptors_are_refused) {
 }
 
 /* Less is left of the device than a pool likes to grow by. */
-CHILD(nearly_full) {
-    init_driver();
+DRIVER_CHILD(nearly_full) {
     CUmemoryPool pool =
         pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     CUstream s = new_stream();
@@ -289,12 +283,10 @@ CHILD(nearly_full) {
     OK_CU(cu.cuMemFreeAsync(q, s));
     pool_end(pool);
     OK_CU(cu.cuMemFree_v2(rest));
-    return 0;
 }
 
 /* The file of a pool cannot shrink, and what was asked for in vain must not be in the way. */
-TEST(a_shareable_pool_uses_all_remaining_memory) {
-    NEEDS_POOL_DESCRIPTORS();
+TEST_WHERE(a_shareable_pool_uses_all_remaining_memory, NEEDS_POOL_DESCRIPTORS()) {
     NEEDS_SOFTGPU("a device of 64 MiB");
     setenv("SOFTGPU_MEMORY", "64M", 1);
     int status = run_child("nearly_full", NULL);

@@ -22,13 +22,10 @@ static int last(CUdeviceptr at, size_t size) {
 }
 
 static CUdeviceptr managed(void) {
-    CUdeviceptr m = 0;
-    OK_CU(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
-    return m;
+    return MADE_CU(CUdeviceptr, cuMemAllocManaged, SIZE, CU_MEM_ATTACH_GLOBAL);
 }
 
-TEST(the_last_prefetch_location_is_reported) {
-    NEEDS_MANAGED();
+TEST_WHERE(the_last_prefetch_location_is_reported, NEEDS_MANAGED()) {
     CUdeviceptr m = managed();
     CUstream s = new_stream();
     assert_int_equal(last(m, SIZE), CU_DEVICE_INVALID);
@@ -47,8 +44,7 @@ TEST(the_last_prefetch_location_is_reported) {
     OK_CU(cu.cuMemFree_v2(m));
 }
 
-TEST(a_prefetch_runs_in_stream_order) {
-    NEEDS_MANAGED();
+TEST_WHERE(a_prefetch_runs_in_stream_order, NEEDS_MANAGED()) {
     CUdeviceptr m = managed();
     CUstream s = new_stream();
     *(unsigned char *)(uintptr_t)m = 3;
@@ -60,8 +56,7 @@ TEST(a_prefetch_runs_in_stream_order) {
     OK_CU(cu.cuMemFree_v2(m));
 }
 
-TEST(a_batch_prefetches_to_several_locations) {
-    NEEDS_MANAGED();
+TEST_WHERE(a_batch_prefetches_to_several_locations, NEEDS_MANAGED()) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemPrefetchBatchAsync))
         SKIP("the driver is older than 13.0");
     CUdeviceptr m[3] = {managed(), managed(), managed()};
@@ -82,8 +77,7 @@ TEST(a_batch_prefetches_to_several_locations) {
         OK_CU(cu.cuMemFree_v2(m[i]));
 }
 
-TEST(invalid_prefetches_are_refused) {
-    NEEDS_MANAGED();
+TEST_WHERE(invalid_prefetches_are_refused, NEEDS_MANAGED()) {
     CUdeviceptr m = managed();
     CUmemLocation none = {.type = CU_MEM_LOCATION_TYPE_INVALID};
     CUdeviceptr d = new_memory(SIZE);
@@ -96,14 +90,12 @@ TEST(invalid_prefetches_are_refused) {
     OK_CU(cu.cuMemFree_v2(m));
 }
 
-TEST(managed_memory_is_prefetched_to_a_second_device) {
-    NEEDS_MANAGED();
+TEST_WHERE(managed_memory_is_prefetched_to_a_second_device, NEEDS_MANAGED()) {
     NEEDS_DEVICES(2);
-    CUdevice second;
     CUdeviceptr m = managed();
     unsigned char *bytes = (unsigned char *)(uintptr_t)m;
     int list[2] = {77, 77}, preferred = 77;
-    OK_CU(cu.cuDeviceGet(&second, 1));
+    CUdevice second = MADE_CU(CUdevice, cuDeviceGet, 1);
     OK_CU(cu.cuMemPrefetchAsync(m, SIZE, second, NULL));
     assert_int_equal(last(m, SIZE), second);
     OK_CU(cu.cuMemAdvise(m, SIZE, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, second));
@@ -117,8 +109,7 @@ TEST(managed_memory_is_prefetched_to_a_second_device) {
     assert_int_equal(list[1], CU_DEVICE_INVALID);
     OK_CU(cu.cuCtxSynchronize());
     new_context(second);
-    OK_CU(cu.cuMemsetD8_v2(m, 9, SIZE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(m, 9, SIZE);
     assert_int_equal(bytes[SIZE - 1], 9);
     OK_CU(cu.cuMemFree_v2(m));
 }

@@ -13,8 +13,7 @@ static void assert_state(int active, unsigned flags) {
 }
 
 static CUcontext retain(void) {
-    CUcontext context = NULL;
-    OK_CU(cu.cuDevicePrimaryCtxRetain(&context, 0));
+    CUcontext context = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 0);
     assert_non_null(context);
     return context;
 }
@@ -88,9 +87,8 @@ CHILD_TEST(flags_are_reset_when_the_primary_context_is_released) {
 CHILD_TEST(a_reset_destroys_everything_in_the_primary_context) {
     OK_CU(cu.cuInit(0));
     CUcontext context = retain();
-    CUstream stream = NULL;
     OK_CU(cu.cuCtxSetCurrent(context));
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    (void)MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     OK_CU(cu.cuDevicePrimaryCtxReset_v2(0));
     assert_state(0, 0);
     assert_int_not_equal(cu.cuCtxSynchronize(), CUDA_SUCCESS);
@@ -107,10 +105,9 @@ CHILD_TEST(a_reset_destroys_everything_in_the_primary_context) {
 
 CHILD_TEST(the_primary_context_has_a_new_id_after_its_release) {
     OK_CU(cu.cuInit(0));
-    unsigned long long first = 0, second = 0;
-    OK_CU(cu.cuCtxGetId(retain(), &first));
+    unsigned long long first = GOT_CU(unsigned long long, cuCtxGetId, retain());
     OK_CU(cu.cuDevicePrimaryCtxRelease_v2(0));
-    OK_CU(cu.cuCtxGetId(retain(), &second));
+    unsigned long long second = GOT_CU(unsigned long long, cuCtxGetId, retain());
     OK_CU(cu.cuDevicePrimaryCtxRelease_v2(0));
     assert_int_not_equal(first, 0);
     assert_int_not_equal(first, second);

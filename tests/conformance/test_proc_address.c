@@ -59,13 +59,16 @@ TEST(a_function_that_is_found_can_be_called) {
     assert_int_equal(version, same);
 }
 
-TEST(every_function_is_found_at_its_version) {
-    NEEDS_SOFTGPU("a driver may lack some");
+TEST_WHERE(every_function_is_found_at_its_version, NEEDS_SOFTGPU("a driver may lack some")) {
+    int version = 0;
+    OK_CU(cu.cuDriverGetVersion(&version));
     for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++) {
         const gpumem_driver_fn_info *row = gpumem_driver_fn_info_get((gpumem_driver_fn)i);
         cuuint64_t flags = row->kind == GPUMEM_FN_PLAIN ? LEGACY : PER_THREAD;
         if (i == GPUMEM_FN_cuEventCreateFromEGLSync)
             continue; /* NVIDIA's driver does not have it either */
+        if (row->version > version)
+            continue; /* not an argument of this driver's */
         void *found = ask(row->name, row->version, flags);
         if (found != exported(row->symbol))
             fail_msg("%s at %d is not %s", row->name, row->version, row->symbol);

@@ -46,13 +46,12 @@ static bool part_has(CUdeviceptr p, unsigned number, unsigned seed) {
 
 /* sharer HANDLE NUMBER: every second one ends without closing anything. */
 CHILD(sharer) {
-    CUdeviceptr p;
     if (argc != 3)
         return 9;
     CUipcMemHandle handle = from_text(argv[1]);
     unsigned number = (unsigned)atoi(argv[2]);
     init_driver();
-    OK_CU(cu.cuIpcOpenMemHandle_v2(&p, handle, PEER));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuIpcOpenMemHandle_v2, handle, PEER);
     if (!part_has(p, number, number))
         return 1;
     write_part(p, number, number + 100);
@@ -75,14 +74,13 @@ static unsigned open_descriptors(void) {
 
 TEST(many_processes_write_to_one_shared_buffer) {
     CUipcMemHandle handle;
-    CUdeviceptr p;
     char text[2 * sizeof handle + 1], number[16];
     int children[MANY];
     /* What the first allocation and handle of a process open stays open. */
     CUdeviceptr first = new_memory(PART);
     OK_CU(cu.cuIpcGetMemHandle(&handle, first));
     unsigned before = open_descriptors();
-    OK_CU(cu.cuMemAlloc_v2(&p, MANY * PART));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, MANY * PART);
     for (unsigned i = 0; i < processes(); i++)
         write_part(p, i, i);
     OK_CU(cu.cuCtxSynchronize());
@@ -113,13 +111,12 @@ static int inheritable(int fd, char text[16]) {
 /* exporter RESULTS: ends without a word as soon as the others have opened its memory. */
 CHILD(exporter) {
     CUipcMemHandle handle;
-    CUdeviceptr p;
     char text[2 * sizeof handle + 1], out[16], in[16];
     int opened[2], life[2];
     if (argc != 2)
         return 9;
     init_driver();
-    OK_CU(cu.cuMemAlloc_v2(&p, SURVIVORS * PART));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAlloc_v2, SURVIVORS * PART);
     for (unsigned i = 0; i < SURVIVORS; i++)
         write_part(p, i, i);
     OK_CU(cu.cuCtxSynchronize());
@@ -141,13 +138,12 @@ CHILD(exporter) {
 
 /* survivor HANDLE OPENED LIFE RESULTS */
 CHILD(survivor) {
-    CUdeviceptr p;
     char byte;
     if (argc != 5)
         return 9;
     CUipcMemHandle handle = from_text(argv[1]);
     init_driver();
-    OK_CU(cu.cuIpcOpenMemHandle_v2(&p, handle, PEER));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuIpcOpenMemHandle_v2, handle, PEER);
     assert_int_equal(write(atoi(argv[2]), "o", 1), 1);
     bool good = read(atoi(argv[3]), &byte, 1) == 0; /* the exporter is gone */
     for (unsigned i = 0; i < SURVIVORS; i++)

@@ -8,14 +8,12 @@ static bool shown(void) {
     return is;
 }
 
-TEST(profiling_is_started_and_stopped_per_context) {
-    NEEDS_SOFTGPU("shows its state");
-    CUcontext other;
+TEST_WHERE(profiling_is_started_and_stopped_per_context, NEEDS_SOFTGPU("shows its state")) {
     assert_false(shown());
     OK_CU(cu.cuProfilerStart());
     OK_CU(cu.cuProfilerStart());
     assert_true(shown());
-    OK_CU(cu.cuCtxCreate_v2(&other, 0, dev));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     assert_false(shown());
     OK_CU(cu.cuCtxDestroy_v2(other));
     assert_true(shown());
@@ -27,6 +25,5 @@ TEST(profiling_is_started_and_stopped_per_context) {
 TEST(the_profiler_needs_a_context) {
 }
 
-TEST(profiler_initialization_is_not_supported) {
-    FAILS_CU(NOT_SUPPORTED, cu.cuProfilerInitialize("config", "output", CU_OUT_CSV));
-}
+TEST_IS(profiler_initialization_is_not_supported,
+        FAILS_CU(NOT_SUPPORTED, cu.cuProfilerInitialize("config", "output", CU_OUT_CSV)));

@@ -36,8 +36,7 @@ static struct program *begin(void) {
     struct program *program = calloc(1, sizeof *program);
     assert_non_null(program);
     OK_CU(cu.cuMemAlloc_v2(&program->memory, BUFFERS * BYTES));
-    OK_CU(cu.cuMemsetD8_v2(program->memory, 0, BUFFERS * BYTES));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(program->memory, 0, BUFFERS * BYTES);
     for (unsigned i = 0; i + 1 < STREAMS; i++)
         OK_CU(cu.cuStreamCreateWithPriority(&program->streams[i],
                                             i % 2 ? CU_STREAM_NON_BLOCKING : 0, -(int)(i % 3)));
@@ -152,15 +151,13 @@ TEST(ordered_work_is_correct_under_the_default_schedule) {
     }
 }
 
-TEST(ordered_work_is_correct_under_the_late_schedule) {
-    NEEDS_SOFTGPU("chooses a schedule");
+TEST_WHERE(ordered_work_is_correct_under_the_late_schedule, NEEDS_SOFTGPU("chooses a schedule")) {
     choose(SOFTGPU_SCHEDULE_LATE, 0);
     ordered_work_is_correct_under_the_default_schedule(state);
     choose(SOFTGPU_SCHEDULE_EAGER, 0);
 }
 
-TEST(ordered_work_is_correct_under_random_schedules) {
-    NEEDS_SOFTGPU("chooses a schedule");
+TEST_WHERE(ordered_work_is_correct_under_random_schedules, NEEDS_SOFTGPU("chooses a schedule")) {
     for (uint64_t seed = 10; seed < 18; seed++) {
         choose(SOFTGPU_SCHEDULE_RANDOM, seed);
         struct program *program = begin();
@@ -171,8 +168,7 @@ TEST(ordered_work_is_correct_under_random_schedules) {
     choose(SOFTGPU_SCHEDULE_EAGER, 0);
 }
 
-TEST(missing_waits_are_exposed_by_some_seed) {
-    NEEDS_SOFTGPU("chooses a schedule");
+TEST_WHERE(missing_waits_are_exposed_by_some_seed, NEEDS_SOFTGPU("chooses a schedule")) {
     unsigned wrong = 0;
     for (uint64_t seed = 1; seed <= 4; seed++) {
         choose(SOFTGPU_SCHEDULE_RANDOM, seed);
@@ -191,8 +187,7 @@ static unsigned char copy_after_set(bool wait) {
     CUstream setting = new_stream(), copying = new_stream();
     CUevent event = new_event();
     CUdeviceptr from = new_memory(4096), to = new_memory(4096);
-    OK_CU(cu.cuMemsetD8_v2(from, 0, 4096));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(from, 0, 4096);
     OK_CU(cu.cuMemsetD8Async(from, 1, 4096, setting));
     OK_CU(cu.cuEventRecord(event, setting));
     if (wait)
@@ -204,8 +199,7 @@ static unsigned char copy_after_set(bool wait) {
     return out;
 }
 
-TEST(a_missing_wait_is_exposed_by_the_late_schedule) {
-    NEEDS_SOFTGPU("chooses a schedule");
+TEST_WHERE(a_missing_wait_is_exposed_by_the_late_schedule, NEEDS_SOFTGPU("chooses a schedule")) {
     choose(SOFTGPU_SCHEDULE_LATE, 0);
     assert_int_equal(copy_after_set(true), 1);
     /* A machine that stalls for milliseconds may run the set after all. */
@@ -217,8 +211,7 @@ TEST(a_missing_wait_is_exposed_by_the_late_schedule) {
 }
 
 /* Polling is no waiting, so that the late schedule has to give in some time. */
-TEST(polling_makes_progress_under_the_late_schedule) {
-    NEEDS_SOFTGPU("chooses a schedule");
+TEST_WHERE(polling_makes_progress_under_the_late_schedule, NEEDS_SOFTGPU("chooses a schedule")) {
     choose(SOFTGPU_SCHEDULE_LATE, 0);
     CUstream stream = new_stream();
     CUdeviceptr bytes = new_memory(64);
@@ -232,8 +225,7 @@ TEST(polling_makes_progress_under_the_late_schedule) {
 
 /* The disorder of an unordered program is that of the seed. A stalled machine may disturb it, so
  * that it is tried more than once; by chance it would not agree once. */
-TEST(a_seed_reproduces_its_order) {
-    NEEDS_SOFTGPU("chooses a schedule");
+TEST_WHERE(a_seed_reproduces_its_order, NEEDS_SOFTGPU("chooses a schedule")) {
     unsigned char bytes[2][BUFFERS * BYTES];
     bool same = false;
     for (unsigned tries = 0; tries < 10 && !same; tries++) {

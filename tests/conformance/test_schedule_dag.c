@@ -55,8 +55,7 @@ static bool is_host(unsigned buffer) {
 }
 
 static void *pinned(size_t size) {
-    void *memory;
-    OK_CU(cu.cuMemHostAlloc(&memory, size, CU_MEMHOSTALLOC_DEVICEMAP));
+    void *memory = MADE_CU(void *, cuMemHostAlloc, size, CU_MEMHOSTALLOC_DEVICEMAP);
     memset(memory, 0, size);
     return memory;
 }
@@ -224,20 +223,17 @@ static void choose(softgpu_schedule schedule, uint64_t seed) {
 
 /* ---- Tests ---- */
 
-TEST(a_long_program_is_correct_under_the_default_schedule) {
-    assert_true(run(steps_wanted(STEPS), 1, true));
-}
+TEST_IS(a_long_program_is_correct_under_the_default_schedule,
+        assert_true(run(steps_wanted(STEPS), 1, true)));
 
-TEST(a_long_program_is_correct_under_the_late_schedule) {
-    NEEDS_SOFTGPU("chooses a schedule");
+TEST_WHERE(a_long_program_is_correct_under_the_late_schedule, NEEDS_SOFTGPU("chooses a schedule")) {
     choose(SOFTGPU_SCHEDULE_LATE, 0);
     bool right = run(steps_wanted(STEPS), 1, true);
     choose(SOFTGPU_SCHEDULE_EAGER, 0);
     assert_true(right);
 }
 
-TEST(a_long_program_is_correct_under_each_seed) {
-    NEEDS_SOFTGPU("chooses a schedule");
+TEST_WHERE(a_long_program_is_correct_under_each_seed, NEEDS_SOFTGPU("chooses a schedule")) {
     uint64_t wrong = 0;
     for (uint64_t seed = 1; seed <= SEEDS && !wrong; seed++) {
         choose(SOFTGPU_SCHEDULE_RANDOM, seed);
@@ -251,17 +247,13 @@ TEST(a_long_program_is_correct_under_each_seed) {
 
 /* One producer, one consumer, and no wait between them. */
 static bool handed_over(bool wait) {
-    CUstream producer, consumer;
-    CUevent event;
-    CUdeviceptr from, to;
     unsigned char out = 0;
-    OK_CU(cu.cuStreamCreate(&producer, CU_STREAM_NON_BLOCKING));
-    OK_CU(cu.cuStreamCreate(&consumer, CU_STREAM_NON_BLOCKING));
-    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    OK_CU(cu.cuMemAlloc_v2(&from, 4096));
-    OK_CU(cu.cuMemAlloc_v2(&to, 4096));
-    OK_CU(cu.cuMemsetD8_v2(from, 0, 4096));
-    OK_CU(cu.cuCtxSynchronize());
+    CUstream producer = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+    CUstream consumer = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+    CUevent event = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DISABLE_TIMING);
+    CUdeviceptr from = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
+    CUdeviceptr to = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
+    set_bytes(from, 0, 4096);
     OK_CU(cu.cuMemsetD8Async(from, 1, 4096, producer));
     OK_CU(cu.cuEventRecord(event, producer));
     if (wait)
@@ -269,16 +261,12 @@ static bool handed_over(bool wait) {
     OK_CU(cu.cuMemcpyDtoDAsync_v2(to, from, 4096, consumer));
     OK_CU(cu.cuCtxSynchronize());
     OK_CU(cu.cuMemcpyDtoH_v2(&out, to, 1));
-    OK_CU(cu.cuMemFree_v2(from));
-    OK_CU(cu.cuMemFree_v2(to));
-    OK_CU(cu.cuEventDestroy_v2(event));
-    OK_CU(cu.cuStreamDestroy_v2(producer));
+    DESTROY_CU(from, to, event, producer);
     OK_CU(cu.cuStreamDestroy_v2(consumer));
     return out == 1;
 }
 
-TEST(a_missing_wait_is_exposed_by_some_seed) {
-    NEEDS_SOFTGPU("chooses a schedule");
+TEST_WHERE(a_missing_wait_is_exposed_by_some_seed, NEEDS_SOFTGPU("chooses a schedule")) {
     uint64_t shows = 0;
     bool with_wait = true;
     for (uint64_t seed = 1; seed <= SEEDS && !shows; seed++) {
@@ -294,8 +282,7 @@ TEST(a_missing_wait_is_exposed_by_some_seed) {
                   (unsigned long long)shows);
 }
 
-TEST(missing_waits_of_a_long_program_are_exposed) {
-    NEEDS_SOFTGPU("chooses a schedule");
+TEST_WHERE(missing_waits_of_a_long_program_are_exposed, NEEDS_SOFTGPU("chooses a schedule")) {
     uint64_t shows = 0;
     for (uint64_t seed = 1; seed <= SEEDS && !shows; seed++) {
         choose(SOFTGPU_SCHEDULE_RANDOM, seed);

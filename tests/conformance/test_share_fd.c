@@ -18,9 +18,8 @@ static CUmemGenericAllocationHandle create(size_t size, CUmemAllocationHandleTyp
 
 static CUdeviceptr map(CUmemGenericAllocationHandle handle, size_t size) {
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUdeviceptr p;
     desc.location = device_location(dev);
-    OK_CU(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAddressReserve, size, 0, 0, 0);
     OK_CU(cu.cuMemMap(p, size, 0, handle, 0));
     OK_CU(cu.cuMemSetAccess(p, size, &desc, 1));
     return p;
@@ -35,8 +34,7 @@ static void *as_handle(int fd) {
     return (void *)(intptr_t)fd;
 }
 
-TEST(an_import_in_the_same_process_is_the_same_memory) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(an_import_in_the_same_process_is_the_same_memory, NEEDS_DESCRIPTORS()) {
     CUmemGenericAllocationHandle handle = create(2 * PAGE, FD), imported, again;
     CUmemAllocationProp prop;
     int fd = -1, second = -1;
@@ -72,8 +70,7 @@ CHILD(importer) {
     close(atoi(argv[1]));
     CUdeviceptr p = map(handle, 2 * PAGE);
     unsigned seen = word_at(p + PAGE);
-    OK_CU(cu.cuMemsetD32_v2(p + PAGE + 4, 0x77665544, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(p + PAGE + 4, 0x77665544, 1);
     unmap(p, 2 * PAGE);
     OK_CU(cu.cuMemRelease(handle));
     return seen == 0x01020304 ? 0 : 1;
@@ -86,15 +83,12 @@ static int inheritable(int fd) {
     return copy;
 }
 
-TEST(another_process_reads_and_writes_imported_memory) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(another_process_reads_and_writes_imported_memory, NEEDS_DESCRIPTORS()) {
     CUmemGenericAllocationHandle handle = create(2 * PAGE, FD);
     CUdeviceptr p = map(handle, 2 * PAGE);
     char text[16];
-    int fd;
-    OK_CU(cu.cuMemsetD32_v2(p + PAGE, 0x01020304, 1));
-    OK_CU(cu.cuCtxSynchronize());
-    OK_CU(cu.cuMemExportToShareableHandle(&fd, handle, FD, 0));
+    set_words(p + PAGE, 0x01020304, 1);
+    int fd = MADE_CU(int, cuMemExportToShareableHandle, handle, FD, 0);
     fd = inheritable(fd);
     snprintf(text, sizeof text, "%d", fd);
     assert_int_equal(run_child("importer", text, NULL), 0);
@@ -107,16 +101,13 @@ TEST(another_process_reads_and_writes_imported_memory) {
 /* Exports, writes its descriptor's number to the pipe's parent through the file itself, and dies.
  */
 CHILD(exporter) {
-    CUmemGenericAllocationHandle handle;
-    int fd;
     if (argc != 2)
         return 9;
     init_driver();
-    handle = create(PAGE, FD);
+    CUmemGenericAllocationHandle handle = create(PAGE, FD);
     CUdeviceptr p = map(handle, PAGE);
-    OK_CU(cu.cuMemsetD32_v2(p, 0x11aa22bb, 1));
-    OK_CU(cu.cuCtxSynchronize());
-    OK_CU(cu.cuMemExportToShareableHandle(&fd, handle, FD, 0));
+    set_words(p, 0x11aa22bb, 1);
+    int fd = MADE_CU(int, cuMemExportToShareableHandle, handle, FD, 0);
     /* The parent finds it in /proc while this process waits to be killed. */
     if (dprintf(atoi(argv[1]), "%d %d\n", (int)getpid(), fd) < 0)
         return 1;
@@ -124,8 +115,7 @@ CHILD(exporter) {
     return 0;
 }
 
-TEST(shared_memory_outlives_its_exporter) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(shared_memory_outlives_its_exporter, NEEDS_DESCRIPTORS()) {
     NEEDS_SOFTGPU("takes the descriptor out of /proc");
     CUmemGenericAllocationHandle imported;
     int ends[2], pid = 0, number = 0;
@@ -153,8 +143,7 @@ TEST(shared_memory_outlives_its_exporter) {
     close(ends[1]);
 }
 
-TEST(descriptors_that_are_not_exports_are_refused) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(descriptors_that_are_not_exports_are_refused, NEEDS_DESCRIPTORS()) {
     CUmemGenericAllocationHandle handle = 7, plain = create(PAGE, CU_MEM_HANDLE_TYPE_NONE);
     int fd = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int foreign = memfd_create("foreign", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -178,12 +167,10 @@ TEST(descriptors_that_are_not_exports_are_refused) {
 }
 
 /* The importer validates, and what is sealed cannot be cut off under it. */
-TEST(an_exported_file_cannot_be_truncated) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(an_exported_file_cannot_be_truncated, NEEDS_DESCRIPTORS()) {
     NEEDS_SOFTGPU("the descriptor is a memory file only there");
     CUmemGenericAllocationHandle handle = create(PAGE, FD);
-    int fd;
-    OK_CU(cu.cuMemExportToShareableHandle(&fd, handle, FD, 0));
+    int fd = MADE_CU(int, cuMemExportToShareableHandle, handle, FD, 0);
     assert_int_equal(ftruncate(fd, 0), -1);
     assert_int_equal(ftruncate(fd, (off_t)1 << 40), -1);
     assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);

@@ -14,24 +14,16 @@ struct scene {
 };
 
 static CUDA_ARRAY3D_DESCRIPTOR form(size_t width, size_t height, size_t depth, unsigned flags) {
-    CUDA_ARRAY3D_DESCRIPTOR d;
-    memset(&d, 0, sizeof d);
-    d.Width = width;
-    d.Height = height;
-    d.Depth = depth;
-    d.Format = CU_AD_FORMAT_FLOAT;
-    d.NumChannels = 1;
-    d.Flags = flags;
+    CUDA_ARRAY3D_DESCRIPTOR d = {SIZE_3D(width, height, depth), TEXELS(CU_AD_FORMAT_FLOAT, 1),
+                                 .Flags = flags};
     return d;
 }
 
 static CUmemGenericAllocationHandle make_pool(void) {
     CUmemGenericAllocationHandle pool;
-    CUmemAllocationProp prop;
-    memset(&prop, 0, sizeof prop);
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location = device_location(dev);
-    prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = device_location(dev),
+                                .allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL};
     OK_CU(cu.cuMemCreate(&pool, POOL, &prop, 0));
     return pool;
 }
@@ -84,17 +76,15 @@ static CUarrayMapInfo unmap(const struct scene *s, unsigned x, unsigned y, unsig
 }
 
 static void copy(const struct scene *s, bool in) {
-    CUDA_MEMCPY2D c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY;
-    c.srcHost = s->in;
-    c.srcArray = s->array;
-    c.dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST;
-    c.dstHost = s->out;
-    c.dstArray = s->array;
-    c.srcPitch = c.dstPitch = ROW;
-    c.WidthInBytes = ROW;
-    c.Height = ROWS;
+    CUDA_MEMCPY2D c = {EXTENT(ROW, ROWS),
+                       .srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY,
+                       .srcHost = s->in,
+                       .srcArray = s->array,
+                       .dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST,
+                       .dstHost = s->out,
+                       .dstArray = s->array,
+                       .srcPitch = ROW,
+                       .dstPitch = ROW};
     OK_CU(cu.cuMemcpy2DAsync_v2(&c, s->stream));
     OK_CU(cu.cuStreamSynchronize(s->stream));
 }
@@ -114,9 +104,7 @@ TEST(tiles_of_32_bit_elements_are_128_by_128) {
     CUDA_ARRAY_SPARSE_PROPERTIES properties;
     memset(&properties, 0xa5, sizeof properties);
     OK_CU(cu.cuArrayGetSparseProperties(&properties, s.array));
-    assert_int_equal(properties.tileExtent.width, 128);
-    assert_int_equal(properties.tileExtent.height, 128);
-    assert_int_equal(properties.tileExtent.depth, 1);
+    MEMBERS(properties.tileExtent, (width, 128), (height, 128), (depth, 1));
     end(&s);
 }
 
@@ -210,14 +198,12 @@ TEST(mappings_of_partial_tiles_are_refused) {
 
 TEST(a_sparse_mipmap_has_tiles_and_a_mip_tail) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
-    CUmipmappedArray mipmap;
     CUDA_ARRAY_SPARSE_PROPERTIES properties;
     CUDA_ARRAY3D_DESCRIPTOR d = form(512, 512, 0, CUDA_ARRAY3D_SPARSE);
-    OK_CU(cu.cuMipmappedArrayCreate(&mipmap, &d, 6));
+    CUmipmappedArray mipmap = MADE_CU(CUmipmappedArray, cuMipmappedArrayCreate, &d, 6);
     memset(&properties, 0xa5, sizeof properties);
     OK_CU(cu.cuMipmappedArrayGetSparseProperties(&properties, mipmap));
-    assert_int_equal(properties.tileExtent.width, 128);
-    assert_int_equal(properties.tileExtent.height, 128);
+    MEMBERS(properties.tileExtent, (width, 128), (height, 128));
     assert_int_equal(properties.miptailFirstLevel, 3);
     assert_true(properties.miptailSize > 0 && properties.miptailSize % TILE == 0);
     OK_CU(cu.cuMipmappedArrayDestroy(mipmap));
@@ -225,15 +211,15 @@ TEST(a_sparse_mipmap_has_tiles_and_a_mip_tail) {
 
 static CUDA_MEMCPY2D level_rows(CUarray level, unsigned char *bytes, size_t width, size_t height,
                                 bool in) {
-    CUDA_MEMCPY2D c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY;
-    c.dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST;
-    c.srcHost = c.dstHost = bytes;
-    c.srcArray = c.dstArray = level;
-    c.srcPitch = c.dstPitch = width;
-    c.WidthInBytes = width;
-    c.Height = height;
+    CUDA_MEMCPY2D c = {EXTENT(width, height),
+                       .srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY,
+                       .dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST,
+                       .srcHost = bytes,
+                       .dstHost = bytes,
+                       .srcArray = level,
+                       .dstArray = level,
+                       .srcPitch = width,
+                       .dstPitch = width};
     return c;
 }
 
@@ -241,10 +227,9 @@ static CUDA_MEMCPY2D level_rows(CUarray level, unsigned char *bytes, size_t widt
 TEST(levels_of_a_mip_tail_keep_their_bytes) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
-    CUmipmappedArray mipmap;
     CUarray level;
     CUDA_ARRAY3D_DESCRIPTOR d = form(256, 256, 0, CUDA_ARRAY3D_SPARSE);
-    OK_CU(cu.cuMipmappedArrayCreate(&mipmap, &d, 5));
+    CUmipmappedArray mipmap = MADE_CU(CUmipmappedArray, cuMipmappedArrayCreate, &d, 5);
     CUarrayMapInfo map = entry(&s, 0, 0, 0, 0);
     map.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     map.resource.mipmap = mipmap;
@@ -275,26 +260,15 @@ TEST(sparse_3d_arrays_have_3d_tiles) {
     struct scene s = make(CUDA_ARRAY3D_SPARSE), solid = s;
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 32, 32, CUDA_ARRAY3D_SPARSE);
     CUDA_ARRAY_SPARSE_PROPERTIES tile;
-    CUDA_MEMCPY3D c;
     solid.array = new_array_3d(&d);
     OK_CU(cu.cuArrayGetSparseProperties(&tile, solid.array));
-    assert_int_equal(tile.tileExtent.width, 32);
-    assert_int_equal(tile.tileExtent.height, 32);
-    assert_int_equal(tile.tileExtent.depth, 16);
+    MEMBERS(tile.tileExtent, (width, 32), (height, 32), (depth, 16));
     CUarrayMapInfo map = entry(&solid, 0, 0, 64, 32);
     map.subresource.sparseLevel.extentDepth = 32;
     OK_CU(cu.cuMemMapArrayAsync(&map, 1, s.stream));
     OK_CU(cu.cuStreamSynchronize(s.stream));
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = s.in;
-    c.srcPitch = 256;
-    c.srcHeight = 32;
-    c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    c.dstArray = solid.array;
-    c.WidthInBytes = 256;
-    c.Height = 32;
-    c.Depth = 32;
+    CUDA_MEMCPY3D c = {FROM_HOST(s.in), .srcPitch = 256, .srcHeight = 32, TO_ARRAY(solid.array),
+                       EXTENT_3D(256, 32, 32)};
     OK_CU(cu.cuMemcpy3D_v2(&c));
     c.srcMemoryType = CU_MEMORYTYPE_ARRAY;
     c.srcArray = solid.array;
@@ -310,14 +284,13 @@ TEST(sparse_3d_arrays_have_3d_tiles) {
 TEST(deferred_arrays_report_their_memory_requirements) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_DEFERRED_MAPPING);
-    CUmipmappedArray mipmap;
     CUDA_ARRAY_MEMORY_REQUIREMENTS wanted;
     CUDA_ARRAY3D_DESCRIPTOR d = form(256, ROWS, 0, CUDA_ARRAY3D_DEFERRED_MAPPING);
     memset(&wanted, 0xa5, sizeof wanted);
     OK_CU(cu.cuArrayGetMemoryRequirements(&wanted, s.array, dev));
     assert_true(wanted.size >= ROW * ROWS && wanted.size < 4 * ROW * ROWS);
     assert_true(wanted.alignment > 0 && POOL % wanted.alignment == 0);
-    OK_CU(cu.cuMipmappedArrayCreate(&mipmap, &d, 3));
+    CUmipmappedArray mipmap = MADE_CU(CUmipmappedArray, cuMipmappedArrayCreate, &d, 3);
     memset(&wanted, 0xa5, sizeof wanted);
     OK_CU(cu.cuMipmappedArrayGetMemoryRequirements(&wanted, mipmap, dev));
     assert_true(wanted.size >= ROW * ROWS * 21 / 16 && wanted.size < 8 * ROW * ROWS);
@@ -334,14 +307,11 @@ TEST(deferred_arrays_report_their_memory_requirements) {
 TEST(a_loop_that_ends_with_its_context_releases_its_tiles) {
     NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
-    CUcontext context;
     CUgraph graph, body;
-    CUgraphExec exec;
-    CUgraphNode node;
     CUgraphNodeParams loop;
     size_t before, after, total;
     OK_CU(cu.cuMemGetInfo_v2(&before, &total));
-    OK_CU(cu.cuCtxCreate_v2(&context, 0, dev));
+    CUcontext context = MADE_CU(CUcontext, cuCtxCreate_v2, 0, dev);
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
     CUarrayMapInfo map = entry(&s, 0, 0, 256, ROWS);
     OK_CU(cu.cuMemMapArrayAsync(&map, 1, s.stream));
@@ -354,25 +324,17 @@ TEST(a_loop_that_ends_with_its_context_releases_its_tiles) {
     loop.conditional.ctx = context;
     OK_CU(cu.cuGraphConditionalHandleCreate(&loop.conditional.handle, graph, context, 1,
                                             CU_GRAPH_COND_ASSIGN_DEFAULT));
-    OK_CU(cu.cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &loop));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddNode_v2, graph, NULL, NULL, 0, &loop);
     body = loop.conditional.phGraph_out[0];
-    CUDA_MEMCPY3D c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    c.srcArray = s.array;
-    c.dstMemoryType = CU_MEMORYTYPE_HOST;
-    c.dstHost = s.out;
-    c.WidthInBytes = 64;
-    c.Height = c.Depth = 1;
+    CUDA_MEMCPY3D c = {FROM_ARRAY(s.array), TO_HOST(s.out), EXTENT_3D(64, 1, 1)};
     OK_CU(cu.cuGraphAddMemcpyNode(&node, body, NULL, 0, &c, context));
-    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
     OK_CU(cu.cuGraphLaunch(exec, s.stream));
     forget(s.stream);
     forget(s.array);
     OK_CU(cu.cuCtxDestroy_v2(context));
     OK_CU(cu.cuCtxSetCurrent(ctx));
-    OK_CU(cu.cuGraphExecDestroy(exec));
-    OK_CU(cu.cuGraphDestroy(graph));
+    DESTROY_CU(exec, graph);
     OK_CU(cu.cuMemRelease(s.pool));
     OK_CU(cu.cuMemGetInfo_v2(&after, &total));
     assert_int_equal(after, before);

@@ -122,8 +122,7 @@ static void make_capture(void) {
     OK_CU(cu.cuStreamBeginCapture_v2(it.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 }
 static void undo_capture(void) {
-    CUgraph graph;
-    OK_CU(cu.cuStreamEndCapture(it.stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, it.stream);
     OK_CU(cu.cuGraphDestroy(graph));
     undo_stream();
 }
@@ -210,10 +209,8 @@ static void undo_sync_memops(void) {
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
 static void make_pool(void) {
-    CUmemPoolProps props;
-    memset(&props, 0, sizeof props);
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
     OK_CU(cu.cuMemPoolCreate(&it.pool, &props));
 }
 static void undo_pool(void) {
@@ -253,8 +250,8 @@ static void undo_current_pool(void) {
 
 /* ---- Arrays and textures --------------------------------------------------------------------- */
 
-static const CUDA_ARRAY3D_DESCRIPTOR shape = {
-    .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1, .Flags = 2};
+static const CUDA_ARRAY3D_DESCRIPTOR shape = {TEXELS(CU_AD_FORMAT_FLOAT, 1), .Width = 64,
+                                              .Height = 32, .Flags = 2};
 static void make_array(void) {
     OK_CU(cu.cuArray3DCreate_v2(&it.array, &shape));
 }
@@ -276,8 +273,7 @@ static CUDA_RESOURCE_DESC resource(void) {
 }
 static void make_texture_object(void) {
     CUDA_RESOURCE_DESC of = resource();
-    CUDA_TEXTURE_DESC texture;
-    memset(&texture, 0, sizeof texture);
+    CUDA_TEXTURE_DESC texture = {0};
     OK_CU(cu.cuTexObjectCreate(&it.number, &of, &texture, NULL));
 }
 static void undo_texture_object(void) {
@@ -405,13 +401,8 @@ static void undo_exchange(void) {
 static CUgraphNode set_node;
 static CUgraphExec exec_base;
 static void set_node_value(unsigned value) {
-    CUDA_MEMSET_NODE_PARAMS params;
-    memset(&params, 0, sizeof params);
-    params.dst = base;
-    params.value = value;
-    params.elementSize = 1;
-    params.width = 64;
-    params.height = 1;
+    CUDA_MEMSET_NODE_PARAMS params = {
+        .dst = base, .value = value, .elementSize = 1, .width = 64, .height = 1};
     OK_CU(cu.cuGraphMemsetNodeSetParams(set_node, &params));
 }
 static void set_node_params(void) {
@@ -431,8 +422,7 @@ static void make_condition(void) {
     OK_CU(cu.cuGraphConditionalHandleCreate(&handle, graph_base, ctx, 0, 0));
 }
 static void set_primary_flags(void) {
-    int active;
-    OK_CU(cu.cuDevicePrimaryCtxGetState(dev, &it.flags, &active));
+    (void)GOT_CU(int, cuDevicePrimaryCtxGetState, dev, &it.flags);
     OK_CU(cu.cuDevicePrimaryCtxSetFlags_v2(dev, CU_CTX_SCHED_YIELD));
 }
 static void undo_primary_flags(void) {
@@ -468,9 +458,7 @@ static void undo_external(void) {
 }
 static CUexternalMemory external_base;
 static void make_external_buffer(void) {
-    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
-    memset(&desc, 0, sizeof desc);
-    desc.size = 2 * MIB;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc = {.size = 2 * MIB};
     OK_CU(cu.cuExternalMemoryGetMappedBuffer(&it.memory, external_base, &desc));
 }
 
@@ -487,11 +475,10 @@ static void undo_semaphore(void) {
 static CUgreenCtx green;
 static void make_green(void) {
     CUdevResource all, part;
-    CUdevResourceDesc desc;
     unsigned groups = 1;
     OK_CU(cu.cuDeviceGetDevResource(dev, &all, CU_DEV_RESOURCE_TYPE_SM));
     OK_CU(cu.cuDevSmResourceSplitByCount(&part, &groups, &all, NULL, 0, 0));
-    OK_CU(cu.cuDevResourceGenerateDesc(&desc, &part, 1));
+    CUdevResourceDesc desc = MADE_CU(CUdevResourceDesc, cuDevResourceGenerateDesc, &part, 1);
     OK_CU(cu.cuGreenCtxCreate(&green, desc, dev, CU_GREEN_CTX_DEFAULT_STREAM));
 }
 static void undo_green(void) {
@@ -595,19 +582,11 @@ static void make_bases(void) {
 }
 
 static void end_bases(void) {
-    OK_CU(cu.cuDestroyExternalMemory(external_base));
-    OK_CU(cu.cuGraphExecDestroy(exec_base));
-    OK_CU(cu.cuStreamDestroy_v2(stream_base));
-    OK_CU(cu.cuMemPoolDestroy(pool_base));
+    DESTROY_CU(external_base, exec_base, stream_base, pool_base);
     OK_CU(cu.cuModuleUnload(module_base));
-    OK_CU(cu.cuMemUnmap(mapped_base, 2 * MIB));
-    OK_CU(cu.cuMemRelease(handle_base));
-    OK_CU(cu.cuMemAddressFree(mapped_base, 2 * MIB));
+    unmap_and_free(mapped_base, 2 * MIB, handle_base);
     OK_CU(cu.cuMemAddressFree(reserved_base, 2 * MIB));
-    OK_CU(cu.cuMemFree_v2(managed_base));
-    OK_CU(cu.cuGraphDestroy(graph_base));
-    OK_CU(cu.cuArrayDestroy(array_base));
-    OK_CU(cu.cuMemFree_v2(base));
+    DESTROY_CU(managed_base, graph_base, array_base, base);
 }
 
 static void try_one(const struct thing *thing, char *report, size_t size) {
@@ -630,8 +609,7 @@ static void try_one(const struct thing *thing, char *report, size_t size) {
     soft->free_text(before);
 }
 
-TEST(every_object_is_in_the_state_dump_while_it_exists) {
-    NEEDS_SOFTGPU("reads its state");
+TEST_WHERE(every_object_is_in_the_state_dump_while_it_exists, NEEDS_SOFTGPU("reads its state")) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     static char report[16384];

@@ -29,15 +29,13 @@ TEST(a_priority_out_of_range_is_clamped) {
     assert_int_equal(priority, greatest);
     OK_CU(cu.cuStreamGetPriority(low, &priority));
     assert_int_equal(priority, least);
-    OK_CU(cu.cuStreamDestroy_v2(high));
-    OK_CU(cu.cuStreamDestroy_v2(low));
+    DESTROY_CU(high, low);
 }
 
 TEST(a_stream_reports_its_context_and_device) {
-    CUcontext context = NULL;
     CUgreenCtx green = (CUgreenCtx)(uintptr_t)1;
     CUstream stream = new_blocking_stream();
-    OK_CU(cu.cuStreamGetCtx(stream, &context));
+    CUcontext context = GOT_CU(CUcontext, cuStreamGetCtx, stream);
     assert_ptr_equal(context, ctx);
     if (gpumem_driver_has(driver, GPUMEM_FN_cuStreamGetCtx_v2)) {
         context = NULL;
@@ -66,12 +64,11 @@ TEST(a_stream_reports_its_context_and_device) {
 }
 
 TEST(stream_ids_are_unique) {
-    unsigned long long first = 0, second = 0, again = 0, legacy = 0;
     CUstream a = new_blocking_stream(), b = new_blocking_stream();
-    OK_CU(cu.cuStreamGetId(a, &first));
-    OK_CU(cu.cuStreamGetId(b, &second));
-    OK_CU(cu.cuStreamGetId(a, &again));
-    OK_CU(cu.cuStreamGetId(CU_STREAM_LEGACY, &legacy));
+    unsigned long long first = GOT_CU(unsigned long long, cuStreamGetId, a);
+    unsigned long long second = GOT_CU(unsigned long long, cuStreamGetId, b);
+    unsigned long long again = GOT_CU(unsigned long long, cuStreamGetId, a);
+    unsigned long long legacy = GOT_CU(unsigned long long, cuStreamGetId, CU_STREAM_LEGACY);
     assert_int_equal(first, again);
     assert_int_not_equal(first, second);
     assert_int_not_equal(first, legacy);
@@ -97,25 +94,20 @@ TEST(polling_a_stream_makes_progress) {
 }
 
 TEST(a_destroyed_stream_finishes_its_work) {
-    CUstream stream;
-    CUdeviceptr bytes;
-    OK_CU(cu.cuMemAlloc_v2(&bytes, 4096));
-    OK_CU(cu.cuMemsetD8_v2(bytes, 1, 4096));
-    OK_CU(cu.cuCtxSynchronize());
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUdeviceptr bytes = new_memory(4096);
+    set_bytes(bytes, 1, 4096);
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     struct gate gate = hold(stream);
     OK_CU(cu.cuMemsetD8Async(bytes, 2, 4096, stream));
     OK_CU(cu.cuStreamDestroy_v2(stream));
     gate_release(&gate);
     OK_CU(cu.cuCtxSynchronize());
     assert_int_equal(byte_at(bytes), 2);
-    OK_CU(cu.cuMemFree_v2(bytes));
 }
 
 TEST(a_destroyed_stream_is_an_invalid_handle) {
     NEEDS_SOFTGPU("a dangling stream handle is undefined behaviour elsewhere");
-    CUstream stream;
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_DEFAULT);
     OK_CU(cu.cuStreamDestroy_v2(stream));
     assert_int_not_equal(cu.cuStreamQuery(stream), CUDA_SUCCESS);
     assert_int_not_equal(cu.cuStreamSynchronize(stream), CUDA_SUCCESS);
@@ -123,8 +115,7 @@ TEST(a_destroyed_stream_is_an_invalid_handle) {
 }
 
 TEST(the_first_abi_of_stream_destruction_works) {
-    CUstream stream;
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_DEFAULT);
     OK_CU(cu.cuStreamDestroy(stream));
 }
 
@@ -167,11 +158,10 @@ TEST(stream_attributes_are_kept_and_copied) {
 }
 
 TEST(the_priority_is_read_as_an_attribute) {
-    CUstream stream;
     CUstreamAttrValue value = {.priority = 99};
     int least, greatest;
     OK_CU(cu.cuCtxGetStreamPriorityRange(&least, &greatest));
-    OK_CU(cu.cuStreamCreateWithPriority(&stream, CU_STREAM_DEFAULT, greatest));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreateWithPriority, CU_STREAM_DEFAULT, greatest);
     OK_CU(cu.cuStreamGetAttribute(stream, CU_STREAM_ATTRIBUTE_PRIORITY, &value));
     assert_int_equal(value.priority, greatest);
     FAILS_CU(INVALID_VALUE,

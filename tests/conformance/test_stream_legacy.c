@@ -13,8 +13,7 @@ static struct scene make(void) {
     scene.free = new_stream();
     scene.gate = new_gate();
     scene.bytes = new_memory(4096);
-    OK_CU(cu.cuMemsetD8_v2(scene.bytes, 0, 4096));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(scene.bytes, 0, 4096);
     return scene;
 }
 
@@ -46,8 +45,7 @@ TEST(the_legacy_stream_waits_for_blocking_streams) {
     assert_int_equal(first_byte(&scene), 2);
 }
 
-TEST(a_null_stream_is_the_legacy_stream) {
-    NEEDS_LEGACY_STREAM();
+TEST_WHERE(a_null_stream_is_the_legacy_stream, NEEDS_LEGACY_STREAM()) {
     struct scene scene = make();
     gate_hold(&scene.gate, NULL);
     OK_CU(cu.cuMemsetD8Async(scene.bytes, 2, 4096, scene.blocking));
@@ -89,8 +87,7 @@ TEST(the_legacy_stream_orders_blocking_streams_with_each_other) {
 /* The order outlives the stream. */
 TEST(the_legacy_stream_waits_for_destroyed_streams) {
     struct scene scene = make();
-    CUstream second;
-    OK_CU(cu.cuStreamCreate(&second, CU_STREAM_DEFAULT));
+    CUstream second = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_DEFAULT);
     gate_hold(&scene.gate, second);
     OK_CU(cu.cuMemsetD8Async(scene.bytes, 1, 4096, second));
     OK_CU(cu.cuStreamDestroy_v2(second));
@@ -104,8 +101,7 @@ TEST(the_legacy_stream_waits_for_destroyed_streams) {
 TEST(a_query_may_complete_destroyed_streams) {
     struct scene scene = make();
     CUstream gone[3];
-    CUevent event;
-    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     gate_hold(&scene.gate, scene.free);
     OK_CU(cu.cuEventRecord(event, scene.free));
     for (unsigned i = 0; i < COUNT(gone); i++) {
@@ -120,5 +116,4 @@ TEST(a_query_may_complete_destroyed_streams) {
         ;
     OK_CU(cu.cuStreamQuery(CU_STREAM_LEGACY));
     OK_CU(cu.cuStreamQuery(scene.free));
-    OK_CU(cu.cuEventDestroy_v2(event));
 }

@@ -30,8 +30,7 @@ static void end(struct scene *scene) {
     OK_CU(cu.cuCtxSynchronize());
     gate_free(&scene->gate);
     OK_CU(cu.cuMemFreeHost(scene->mark));
-    OK_CU(cu.cuStreamDestroy_v2(scene->a));
-    OK_CU(cu.cuStreamDestroy_v2(scene->b));
+    DESTROY_CU(scene->a, scene->b);
 }
 
 static uint32_t mark(const struct scene *scene) {
@@ -71,8 +70,7 @@ TEST(a_wait_for_an_event_orders_streams) {
     CUevent event = new_event();
     gate_hold(&scene.gate, scene.a);
     write_mark(&scene, scene.a, 1);
-    OK_CU(cu.cuEventRecord(event, scene.a));
-    OK_CU(cu.cuStreamWaitEvent(scene.b, event, 0));
+    order_streams(scene.a, event, scene.b);
     write_mark(&scene, scene.b, 2);
     FAILS_CU(NOT_READY, cu.cuStreamQuery(scene.b));
     gate_drain(&scene.gate, scene.b);
@@ -157,15 +155,13 @@ static void assert_held(CUstream stream) {
 
 TEST(a_context_wait_blocks_all_streams_of_the_context) {
     struct scene scene = make();
-    CUevent event;
-    CUstream later;
-    OK_CU(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = MADE_CU(CUevent, cuEventCreate, CU_EVENT_DISABLE_TIMING);
     gate_hold(&scene.gate, scene.a);
     OK_CU(cu.cuEventRecord(event, scene.a));
     OK_CU(cu.cuCtxWaitEvent(ctx, event));
     write_mark(&scene, scene.b, 4);
     assert_held(scene.b);
-    OK_CU(cu.cuStreamCreate(&later, CU_STREAM_NON_BLOCKING));
+    CUstream later = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     OK_CU(cu.cuStreamQuery(later)); /* nothing is in it yet */
     assert_int_equal(mark(&scene), 0);
     if (soft) { /* the documentation speaks of all future work; not seen on hardware yet */
@@ -175,8 +171,7 @@ TEST(a_context_wait_blocks_all_streams_of_the_context) {
     gate_drain(&scene.gate, scene.b);
     assert_int_equal(mark(&scene), 4);
     OK_CU(cu.cuStreamSynchronize(later));
-    OK_CU(cu.cuStreamDestroy_v2(later));
-    OK_CU(cu.cuEventDestroy_v2(event));
+    DESTROY_CU(later, event);
     end(&scene);
 }
 

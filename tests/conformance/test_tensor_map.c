@@ -89,8 +89,7 @@ TEST(replacing_the_address_keeps_the_rest_of_the_map) {
     OK_CU(tiled(&map, 3, box, ADDRESS));
     uint64_t shape = map.opaque[1];
     OK_CU(cu.cuTensorMapReplaceAddress(&map, (void *)0x7f7654321000));
-    assert_int_equal(map.opaque[0], 0x7f7654321000);
-    assert_int_equal(map.opaque[1], shape);
+    MEMBERS(map, (opaque[0], 0x7f7654321000), (opaque[1], shape));
     FAILS_CU(INVALID_VALUE, cu.cuTensorMapReplaceAddress(&map, (void *)0x7f7654321008));
     FAILS_CU(INVALID_VALUE, cu.cuTensorMapReplaceAddress(&map, NULL));
 }

@@ -2,11 +2,9 @@
 #include "harness.h"
 
 static CUarray make_array(unsigned flags) {
-    CUarray array;
-    CUDA_ARRAY3D_DESCRIPTOR desc = {
-        .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1, .Flags = flags};
-    OK_CU(cu.cuArray3DCreate_v2(&array, &desc));
-    return array;
+    CUDA_ARRAY3D_DESCRIPTOR desc = {TEXELS(CU_AD_FORMAT_FLOAT, 1), .Width = 64, .Height = 32,
+                                    .Flags = flags};
+    return MADE_CU(CUarray, cuArray3DCreate_v2, &desc);
 }
 
 static CUDA_RESOURCE_DESC of_array(CUarray array) {
@@ -33,7 +31,6 @@ TEST(texture_descriptions_are_read_back) {
     CUDA_RESOURCE_DESC resource = of_array(array), got_resource;
     CUDA_TEXTURE_DESC texture, got_texture;
     CUDA_RESOURCE_VIEW_DESC view, got_view;
-    CUtexObject object;
     memset(&texture, 0, sizeof texture);
     texture.addressMode[0] = CU_TR_ADDRESS_MODE_MIRROR;
     texture.filterMode = CU_TR_FILTER_MODE_LINEAR;
@@ -43,7 +40,7 @@ TEST(texture_descriptions_are_read_back) {
     view.format = CU_RES_VIEW_FORMAT_UINT_4X8;
     view.width = 64;
     view.height = 32;
-    OK_CU(cu.cuTexObjectCreate(&object, &resource, &texture, &view));
+    CUtexObject object = MADE_CU(CUtexObject, cuTexObjectCreate, &resource, &texture, &view);
     OK_CU(cu.cuTexObjectGetResourceDesc(&got_resource, object));
     assert_ptr_equal(got_resource.res.array.hArray, array);
     OK_CU(cu.cuTexObjectGetTextureDesc(&got_texture, object));
@@ -59,9 +56,8 @@ TEST(texture_descriptions_are_read_back) {
 TEST(invalid_texture_descriptions_are_refused) {
     CUdeviceptr memory = new_memory(65536);
     CUDA_RESOURCE_DESC resource = of_memory(memory + 16);
-    CUDA_TEXTURE_DESC texture;
     CUtexObject object;
-    memset(&texture, 0, sizeof texture);
+    CUDA_TEXTURE_DESC texture = {0};
     FAILS_CU(INVALID_VALUE, cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
     resource = of_memory(memory);
     resource.res.linear.numChannels = 3;
@@ -77,8 +73,7 @@ TEST(invalid_texture_descriptions_are_refused) {
 TEST(a_surface_object_is_not_a_texture_object) {
     CUarray array = make_array(CUDA_ARRAY3D_SURFACE_LDST);
     CUDA_RESOURCE_DESC resource = of_array(array), got;
-    CUsurfObject surface;
-    OK_CU(cu.cuSurfObjectCreate(&surface, &resource));
+    CUsurfObject surface = MADE_CU(CUsurfObject, cuSurfObjectCreate, &resource);
     OK_CU(cu.cuSurfObjectGetResourceDesc(&got, surface));
     assert_ptr_equal(got.res.array.hArray, array);
     FAILS_CU(INVALID_VALUE, cu.cuTexObjectGetResourceDesc(&got, surface));
@@ -92,9 +87,8 @@ TEST(a_surface_object_is_not_a_texture_object) {
 TEST(a_thousand_textures_exist_at_once) {
     CUarray array = make_array(0);
     CUDA_RESOURCE_DESC resource = of_array(array);
-    CUDA_TEXTURE_DESC texture;
     static CUtexObject objects[1000];
-    memset(&texture, 0, sizeof texture);
+    CUDA_TEXTURE_DESC texture = {0};
     for (int i = 0; i < 1000; i++)
         OK_CU(cu.cuTexObjectCreate(&objects[i], &resource, &texture, NULL));
     for (int i = 0; i < 1000; i++)
@@ -107,11 +101,10 @@ TEST(an_unused_border_colour_is_not_reported) {
     CUarray array = make_array(0);
     CUDA_RESOURCE_DESC resource = of_array(array);
     CUDA_TEXTURE_DESC texture, got;
-    CUtexObject object;
     memset(&got, 0, sizeof got); /* an H200 leaves the colour as it is, softgpu writes 0 */
     memset(&texture, 0, sizeof texture);
     texture.borderColor[0] = 0.5f;
-    OK_CU(cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
+    CUtexObject object = MADE_CU(CUtexObject, cuTexObjectCreate, &resource, &texture, NULL);
     OK_CU(cu.cuTexObjectGetTextureDesc(&got, object));
     assert_true(got.borderColor[0] == 0);
     OK_CU(cu.cuTexObjectDestroy(object));

@@ -8,35 +8,26 @@ static void make_reference(void) {
 }
 
 static CUarray make_array(unsigned flags) {
-    CUarray array;
-    CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 64,
-                                    .Height = 32,
-                                    .Format = CU_AD_FORMAT_UNSIGNED_INT8,
-                                    .NumChannels = 4,
-                                    .Flags = flags};
-    OK_CU(cu.cuArray3DCreate_v2(&array, &desc));
-    return array;
+    CUDA_ARRAY3D_DESCRIPTOR desc = {TEXELS(CU_AD_FORMAT_UNSIGNED_INT8, 4), .Width = 64,
+                                    .Height = 32, .Flags = flags};
+    return MADE_CU(CUarray, cuArray3DCreate_v2, &desc);
 }
 
 TEST(a_texture_reference_keeps_its_modes_and_flags) {
-    CUaddress_mode address;
-    CUfilter_mode filter;
-    unsigned flags;
     make_reference();
     OK_CU(cu.cuTexRefSetAddressMode(ref, 1, CU_TR_ADDRESS_MODE_BORDER));
-    OK_CU(cu.cuTexRefGetAddressMode(&address, ref, 1));
+    CUaddress_mode address = MADE_CU(CUaddress_mode, cuTexRefGetAddressMode, ref, 1);
     assert_int_equal(address, CU_TR_ADDRESS_MODE_BORDER);
     FAILS_CU(INVALID_VALUE, cu.cuTexRefSetAddressMode(ref, 3, CU_TR_ADDRESS_MODE_BORDER));
     OK_CU(cu.cuTexRefSetFilterMode(ref, CU_TR_FILTER_MODE_LINEAR));
-    OK_CU(cu.cuTexRefGetFilterMode(&filter, ref));
+    CUfilter_mode filter = MADE_CU(CUfilter_mode, cuTexRefGetFilterMode, ref);
     assert_int_equal(filter, CU_TR_FILTER_MODE_LINEAR);
     OK_CU(cu.cuTexRefSetMipmapFilterMode(ref, CU_TR_FILTER_MODE_LINEAR));
     filter = CU_TR_FILTER_MODE_POINT;
     OK_CU(cu.cuTexRefGetMipmapFilterMode(&filter, ref));
     assert_int_equal(filter, CU_TR_FILTER_MODE_LINEAR);
     OK_CU(cu.cuTexRefSetFlags(ref, CU_TRSF_NORMALIZED_COORDINATES));
-    OK_CU(cu.cuTexRefGetFlags(&flags, ref));
-    assert_int_equal(flags, CU_TRSF_NORMALIZED_COORDINATES);
+    assert_int_equal(MADE_CU(unsigned, cuTexRefGetFlags, ref), CU_TRSF_NORMALIZED_COORDINATES);
     FAILS_CU(INVALID_VALUE, cu.cuTexRefSetFlags(ref, 0x80));
     OK_CU(cu.cuTexRefDestroy(ref));
 }
@@ -44,7 +35,6 @@ TEST(a_texture_reference_keeps_its_modes_and_flags) {
 TEST(a_texture_reference_keeps_its_mipmap_and_format_settings) {
     float bias = 0, least = 0, most = 0, border[4] = {0.25f, 0.5f, 0.75f, 1}, got[4] = {0};
     int anisotropy = 0, channels = 0;
-    CUarray_format format;
     make_reference();
     OK_CU(cu.cuTexRefSetMipmapLevelBias(ref, 1.5f));
     OK_CU(cu.cuTexRefGetMipmapLevelBias(&bias, ref));
@@ -59,16 +49,14 @@ TEST(a_texture_reference_keeps_its_mipmap_and_format_settings) {
     OK_CU(cu.cuTexRefGetBorderColor(got, ref));
     assert_memory_equal(border, got, sizeof got);
     OK_CU(cu.cuTexRefSetFormat(ref, CU_AD_FORMAT_HALF, 2));
-    OK_CU(cu.cuTexRefGetFormat(&format, &channels, ref));
-    assert_int_equal(format, CU_AD_FORMAT_HALF);
+    assert_int_equal(MADE_CU(CUarray_format, cuTexRefGetFormat, &channels, ref), CU_AD_FORMAT_HALF);
     assert_int_equal(channels, 2);
     FAILS_CU(INVALID_VALUE, cu.cuTexRefSetFormat(ref, CU_AD_FORMAT_HALF, 3));
     OK_CU(cu.cuTexRefDestroy(ref));
 }
 
 TEST(a_texture_reference_is_bound_to_memory) {
-    CUDA_ARRAY_DESCRIPTOR desc = {
-        .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY_DESCRIPTOR desc = {.Width = 64, .Height = 32, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     CUdeviceptr got;
     CUarray array;
     size_t offset;
@@ -93,13 +81,11 @@ TEST(a_texture_reference_is_bound_to_memory) {
 
 /* In a context of the time, which wants a process of its own. */
 CHILD_TEST(a_32_bit_context_binds_32_bit_addresses) {
-    CUDA_ARRAY_DESCRIPTOR_v1 desc = {
-        .Width = 16, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-    CUcontext old;
+    CUDA_ARRAY_DESCRIPTOR_v1 desc = {.Width = 16, .Height = 4, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     CUdeviceptr_v1 memory = 0, other = 0, got = 77;
     unsigned offset = 77;
     OK_CU(cu.cuInit(0));
-    OK_CU(cu.cuCtxCreate(&old, 0, 0));
+    CUcontext old = MADE_CU(CUcontext, cuCtxCreate, 0, 0);
     OK_CU(cu.cuMemAlloc(&memory, 65536));
     OK_CU(cu.cuMemAlloc(&other, 65536));
     make_reference();
@@ -131,8 +117,7 @@ CHILD_TEST(a_32_bit_context_binds_32_bit_addresses) {
 }
 
 TEST(a_current_context_refuses_to_bind_32_bit_addresses) {
-    CUDA_ARRAY_DESCRIPTOR_v1 desc = {
-        .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY_DESCRIPTOR_v1 desc = {.Width = 64, .Height = 32, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     CUdeviceptr_v1 got = 77;
     CUdeviceptr wide;
     unsigned offset = 77;
@@ -147,22 +132,18 @@ TEST(a_current_context_refuses_to_bind_32_bit_addresses) {
 }
 
 TEST(a_texture_reference_is_bound_to_arrays) {
-    CUDA_ARRAY3D_DESCRIPTOR desc = {
-        .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 64, .Height = 32, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     CUarray array = make_array(0), got;
-    CUmipmappedArray mipmap, got_mipmap;
-    CUarray_format format;
     int channels;
     make_reference();
-    OK_CU(cu.cuMipmappedArrayCreate(&mipmap, &desc, 3));
+    CUmipmappedArray mipmap = MADE_CU(CUmipmappedArray, cuMipmappedArrayCreate, &desc, 3);
     OK_CU(cu.cuTexRefSetArray(ref, array, CU_TRSA_OVERRIDE_FORMAT));
     OK_CU(cu.cuTexRefGetArray(&got, ref));
     assert_ptr_equal(got, array);
-    OK_CU(cu.cuTexRefGetFormat(&format, &channels, ref));
+    (void)MADE_CU(CUarray_format, cuTexRefGetFormat, &channels, ref);
     assert_int_equal(channels, 4);
     OK_CU(cu.cuTexRefSetMipmappedArray(ref, mipmap, CU_TRSA_OVERRIDE_FORMAT));
-    OK_CU(cu.cuTexRefGetMipmappedArray(&got_mipmap, ref));
-    assert_ptr_equal(got_mipmap, mipmap);
+    assert_ptr_equal(MADE_CU(CUmipmappedArray, cuTexRefGetMipmappedArray, ref), mipmap);
     FAILS_CU(INVALID_VALUE, cu.cuTexRefGetArray(&got, ref));
     OK_CU(cu.cuTexRefSetArray(ref, array, CU_TRSA_OVERRIDE_FORMAT));
     OK_CU(cu.cuArrayDestroy(array));
@@ -176,16 +157,14 @@ static const char text[] = ".version 7.8\n.target sm_70\n.address_size 64\n"
                            ".visible .entry nothing() { ret; }\n";
 
 TEST(references_of_a_module_are_found_by_name) {
-    CUtexref of_module, again;
-    CUsurfref surface;
     CUarray array = make_array(CUDA_ARRAY3D_SURFACE_LDST), got;
     CUmodule module = new_module(text);
-    OK_CU(cu.cuModuleGetTexRef(&of_module, module, "tex_a"));
-    OK_CU(cu.cuModuleGetTexRef(&again, module, "tex_a"));
+    CUtexref of_module = MADE_CU(CUtexref, cuModuleGetTexRef, module, "tex_a");
+    CUtexref again = MADE_CU(CUtexref, cuModuleGetTexRef, module, "tex_a");
     assert_ptr_equal(of_module, again);
     OK_CU(cu.cuTexRefSetFlags(of_module, CU_TRSF_SRGB));
     FAILS_CU(NOT_FOUND, cu.cuModuleGetTexRef(&again, module, "surf_a"));
-    OK_CU(cu.cuModuleGetSurfRef(&surface, module, "surf_a"));
+    CUsurfref surface = MADE_CU(CUsurfref, cuModuleGetSurfRef, module, "surf_a");
     OK_CU(cu.cuSurfRefSetArray(surface, array, 0));
     OK_CU(cu.cuSurfRefGetArray(&got, surface));
     assert_ptr_equal(got, array);

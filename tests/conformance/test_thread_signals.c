@@ -83,18 +83,14 @@ static void until(atomic_uint *count, unsigned wanted) {
  * for that work. */
 static void end_an_object(CUstream stream) {
     CUuserObject object;
-    CUgraph graph;
-    CUgraphNode node;
-    CUgraphExec exec;
     OK_CU(cu.cuUserObjectCreate(&object, NULL, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
-    OK_CU(cu.cuGraphCreate(&graph, 0));
-    OK_CU(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0));
+    CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
+    (void)MADE_CU(CUgraphNode, cuGraphAddEmptyNode, graph, NULL, 0);
     OK_CU(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
-    OK_CU(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
     struct gate gate = hold(stream);
     OK_CU(cu.cuGraphLaunch(exec, stream));
-    OK_CU(cu.cuGraphExecDestroy(exec));
-    OK_CU(cu.cuGraphDestroy(graph));
+    DESTROY_CU(exec, graph);
     gate_release(&gate);
     until(&destroyed, 1);
 }

@@ -14,16 +14,14 @@ static void *work(void *argument) {
     OK_CU(cu.cuCtxSetCurrent(ctx));
     CUstream stream = new_stream();
     for (unsigned round = 0; round < ROUNDS; round++) {
-        CUdeviceptr memory;
         CUcontext current;
-        const char *name;
-        OK_CU(cu.cuMemAlloc_v2(&memory, BYTES));
+        CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, BYTES);
         fill_pattern(sent, BYTES, seed + round);
         OK_CU(cu.cuMemcpyHtoDAsync_v2(memory, sent, BYTES, stream));
         OK_CU(cu.cuMemcpyDtoHAsync_v2(got, memory, BYTES, stream));
         OK_CU(cu.cuCtxPushCurrent_v2(ctx));
         OK_CU(cu.cuCtxPopCurrent_v2(&current));
-        OK_CU(cu.cuGetErrorName(CUDA_SUCCESS, &name));
+        (void)GOT_CU(const char *, cuGetErrorName, CUDA_SUCCESS);
         OK_CU(cu.cuStreamSynchronize(stream));
         assert_true(has_pattern(got, BYTES, seed + round));
         OK_CU(cu.cuMemFree_v2(memory));
@@ -54,8 +52,7 @@ static void *arm_and_disarm(void *argument) {
     return NULL;
 }
 
-TEST(faults_are_injected_and_cleared_during_calls) {
-    NEEDS_UUID();
+TEST_WHERE(faults_are_injected_and_cleared_during_calls, NEEDS_UUID()) {
     NEEDS_SOFTGPU("injects faults");
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, arm_and_disarm, NULL), 0);

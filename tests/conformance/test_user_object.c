@@ -64,13 +64,12 @@ TEST(the_last_release_runs_the_destructor) {
 }
 
 TEST(graphs_retain_user_objects) {
-    CUgraph graph, copy;
     CUuserObject object = object_of(&one, 1);
-    OK_CU(cu.cuGraphCreate(&graph, 0));
+    CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
     OK_CU(cu.cuGraphRetainUserObject(graph, object, 2, 0));
     OK_CU(cu.cuUserObjectRelease(object, 1));
     OK_CU(cu.cuGraphReleaseUserObject(graph, object, 1));
-    OK_CU(cu.cuGraphClone(&copy, graph));
+    CUgraph copy = MADE_CU(CUgraph, cuGraphClone, graph);
     OK_CU(cu.cuGraphDestroy(graph));
     assert_int_equal(calls_after(0), 0);
     OK_CU(cu.cuGraphDestroy(copy));
@@ -87,13 +86,11 @@ TEST(references_to_user_objects_are_moved_to_a_graph) {
 }
 
 TEST(child_graphs_retain_user_objects) {
-    CUgraph child;
-    CUgraphNode node;
     CUuserObject object = object_of(&one, 1);
     CUgraph graph = new_graph();
-    OK_CU(cu.cuGraphCreate(&child, 0));
+    CUgraph child = MADE_CU(CUgraph, cuGraphCreate, 0);
     OK_CU(cu.cuGraphRetainUserObject(child, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
-    OK_CU(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+    CUgraphNode node = MADE_CU(CUgraphNode, cuGraphAddChildGraphNode, graph, NULL, 0, child);
     OK_CU(cu.cuGraphDestroy(child));
     assert_int_equal(calls_after(0), 0);
     OK_CU(cu.cuGraphDestroyNode(node));
@@ -103,8 +100,7 @@ TEST(child_graphs_retain_user_objects) {
 #define MANY 1000
 
 TEST(each_of_many_user_objects_is_destroyed_once) {
-    CUgraph graph;
-    OK_CU(cu.cuGraphCreate(&graph, 0));
+    CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
     for (int i = 0; i < MANY; i++) {
         CUuserObject object = object_of(&one, 1);
         OK_CU(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));

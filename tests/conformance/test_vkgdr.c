@@ -23,9 +23,9 @@
     X(vkgdr_memory_invalidate)
 
 static struct {
-#define MEMBER(name) __typeof__(name) *name;
-    FUNCTIONS(MEMBER)
-#undef MEMBER
+#define FUNCTION(name) __typeof__(name) *name;
+    FUNCTIONS(FUNCTION)
+#undef FUNCTION
 } vk;
 
 /* What lies beside this program, in a build and in a bundle. */
@@ -89,8 +89,7 @@ static void check_both_ways(vkgdr_memory_t memory, size_t size) {
     OK_CU(cu.cuCtxSynchronize());
     vk.vkgdr_memory_invalidate(memory, 0, size);
     assert_true(has_pattern(host, size, 2));
-    OK_CU(cu.cuMemsetD8_v2(p, 0x5a, size));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(p, 0x5a, size);
     vk.vkgdr_memory_invalidate(memory, 0, size);
     assert_true(host[0] == 0x5a && host[size - 1] == 0x5a);
     free(bytes);
@@ -164,18 +163,7 @@ static void run(const char *name) {
     assert_int_equal(status, 0);
 }
 
-TEST(host_and_device_see_vkgdr_memory) {
-    run("any_memory");
-}
-
-TEST(host_and_device_see_coherent_memory) {
-    run("coherent_memory");
-}
-
-TEST(host_and_device_see_flushed_non_coherent_memory) {
-    run("non_coherent_memory");
-}
-
-TEST(freed_memory_returns_to_the_device) {
-    run("freed_memory");
-}
+TEST_IS(host_and_device_see_vkgdr_memory, run("any_memory"));
+TEST_IS(host_and_device_see_coherent_memory, run("coherent_memory"));
+TEST_IS(host_and_device_see_flushed_non_coherent_memory, run("non_coherent_memory"));
+TEST_IS(freed_memory_returns_to_the_device, run("freed_memory"));

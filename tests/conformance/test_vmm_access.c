@@ -54,13 +54,11 @@ TEST(access_rights_control_copies_and_memsets) {
     FAILS_CU(INVALID_VALUE, cu.cuMemcpyDtoH_v2(&word, m.at, 4));
     OK_CU(cu.cuMemSetAccess(m.at, PAGE, &desc, 1));
     assert_int_equal(access_at(m.at + 9, DEVICE, dev), BOTH);
-    OK_CU(cu.cuMemsetD32_v2(m.at, 1234, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_words(m.at, 1234, 1);
     desc.flags = READ;
     OK_CU(cu.cuMemSetAccess(m.at, PAGE, &desc, 1));
     assert_int_equal(access_at(m.at, DEVICE, dev), READ);
-    OK_CU(cu.cuMemcpyDtoH_v2(&word, m.at, 4));
-    assert_int_equal(word, 1234);
+    assert_int_equal(word_at(m.at), 1234);
     FAILS_CU(INVALID_VALUE, cu.cuMemcpyHtoD_v2(m.at, &word, 4));
     FAILS_CU(INVALID_VALUE, cu.cuMemsetD32_v2(m.at, 1, 1));
     desc.flags = NONE;
@@ -103,11 +101,10 @@ TEST(access_is_set_over_several_mappings_in_one_call) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemGenericAllocationHandle handle[4];
     CUmemAccessDesc desc = access_of(DEVICE, dev, BOTH);
-    CUdeviceptr a;
     unsigned char bytes[64];
     prop.location.type = DEVICE;
     prop.location.id = dev;
-    OK_CU(cu.cuMemAddressReserve(&a, 4 * PAGE, 0, 0, 0));
+    CUdeviceptr a = MADE_CU(CUdeviceptr, cuMemAddressReserve, 4 * PAGE, 0, 0, 0);
     for (unsigned i = 0; i < 4; i++) {
         OK_CU(cu.cuMemCreate(&handle[i], PAGE, &prop, 0));
         OK_CU(cu.cuMemMap(a + (3 - i) * PAGE, PAGE, 0, handle[i], 0));
@@ -151,8 +148,7 @@ TEST(host_and_device_access_mapped_host_memory) {
     OK_CU(cu.cuMemSetAccess(m.at, 2 * PAGE, both, 2));
     assert_int_equal(access_at(m.at, DEVICE, dev), BOTH);
     assert_int_equal(access_at(m.at, CU_MEM_LOCATION_TYPE_HOST, 0), BOTH);
-    OK_CU(cu.cuMemsetD8_v2(m.at, 0x33, 2 * PAGE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(m.at, 0x33, 2 * PAGE);
     assert_int_equal(bytes[0], 0x33);
     assert_int_equal(bytes[2 * PAGE - 1], 0x33);
     bytes[PAGE] = 0x44;
@@ -162,8 +158,7 @@ TEST(host_and_device_access_mapped_host_memory) {
     if (soft) /* an H200's driver leaves the CPU what it had */
         assert_int_equal(access_at(m.at, CU_MEM_LOCATION_TYPE_HOST, 0), NONE);
     assert_int_equal(byte_at(m.at + PAGE), 0x44);
-    OK_CU(cu.cuMemsetD8_v2(m.at + PAGE, 0x55, 1));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(m.at + PAGE, 0x55, 1);
     both[1].flags = BOTH;
     OK_CU(cu.cuMemSetAccess(m.at, 2 * PAGE, &both[1], 1));
     assert_int_equal(bytes[PAGE], 0x55);
@@ -233,10 +228,8 @@ TEST(host_memory_has_an_address_range_only_with_device_access) {
     unmap(&m);
 }
 
-TEST(another_device_needs_access_to_a_mapping) {
-    NEEDS_DEVICES(2);
-    int can = 0;
-    OK_CU(cu.cuDeviceCanAccessPeer(&can, 1, 0));
+TEST_WHERE(another_device_needs_access_to_a_mapping, NEEDS_DEVICES(2)) {
+    int can = MADE_CU(int, cuDeviceCanAccessPeer, 1, 0);
     if (!can)
         SKIP("device 1 cannot access device 0");
     struct mapping m = map(DEVICE, 0, PAGE);
@@ -244,8 +237,7 @@ TEST(another_device_needs_access_to_a_mapping) {
     OK_CU(cu.cuMemSetAccess(m.at, PAGE, &desc, 1));
     assert_int_equal(access_at(m.at, DEVICE, 1), BOTH);
     assert_int_equal(access_at(m.at, DEVICE, 0), NONE);
-    CUcontext second;
-    OK_CU(cu.cuDevicePrimaryCtxRetain(&second, 1));
+    CUcontext second = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 1);
     OK_CU(cu.cuCtxPushCurrent_v2(second));
     OK_CU(cu.cuMemsetD32_v2(m.at, 99, 1));
     assert_int_equal(word_at(m.at), 99);

@@ -61,14 +61,12 @@ TEST(invalid_arguments_are_refused) {
     assert_int_equal(handle, 77);
 }
 
-TEST(host_memory_is_created_on_the_requested_numa_node) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(host_memory_is_created_on_the_requested_numa_node, NEEDS_DESCRIPTORS()) {
     CUmemGenericAllocationHandle handle;
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_HOST, 0), got;
     OK_CU(cu.cuMemCreate(&handle, PAGE, &prop, 0));
     OK_CU(cu.cuMemGetAllocationPropertiesFromHandle(&got, handle));
-    assert_int_equal(got.location.type, CU_MEM_LOCATION_TYPE_HOST_NUMA);
-    assert_int_equal(got.location.id, 0);
+    MEMBERS(got.location, (type, CU_MEM_LOCATION_TYPE_HOST_NUMA), (id, 0));
     OK_CU(cu.cuMemRelease(handle));
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     FAILS_CU(INVALID_VALUE, cu.cuMemCreate(&handle, PAGE, &prop, 0));
@@ -82,8 +80,7 @@ TEST(host_memory_is_created_on_the_requested_numa_node) {
     FAILS_CU(INVALID_VALUE, cu.cuMemCreate(&handle, PAGE, &prop, 0));
 }
 
-TEST(allocation_properties_are_read_back) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(allocation_properties_are_read_back, NEEDS_DESCRIPTORS()) {
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev), got;
     CUmemGenericAllocationHandle handle;
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
@@ -91,10 +88,8 @@ TEST(allocation_properties_are_read_back) {
     OK_CU(cu.cuMemCreate(&handle, PAGE, &prop, 0));
     memset(&got, 0xa5, sizeof got);
     OK_CU(cu.cuMemGetAllocationPropertiesFromHandle(&got, handle));
-    assert_int_equal(got.type, prop.type);
-    assert_int_equal(got.requestedHandleTypes, prop.requestedHandleTypes);
-    assert_int_equal(got.location.type, prop.location.type);
-    assert_int_equal(got.location.id, prop.location.id);
+    MEMBERS(got, (type, prop.type), (requestedHandleTypes, prop.requestedHandleTypes));
+    MEMBERS(got.location, (type, prop.location.type), (id, prop.location.id));
     assert_int_equal(got.allocFlags.gpuDirectRDMACapable, 1);
     FAILS_CU(INVALID_VALUE, cu.cuMemGetAllocationPropertiesFromHandle(&got, 0));
     OK_CU(cu.cuMemRelease(handle));
@@ -116,9 +111,8 @@ TEST(released_and_foreign_handles_are_refused) {
 TEST(the_granularity_is_the_large_page_size) {
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     for (int option = 0; option < 2; option++) {
-        size_t size = 0;
-        OK_CU(cu.cuMemGetAllocationGranularity(&size, &prop,
-                                               (CUmemAllocationGranularity_flags)option));
+        size_t size = MADE_CU(size_t, cuMemGetAllocationGranularity, &prop,
+                              (CUmemAllocationGranularity_flags)option);
         assert_int_equal(size, PAGE);
     }
     size_t size = 7;

@@ -25,10 +25,9 @@ static struct mapped map(void) {
 
 /* Work waits at a gate until its memory is gone. */
 static void fault(struct gate *gate) {
-    CUstream stream;
     struct mapped m = map();
     gate_make(gate);
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     gate_hold(gate, stream);
     OK_CU(cu.cuMemsetD8Async(m.at, 1, PAGE, stream));
     OK_CU(cu.cuMemUnmap(m.at, PAGE));
@@ -63,10 +62,8 @@ CHILD_TEST(virtual_memory_can_be_released_after_unmapping_under_queued_work) {
 /* Memory that is released while work may be running on it: a fault or none, never a crash. */
 CHILD(released_under_running_work) {
     init_driver();
-    CUstream stream;
-    CUdeviceptr large;
-    OK_CU(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK_CU(cu.cuMemAlloc_v2(&large, 64 * PAGE));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
+    CUdeviceptr large = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 64 * PAGE);
     for (int round = 0; round < 50; round++) {
         struct mapped m = map();
         /* May run before, while or after the memory goes: all but a crash is right. */

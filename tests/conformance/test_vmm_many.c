@@ -30,9 +30,8 @@ CHILD(hold_many) {
     CUmemAllocationProp prop = device_prop();
     CUmemAccessDesc desc = device_access();
     CUmemGenericAllocationHandle *handle = calloc(MANY, sizeof *handle);
-    CUdeviceptr a;
     assert_non_null(handle);
-    OK_CU(cu.cuMemAddressReserve(&a, MANY * PAGE, 0, 0, 0));
+    CUdeviceptr a = MADE_CU(CUdeviceptr, cuMemAddressReserve, MANY * PAGE, 0, 0, 0);
     for (unsigned i = 0; i < MANY; i++) {
         OK_CU(cu.cuMemCreate(&handle[i], PAGE, &prop, 0));
         OK_CU(cu.cuMemMap(a + i * PAGE, PAGE, 0, handle[i], 0));
@@ -40,11 +39,8 @@ CHILD(hold_many) {
     OK_CU(cu.cuMemSetAccess(a, MANY * PAGE, &desc, 1));
     for (unsigned i = 0; i < MANY; i += 5000)
         OK_CU(cu.cuMemsetD32_v2(a + i * PAGE, i, 1));
-    for (unsigned i = 0; i < MANY; i += 5000) {
-        unsigned word = 1;
-        OK_CU(cu.cuMemcpyDtoH_v2(&word, a + i * PAGE, 4));
-        assert_int_equal(word, i);
-    }
+    for (unsigned i = 0; i < MANY; i += 5000)
+        assert_int_equal(word_at(a + i * PAGE), i);
     OK_CU(cu.cuMemUnmap(a, MANY * PAGE));
     for (unsigned i = 0; i < MANY; i++)
         OK_CU(cu.cuMemRelease(handle[i]));
@@ -61,20 +57,17 @@ TEST(sixty_thousand_handles_are_mapped_simultaneously) {
     assert_int_equal(status, 0);
 }
 
-CHILD(run_out_of_addresses) {
+DRIVER_CHILD(run_out_of_addresses) {
     CUdeviceptr a, b;
-    init_driver();
     FAILS_CU(OUT_OF_MEMORY, cu.cuMemAddressReserve(&a, 1025 * PAGE, 0, 0, 0));
     OK_CU(cu.cuMemAddressReserve(&a, 1000 * PAGE, 0, 0, 0));
     FAILS_CU(OUT_OF_MEMORY, cu.cuMemAddressReserve(&b, 100 * PAGE, 0, 0, 0));
     OK_CU(cu.cuMemAddressFree(a, 1000 * PAGE));
     OK_CU(cu.cuMemAddressReserve(&b, 1024 * PAGE, 0, 0, 0));
     OK_CU(cu.cuMemAddressFree(b, 1024 * PAGE));
-    return 0;
 }
 
-TEST(reserving_beyond_the_address_space_fails) {
-    NEEDS_SOFTGPU("SOFTGPU_ADDRESS_SPACE");
+TEST_WHERE(reserving_beyond_the_address_space_fails, NEEDS_SOFTGPU("SOFTGPU_ADDRESS_SPACE")) {
     setenv("SOFTGPU_ADDRESS_SPACE", "2G", 1);
     int status = run_child("run_out_of_addresses", NULL);
     unsetenv("SOFTGPU_ADDRESS_SPACE");
@@ -111,8 +104,7 @@ CHILD(run_out_of_descriptors) {
     return 0;
 }
 
-TEST(running_out_of_descriptors_is_an_error) {
-    NEEDS_DESCRIPTORS();
+TEST_WHERE(running_out_of_descriptors_is_an_error, NEEDS_DESCRIPTORS()) {
     NEEDS_SOFTGPU("hardware's handles take no descriptor");
     assert_int_equal(run_child("run_out_of_descriptors", NULL), 0);
 }
@@ -168,16 +160,14 @@ TEST(host_memory_is_unmapped_from_the_cpu_during_copies) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemAccessDesc both[2] = {device_access(), device_access()};
     CUmemGenericAllocationHandle handle;
-    CUdeviceptr a;
     prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
     both[1].location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
     both[1].location.id = 0;
     CUstream stream = new_stream();
     CUdeviceptr d = new_memory(PAGES * PAGE);
-    OK_CU(cu.cuMemsetD8_v2(d, 0x61, PAGES * PAGE));
-    OK_CU(cu.cuCtxSynchronize());
+    set_bytes(d, 0x61, PAGES * PAGE);
     OK_CU(cu.cuMemCreate(&handle, PAGES * PAGE, &prop, 0));
-    OK_CU(cu.cuMemAddressReserve(&a, PAGES * PAGE, 0, 0, 0));
+    CUdeviceptr a = MADE_CU(CUdeviceptr, cuMemAddressReserve, PAGES * PAGE, 0, 0, 0);
     OK_CU(cu.cuMemMap(a, PAGES * PAGE, 0, handle, 0));
     for (int round = 0; round < 5; round++) {
         both[1].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -188,7 +178,5 @@ TEST(host_memory_is_unmapped_from_the_cpu_during_copies) {
     }
     OK_CU(cu.cuStreamSynchronize(stream));
     assert_int_equal(byte_at(a + PAGES * PAGE - 1), 0x61);
-    OK_CU(cu.cuMemUnmap(a, PAGES * PAGE));
-    OK_CU(cu.cuMemRelease(handle));
-    OK_CU(cu.cuMemAddressFree(a, PAGES * PAGE));
+    unmap_and_free(a, PAGES * PAGE, handle);
 }

@@ -4,9 +4,7 @@
 #define PAGE ((size_t)2 << 20)
 
 static CUdeviceptr reserve(size_t size) {
-    CUdeviceptr p;
-    OK_CU(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
-    return p;
+    return MADE_CU(CUdeviceptr, cuMemAddressReserve, size, 0, 0, 0);
 }
 
 static CUmemGenericAllocationHandle create(size_t size) {
@@ -23,18 +21,6 @@ static void grant(CUdeviceptr p, size_t size) {
     OK_CU(cu.cuMemSetAccess(p, size, &desc, 1));
 }
 
-/* Unmapping waits for nothing, so the set is waited for. */
-static void set_words(CUdeviceptr p, unsigned value, size_t count) {
-    OK_CU(cu.cuMemsetD32_v2(p, value, count));
-    OK_CU(cu.cuCtxSynchronize());
-}
-
-static unsigned read_word(CUdeviceptr p) {
-    unsigned word = 0;
-    OK_CU(cu.cuMemcpyDtoH_v2(&word, p, sizeof word));
-    return word;
-}
-
 TEST(one_handle_is_mapped_at_two_addresses) {
     CUdeviceptr a = reserve(PAGE), b = reserve(PAGE);
     CUmemGenericAllocationHandle handle = create(PAGE);
@@ -43,9 +29,9 @@ TEST(one_handle_is_mapped_at_two_addresses) {
     grant(a, PAGE);
     grant(b, PAGE);
     set_words(a, 0x11223344, 16);
-    assert_int_equal(read_word(b + 60), 0x11223344);
+    assert_int_equal(word_at(b + 60), 0x11223344);
     OK_CU(cu.cuMemUnmap(a, PAGE));
-    assert_int_equal(read_word(b), 0x11223344);
+    assert_int_equal(word_at(b), 0x11223344);
     FAILS_CU(INVALID_VALUE, cu.cuMemsetD8_v2(a, 1, 1));
     OK_CU(cu.cuMemUnmap(b, PAGE));
     OK_CU(cu.cuMemRelease(handle));
@@ -62,10 +48,8 @@ TEST(bytes_outlive_unmapping) {
     OK_CU(cu.cuMemUnmap(a, 2 * PAGE));
     OK_CU(cu.cuMemMap(a + 2 * PAGE, 2 * PAGE, 0, handle, 0));
     grant(a + 2 * PAGE, 2 * PAGE);
-    assert_int_equal(read_word(a + 3 * PAGE), 77);
-    OK_CU(cu.cuMemUnmap(a, 4 * PAGE));
-    OK_CU(cu.cuMemRelease(handle));
-    OK_CU(cu.cuMemAddressFree(a, 4 * PAGE));
+    assert_int_equal(word_at(a + 3 * PAGE), 77);
+    unmap_and_free(a, 4 * PAGE, handle);
 }
 
 TEST(invalid_mappings_are_refused) {
@@ -125,7 +109,7 @@ TEST(a_released_handle_stays_valid_while_it_is_mapped) {
     FAILS_CU(INVALID_VALUE, cu.cuMemRelease(again));
     OK_CU(cu.cuMemUnmap(a, PAGE));
     grant(b, PAGE);
-    assert_int_equal(read_word(b), 5);
+    assert_int_equal(word_at(b), 5);
     OK_CU(cu.cuMemUnmap(b, PAGE));
     FAILS_CU(INVALID_VALUE, cu.cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)a));
     OK_CU(cu.cuMemAddressFree(a, PAGE));
@@ -175,7 +159,7 @@ TEST(growing_in_place_keeps_address_and_content) {
         set_words(a + i * PAGE, i, PAGE / 4);
     }
     for (unsigned i = 0; i < STEPS; i++)
-        assert_int_equal(read_word(a + (i + 1) * PAGE - 4), i);
+        assert_int_equal(word_at(a + (i + 1) * PAGE - 4), i);
     OK_CU(cu.cuMemUnmap(a, STEPS * PAGE));
     for (unsigned i = 0; i < STEPS; i++)
         OK_CU(cu.cuMemRelease(handle[i]));

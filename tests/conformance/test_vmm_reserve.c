@@ -1,7 +1,6 @@
 /* Reservations of addresses: sizes, alignment, hints, freeing. */
 #include "harness.h"
 
-#include <setjmp.h>
 #include <signal.h>
 
 #define PAGE ((size_t)2 << 20)
@@ -39,24 +38,22 @@ TEST(reservations_do_not_overlap) {
 }
 
 TEST(large_reservations_do_not_overlap) {
-    CUdeviceptr p, q;
-    OK_CU(cu.cuMemAddressReserve(&p, (size_t)200 << 30, 0, 0, 0));
-    OK_CU(cu.cuMemAddressReserve(&q, (size_t)70 << 30, 0, 0, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAddressReserve, (size_t)200 << 30, 0, 0, 0);
+    CUdeviceptr q = MADE_CU(CUdeviceptr, cuMemAddressReserve, (size_t)70 << 30, 0, 0, 0);
     assert_true(p + ((size_t)200 << 30) <= q || q + ((size_t)70 << 30) <= p);
     OK_CU(cu.cuMemAddressFree(p, (size_t)200 << 30));
     OK_CU(cu.cuMemAddressFree(q, (size_t)70 << 30));
 }
 
 TEST(an_address_hint_is_used_where_the_range_is_free) {
-    CUdeviceptr a, b, c;
-    OK_CU(cu.cuMemAddressReserve(&a, 8 * PAGE, 0, 0, 0));
-    OK_CU(cu.cuMemAddressReserve(&b, PAGE, 0, a, 0));
+    CUdeviceptr a = MADE_CU(CUdeviceptr, cuMemAddressReserve, 8 * PAGE, 0, 0, 0);
+    CUdeviceptr b = MADE_CU(CUdeviceptr, cuMemAddressReserve, PAGE, 0, a, 0);
     assert_true(b != a);
     OK_CU(cu.cuMemAddressFree(b, PAGE));
     OK_CU(cu.cuMemAddressFree(a, 8 * PAGE));
     OK_CU(cu.cuMemAddressReserve(&b, 4 * PAGE, 0, a, 0));
     assert_int_equal(b, a);
-    OK_CU(cu.cuMemAddressReserve(&c, 4 * PAGE, 0, a + 4 * PAGE, 0));
+    CUdeviceptr c = MADE_CU(CUdeviceptr, cuMemAddressReserve, 4 * PAGE, 0, a + 4 * PAGE, 0);
     assert_int_equal(c, a + 4 * PAGE);
     FAILS_CU(INVALID_VALUE, cu.cuMemAddressReserve(&c, PAGE, 0, a + 4096, 0));
     FAILS_CU(OUT_OF_MEMORY, cu.cuMemAddressReserve(&c, PAGE, 0, (CUdeviceptr)0xffff8 << 44, 0));
@@ -66,9 +63,8 @@ TEST(an_address_hint_is_used_where_the_range_is_free) {
 }
 
 TEST(a_reservation_is_freed_only_as_a_whole) {
-    CUdeviceptr p, d;
-    OK_CU(cu.cuMemAddressReserve(&p, 4 * PAGE, 0, 0, 0));
-    OK_CU(cu.cuMemAlloc_v2(&d, 4 * PAGE));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAddressReserve, 4 * PAGE, 0, 0, 0);
+    CUdeviceptr d = new_memory(4 * PAGE);
     FAILS_CU(INVALID_VALUE, cu.cuMemAddressFree(p, PAGE));
     FAILS_CU(INVALID_VALUE, cu.cuMemAddressFree(p, 8 * PAGE));
     FAILS_CU(INVALID_VALUE, cu.cuMemAddressFree(p + PAGE, 3 * PAGE));
@@ -76,7 +72,6 @@ TEST(a_reservation_is_freed_only_as_a_whole) {
     FAILS_CU(INVALID_VALUE, cu.cuMemAddressFree(d, 4 * PAGE));
     OK_CU(cu.cuMemAddressFree(p, 4 * PAGE));
     FAILS_CU(INVALID_VALUE, cu.cuMemAddressFree(p, 4 * PAGE));
-    OK_CU(cu.cuMemFree_v2(d));
 }
 
 static sigjmp_buf back;
@@ -100,8 +95,7 @@ static bool cpu_faults_at(CUdeviceptr p) {
 }
 
 TEST(the_cpu_cannot_access_device_addresses) {
-    CUdeviceptr p;
-    OK_CU(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
+    CUdeviceptr p = MADE_CU(CUdeviceptr, cuMemAddressReserve, PAGE, 0, 0, 0);
     CUdeviceptr d = new_memory(PAGE);
     OK_CU(cu.cuMemsetD8_v2(d, 1, PAGE));
     assert_true(cpu_faults_at(p));

@@ -3,10 +3,6 @@
 #include "kinds.h"
 #include "library.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* `spare` is where a fallback goes on. */
 static gpumem_resource *wrap(unsigned which, gpumem_resource *upstream, gpumem_resource *spare) {
     gpumem_resource *made = NULL;
@@ -17,10 +13,7 @@ static gpumem_resource *wrap(unsigned which, gpumem_resource *upstream, gpumem_r
 /* ---- What passes through --------------------------------------------------------------------- */
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t capacity) {
-    gpumem_buffer *buffer = NULL;
-    OK(gpumem_buffer_allocate(
-        resource, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(resource, bytes, .capacity = capacity);
 }
 
 static void check_bytes(gpumem_buffer *buffer, unsigned char value) {
@@ -55,14 +48,13 @@ static void check_growth(gpumem_resource *resource) {
 
 static void check_export(gpumem_resource *resource) {
     gpumem_buffer *buffer = allocate(resource, 3 * MIB, 0), *imported = NULL;
-    gpumem_export *exported = NULL;
     const void *description = NULL;
     size_t bytes = 0;
     int fds[8];
     unsigned char last = 0;
     OK(gpumem_buffer_fill(buffer, 0, 3 * MIB, 0x42, NULL));
     OK(gpumem_stream_synchronize(device, NULL));
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_description(exported, &description, &bytes));
     size_t count = gpumem_export_descriptor_count(exported);
     assert_true(count <= COUNT(fds));
@@ -72,9 +64,7 @@ static void check_export(gpumem_resource *resource) {
     OK(gpumem_buffer_read(imported, 3 * MIB - 1, &last, 1, NULL));
     OK(gpumem_stream_synchronize(device, NULL));
     assert_int_equal(last, 0x42);
-    OK(gpumem_buffer_free(imported, NULL));
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(imported, exported, buffer);
 }
 
 /* All that the wrapped resource can, and counted once. */
@@ -88,9 +78,8 @@ static void check(gpumem_resource *upstream, gpumem_resource *resource, const ch
     if (strcmp(name, "caching") == 0) { /* parts of what it keeps */
         assert_false(p.can_resize || p.exportable);
     } else {
-        assert_int_equal(p.can_resize, up.can_resize);
-        assert_int_equal(p.exportable, up.exportable);
-        assert_int_equal(p.stream_ordered, up.stream_ordered);
+        MEMBERS(p, (can_resize, up.can_resize), (exportable, up.exportable),
+                (stream_ordered, up.stream_ordered));
     }
     gpumem_buffer *buffer = allocate(resource, 70001, 0);
     assert_int_equal(device_stats().allocations, before + 1);
@@ -116,8 +105,7 @@ static void over(gpumem_resource *upstream, gpumem_resource *spare) {
         }
         OK(gpumem_resource_destroy(one));
     }
-    OK(gpumem_resource_destroy(upstream));
-    OK(gpumem_resource_destroy(spare));
+    DESTROY(upstream, spare);
     assert_int_equal(device_stats().committed_bytes, 0);
     assert_int_equal(kinds_asked, 0);
 }
@@ -126,7 +114,7 @@ TEST(every_pair_of_wrappers_works_over_virtual_memory) {
     gpumem_resource *both[2];
     open_library();
     for (size_t i = 0; i < COUNT(both); i++)
-        OK(gpumem_virtual_resource_create(device, NULL, &both[i]));
+        both[i] = NEW_VIRTUAL();
     over(both[0], both[1]);
 }
 
@@ -134,8 +122,7 @@ TEST(every_pair_of_wrappers_works_over_a_pool) {
     gpumem_resource *both[2];
     open_library();
     for (size_t i = 0; i < COUNT(both); i++)
-        OK(gpumem_device_pool_resource_create(
-            device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &both[i]));
+        both[i] = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     over(both[0], both[1]);
 }
 
@@ -143,8 +130,7 @@ TEST(every_pair_of_wrappers_works_over_pinned_memory) {
     gpumem_resource *both[2];
     open_library();
     for (size_t i = 0; i < COUNT(both); i++)
-        OK(gpumem_pinned_resource_create(
-            device, GPUMEM_PINNED_OPTIONS(.keep_nothing = 1, .slab_bytes = 4 * MIB), &both[i]));
+        both[i] = NEW_PINNED(.keep_nothing = 1, .slab_bytes = 4 * MIB);
     over(both[0], both[1]);
 }
 
@@ -153,9 +139,9 @@ TEST(every_pair_of_wrappers_works_over_pinned_memory) {
 TEST(a_fallback_resource_uses_pinned_memory_when_device_memory_is_full) {
     gpumem_resource *memory = NULL, *little = NULL, *pinned = NULL, *both = NULL, *source = NULL;
     open_library();
-    OK(gpumem_virtual_resource_create(device, NULL, &memory));
+    memory = NEW_VIRTUAL();
     OK(gpumem_limit_resource_create(memory, 8 * MIB, &little));
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    pinned = NEW_PINNED();
     OK(gpumem_fallback_resource_create(little, pinned, &both));
     gpumem_buffer *first = allocate(both, 7 * MIB, 0), *second = allocate(both, 3 * MIB, 0);
     OK(gpumem_fallback_get_source(second, &source));
@@ -166,12 +152,7 @@ TEST(a_fallback_resource_uses_pinned_memory_when_device_memory_is_full) {
     OK(gpumem_stream_synchronize(device, NULL));
     assert_int_equal(((unsigned char *)gpumem_buffer_host_pointer(second))[2 * MIB - 1], 0x11);
     assert_int_equal(((unsigned char *)gpumem_buffer_host_pointer(second))[2 * MIB], 0x22);
-    OK(gpumem_buffer_free(first, NULL));
-    OK(gpumem_buffer_free(second, NULL));
-    OK(gpumem_resource_destroy(both));
-    OK(gpumem_resource_destroy(pinned));
-    OK(gpumem_resource_destroy(little));
-    OK(gpumem_resource_destroy(memory));
+    DESTROY(first, second, both, pinned, little, memory);
 }
 
 /* ---- Order ----------------------------------------------------------------------------------- */
@@ -181,12 +162,11 @@ TEST(wrappers_keep_memory_until_queued_work_ends) {
     gpumem_resource *upstream = NULL, *spare = NULL;
     struct gate gate;
     open_library();
-    OK(gpumem_virtual_resource_create(device, NULL, &upstream));
+    upstream = NEW_VIRTUAL();
     OK(gpumem_virtual_resource_create(device, NULL, &spare));
     for (unsigned i = 0; i < WRAPPERS; i++) {
-        CUstream stream = NULL;
         gpumem_resource *resource = wrap(i, upstream, spare);
-        OK(gpumem_stream_create(device, NULL, &stream));
+        CUstream stream = NEW_STREAM();
         gate_make(&gate);
         gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0);
         gate_hold(&gate, stream);
@@ -199,9 +179,7 @@ TEST(wrappers_keep_memory_until_queued_work_ends) {
         OK(gpumem_device_trim(device, 1));
         assert_int_equal(device_stats().committed_bytes, 0);
         gate_free(&gate);
-        OK(gpumem_stream_destroy(device, stream));
-        OK(gpumem_resource_destroy(resource));
+        DESTROY(stream, resource);
     }
-    OK(gpumem_resource_destroy(upstream));
-    OK(gpumem_resource_destroy(spare));
+    DESTROY(upstream, spare);
 }

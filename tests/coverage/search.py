@@ -6,7 +6,7 @@ import threading
 import trial
 
 CONFORMANCE = trial.SOURCE / "tests" / "conformance"
-TEST = re.compile(r"^TEST(?:_WITH)?\((\w+)", re.M)
+TEST = re.compile(r"^TEST(?:_WITH|_WHERE|_IS)?\((\w+)", re.M)
 REFUSALS = re.compile("refus|argument|must|cannot|can_not|bad|wrong|needs|not_|first_abi|null")
 # How many further tests are tried for one that fails at once, where one was found that waits.
 BETTER = 4

@@ -18,7 +18,7 @@ from launch import Test, run_one  # noqa: E402
 FOLDERS = ["unit", "fault", "conformance", "programs", "cli"]
 PARITY = SOURCE / "tests" / "parity"
 # Its chapter; scenarios of one macro have one declaration.
-SCENARIO = r'\bSCENARIO\([^,"]+,\s*"([\w-]+)/'
+SCENARIO = r'\bSCENARIO(?:_IS|_IN)?\([^,"]+,\s*"([\w-]+)/'
 
 
 def chapters():

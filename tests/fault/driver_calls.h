@@ -10,8 +10,6 @@
 #include "sweep.h"
 
 #include <gpumem/driver.h>
-#include <stdio.h>
-#include <string.h>
 
 static gpumem_driver_api cu;
 static gpumem_driver *driver;

@@ -3,10 +3,7 @@
 #include "test.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* Where each file's processes write what they counted, for test_every_operation.py. */
 #define RESULTS GPUMEM_BINARY_DIR "/tests/fault/counts"

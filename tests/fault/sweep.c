@@ -8,10 +8,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gpumem/cuda_api.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* A sweep that goes on for ever is one whose act is never left without a fault. */
 #define CALL_LIMIT 5000

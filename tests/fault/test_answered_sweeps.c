@@ -80,9 +80,8 @@ static int hear_command(int control, char *what, int *connection) {
 
 static void send_an_event(struct side *side) {
     CUevent event;
-    gpumem_export *exported;
     OK(gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.interprocess = 1), &event));
-    OK(gpumem_export_create_event(device, event, &exported));
+    gpumem_export *exported = MADE(gpumem_export *, gpumem_export_create_event, device, event);
     (void)!gpumem_export_send(exported, side->data, PATIENT);
     other_hear(side->control); /* it is used no more */
     DESTROY(exported, event);

@@ -176,10 +176,8 @@ static void give_again(void *user) {
 /* ---- The sweeps ------------------------------------------------------------------------------ */
 
 static struct subject make_subject(void) {
-    struct subject subject = {0};
     CUcontext before;
-    subject.buffer = NEW_BUFFER(memory, 4 * MIB);
-    subject.stream = NEW_STREAM();
+    struct subject subject = {.buffer = NEW_BUFFER(memory, 4 * MIB), .stream = NEW_STREAM()};
     OK(gpumem_buffer_use(subject.buffer, subject.stream));
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
     OK_CU(cu->cuMemAlloc_v2(&subject.pointer, KIB));

@@ -10,10 +10,7 @@
 #include "temporary.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* What a process answers. */
 enum { FAILED = 1, REFUSED = 2, FAULTED = 4, OFFENDED = 8, BAD = 64 };

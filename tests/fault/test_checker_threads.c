@@ -9,10 +9,7 @@
 #include "temporary.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* Who called: a sanitizer stands before the program's own functions. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

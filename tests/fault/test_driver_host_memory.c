@@ -80,8 +80,7 @@ CALL(make_mipmapped, cu.cuMipmappedArrayCreate(&made->mipmapped, &grid, 3),
 CALL(make_graph, cu.cuGraphCreate(&made->graph, 0), cu.cuGraphDestroy(made->graph))
 CALL(make_link, cu.cuLinkCreate_v2(0, NULL, NULL, &made->link), cu.cuLinkDestroy(made->link))
 
-TEST(a_call_that_gets_no_host_memory_makes_nothing) {
-    NEEDS_ALLOCATIONS_THAT_FAIL();
+TEST_WHERE(a_call_that_gets_no_host_memory_makes_nothing, NEEDS_ALLOCATIONS_THAT_FAIL()) {
     static const struct {
         const char *name;
         int (*call)(void *);
@@ -111,8 +110,7 @@ TEST(a_call_that_gets_no_host_memory_makes_nothing) {
 /* ---- Frees in stream order ------------------------------------------------------------------- */
 
 /* A free behind queued work, which has to be noted: without memory for that, the block is live. */
-TEST(a_free_that_cannot_be_noted_leaves_the_memory_live) {
-    NEEDS_ALLOCATIONS_THAT_FAIL();
+TEST_WHERE(a_free_that_cannot_be_noted_leaves_the_memory_live, NEEDS_ALLOCATIONS_THAT_FAIL()) {
     struct gate gate;
     gate_make(&gate);
     unsigned refusals = 0;

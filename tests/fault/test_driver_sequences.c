@@ -5,11 +5,14 @@
  */
 #include "driver_calls.h"
 
-static int begin(void **state) {
-    if (open_softgpu(state) != 0)
-        return -1;
+BEFORE(open_softgpu) {
     sweep_with(soft);
-    return 0;
+}
+
+static void sweep_all(const char *name, int (*act)(void *), void (*recover)(void *),
+                      void (*undo)(void *), void *user) {
+    sweep_run(
+        &(struct sweep){.name = name, .act = act, .recover = recover, .undo = undo, .user = user});
 }
 
 /* ---- Virtual memory -------------------------------------------------------------------------- */
@@ -80,20 +83,12 @@ static void nothing(void *user) {
 
 TEST(a_refused_mapping_leaks_nothing) {
     struct region region = {.size = 0};
-    sweep_run(&(struct sweep){.name = "reserve, create, map, access",
-                              .act = map_region,
-                              .recover = end_region,
-                              .undo = end_region,
-                              .user = &region});
+    sweep_all("reserve, create, map, access", map_region, end_region, end_region, &region);
 }
 
 TEST(mapping_and_unmapping_leak_nothing) {
     struct region region = {.size = 0};
-    sweep_run(&(struct sweep){.name = "reserve to free",
-                              .act = map_and_give_back,
-                              .recover = end_region,
-                              .undo = nothing,
-                              .user = &region});
+    sweep_all("reserve to free", map_and_give_back, end_region, nothing, &region);
 }
 
 /* ---- Pools ----------------------------------------------------------------------------------- */
@@ -139,8 +134,7 @@ static void end_pool(void *user) {
 
 TEST(refused_pool_calls_leak_nothing) {
     struct pooled pooled = {.pool = NULL};
-    sweep_run(&(struct sweep){
-        .name = "pool", .act = use_pool, .recover = end_pool, .undo = end_pool, .user = &pooled});
+    sweep_all("pool", use_pool, end_pool, end_pool, &pooled);
 }
 
 /* ---- Contexts -------------------------------------------------------------------------------- */
@@ -177,11 +171,7 @@ static void end_context(void *user) {
 
 TEST(refused_context_calls_leak_nothing) {
     struct places places = {.made = NULL};
-    sweep_run(&(struct sweep){.name = "context",
-                              .act = use_context,
-                              .recover = end_context,
-                              .undo = end_context,
-                              .user = &places});
+    sweep_all("context", use_context, end_context, end_context, &places);
 }
 
 static int end(void **state) {
@@ -190,4 +180,4 @@ static int end(void **state) {
     return result == CUDA_SUCCESS ? 0 : -1;
 }
 
-ALL_TESTS(begin, end);
+ALL_TESTS(before, end);

@@ -232,20 +232,16 @@ TEST(detaching_an_export_makes_no_driver_call) {
     FREE_OK(gpumem_export_destroy(exported));
 }
 
-static int begin(void **state) {
-    if (begin_sweeps(state) != 0)
-        return -1;
+BEFORE(begin_sweeps) {
     memory = NEW_VIRTUAL();
     pool = NEW_POOL(.ipc = 1);
     buffer = NEW_BUFFER(memory, 4 * MIB);
-    return 0;
 }
 
-static int end(void **state) {
+AFTER(close_device) {
     OK(gpumem_buffer_free(buffer, NULL));
     settle(NULL);
     DESTROY(pool, memory);
-    return close_device(state);
 }
 
-ALL_TESTS(begin, end);
+ALL_TESTS(before, after);

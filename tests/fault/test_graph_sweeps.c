@@ -4,7 +4,7 @@
  */
 #include "driver_calls.h"
 
-#include <stdlib.h>
+#include <sched.h>
 
 static CUstream stream;
 static CUdeviceptr memory;
@@ -94,9 +94,21 @@ static int build_and_run(void *user) {
     return result ? result : run(scene);
 }
 
+/* A device fault ends what is queued, and waits for no host function: one may still be running. */
+static void wait_for_host_function(void) {
+    bool queued = true;
+    while (queued) {
+        char *text = soft->state_dump();
+        queued = strstr(text, "queued operations: 0\n") == NULL;
+        soft->free_text(text);
+        sched_yield();
+    }
+}
+
 static void end(void *user) {
     struct scene *scene = user;
     cu.cuStreamSynchronize(stream);
+    wait_for_host_function();
     if (scene->exec)
         cu.cuGraphExecDestroy(scene->exec);
     if (scene->graph)
@@ -188,8 +200,7 @@ static void starve_set(struct scene *scene) {
     assert_int_equal(cu.cuCtxDestroy_v2(scene->other), 0);
 }
 
-TEST(graph_calls_without_memory_leak_nothing) {
-    NEEDS_ALLOCATIONS_THAT_FAIL();
+TEST_WHERE(graph_calls_without_memory_leak_nothing, NEEDS_ALLOCATIONS_THAT_FAIL()) {
     struct scene scene = {0};
     assert_int_equal(build(&scene), 0);
     starve("instantiation", instantiate, uninstantiate, &scene);

@@ -3,6 +3,7 @@
  * a launch fails in turn. The launch then says so, and leaves all as it was.
  */
 #include "driver_calls.h"
+#include "members.h"
 
 static CUmodule module;
 
@@ -53,8 +54,7 @@ TEST(launching_a_printing_and_allocating_kernel_is_all_or_nothing) {
 }
 
 /* In a new context each time: its heap, and its function's code, are made by the launch. */
-TEST(the_first_launch_of_a_context_is_all_or_nothing) {
-    NEEDS_ALLOCATIONS_THAT_FAIL();
+TEST_WHERE(the_first_launch_of_a_context_is_all_or_nothing, NEEDS_ALLOCATIONS_THAT_FAIL()) {
     for (long n = 1;; n++) {
         char *before = state_now();
         CUcontext own;
@@ -106,13 +106,7 @@ static void build(struct scene *scene) {
     CUgraph body = add_condition(scene->graph, scene->graph, &outer);
     CUgraph within = add_condition(body, scene->graph, &inner);
     void *stop_outer[] = {&outer}, *stop_inner[] = {&inner};
-    CUDA_KERNEL_NODE_PARAMS params = {.func = kernel(module, "stop"),
-                                      .gridDimX = 1,
-                                      .gridDimY = 1,
-                                      .gridDimZ = 1,
-                                      .blockDimX = 1,
-                                      .blockDimY = 1,
-                                      .blockDimZ = 1,
+    CUDA_KERNEL_NODE_PARAMS params = {GRID(1), .func = kernel(module, "stop"), BLOCK(1),
                                       .kernelParams = stop_outer};
     OK_CU(cu.cuGraphAddKernelNode_v2(&node, body, NULL, 0, &params));
     params.kernelParams = stop_inner;
@@ -135,8 +129,7 @@ static int launch_graph(void *user) {
     return (int)cu.cuGraphLaunch(scene->exec, NULL);
 }
 
-TEST(launching_a_conditional_graph_is_all_or_nothing) {
-    NEEDS_ALLOCATIONS_THAT_FAIL();
+TEST_WHERE(launching_a_conditional_graph_is_all_or_nothing, NEEDS_ALLOCATIONS_THAT_FAIL()) {
     struct scene scene = {0};
     build(&scene);
     starve("instantiation", instantiate, uninstantiate, &scene);

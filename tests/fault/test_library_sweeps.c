@@ -6,8 +6,6 @@
 #include "library_sweeps.h"
 #include "temporary.h"
 
-#include <unistd.h>
-
 ALL_TESTS(begin_sweeps, end_sweeps);
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -140,27 +138,13 @@ static gpumem_resource *managed_resource(void) {
 
 static void allocating(const char *name, gpumem_resource *resource, size_t capacity) {
     struct subject subject = {.resource = resource, .capacity = capacity};
-    sweep_run(&(struct sweep){.name = name,
-                              .act = allocate,
-                              .recover = settle,
-                              .undo = free_buffer,
-                              .may_succeed = true, /* leaving the context */
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = &subject});
+    sweep_act(name, allocate, free_buffer, &subject);
     OK(gpumem_resource_destroy(resource));
 }
 
 static void freeing(const char *name, gpumem_resource *resource, size_t capacity) {
     struct subject subject = {.resource = resource, .capacity = capacity};
-    sweep_run(&(struct sweep){.name = name,
-                              .act = allocate_and_free,
-                              .recover = settle,
-                              .undo = settle,
-                              .may_succeed = true, /* freeing cannot fail for its caller */
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = &subject});
+    sweep_act(name, allocate_and_free, settle, &subject);
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -184,14 +168,7 @@ TEST(growing_a_buffer_is_all_or_nothing) {
     OK(gpumem_buffer_fill(subject.buffer, 0, 5 * MIB, 0x3c, NULL));
     synchronize(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(subject.buffer);
-    sweep_run(&(struct sweep){.name = "grow",
-                              .act = grow,
-                              .recover = settle,
-                              .undo = shrink_back,
-                              .may_succeed = true, /* leaving the context */
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = &subject});
+    sweep_act("grow", grow, shrink_back, &subject);
     /* Nothing that happened has moved or touched it. */
     unsigned char last = 0;
     assert_int_equal(gpumem_buffer_pointer(subject.buffer), address);
@@ -209,14 +186,7 @@ TEST(exporting_and_importing_are_all_or_nothing) {
     sweep_run(
         &(struct sweep){.name = "export", .act = export_it, .undo = end_export, .user = &subject});
     assert_int_equal(export_it(&subject), 0);
-    sweep_run(&(struct sweep){.name = "import",
-                              .act = import_it,
-                              .recover = settle,
-                              .undo = end_import,
-                              .may_succeed = true, /* leaving the context */
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = &subject});
+    sweep_act("import", import_it, end_import, &subject);
     end_export(&subject);
     free_buffer(&subject);
     OK(gpumem_resource_destroy(subject.resource));
@@ -231,14 +201,7 @@ TEST(loading_a_file_is_all_or_nothing) {
         assert_int_equal(write(fd, block, sizeof block), sizeof block);
     close(fd);
     struct subject subject = {.resource = virtual_resource(), .path = path};
-    sweep_run(&(struct sweep){.name = "load",
-                              .act = load,
-                              .recover = settle,
-                              .undo = free_buffer,
-                              .may_succeed = true, /* what is released at its end cannot fail */
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = &subject});
+    sweep_act("load", load, free_buffer, &subject);
     unlink(path);
     OK(gpumem_resource_destroy(subject.resource));
 }

@@ -1,8 +1,6 @@
 /* Whole or nothing, for memory that the CPU has mapped too: each driver call of each step fails. */
 #include "library_sweeps.h"
 
-#include <stdlib.h>
-
 ALL_TESTS(begin_sweeps, end_sweeps);
 
 struct subject {

@@ -153,9 +153,7 @@ static void free_behind_work(uint64_t n, softgpu_fault_mode mode, uint64_t *fire
     gate_drain(&gate); /* no fault of the device: the fill found its memory */
     settle(NULL);
     stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.chunks, 0);
-    assert_int_equal(stats.mappings, 0);
+    MEMBERS(stats, (deferred_frees, 0), (chunks, 0), (mappings, 0));
     gate_remove(&gate);
     end_resource(NULL);
 }
@@ -253,11 +251,10 @@ TEST(creating_streams_and_events_is_all_or_nothing) {
 /* Through a device of its own, since answers are remembered. */
 static int ask_all(void) {
     gpumem_library *other;
-    gpumem_device *asked;
     int result = 0;
     assert_int_equal(soft->fault_disarm(), 0);
     OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &other));
-    OK(gpumem_device_open(other, 0, &asked));
+    gpumem_device *asked = MADE(gpumem_device *, gpumem_device_open, other, 0);
     for (int i = 0; i < GPUMEM_CAPABILITY_COUNT; i++) {
         gpumem_capability_report report = {.size = sizeof report};
         for (uint64_t n = 1; n < 12; n++) {

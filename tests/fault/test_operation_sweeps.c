@@ -218,12 +218,6 @@ static int free_what_is_held(void *user) {
     return (int)status;
 }
 
-static int mark_and_ask(void *user) {
-    gpumem_access access;
-    gpumem_status status = gpumem_buffer_mark_shared(a);
-    return (int)(status != GPUMEM_OK ? status : gpumem_buffer_get_access(a, 0, 0, &access));
-}
-
 static int tensor_and_back(void *user) {
     DLManagedTensor *tensor = NULL;
     gpumem_status status =
@@ -266,7 +260,6 @@ static int free_and_trim(void *user) {
 TEST(using_and_freeing_a_buffer_is_all_or_nothing) {
     sweep_act("use a buffer and free it", use_and_free, NULL, NULL);
     sweep_act("let go of what was freed", free_what_is_held, NULL, NULL);
-    sweep_act("mark as shared, ask for access", mark_and_ask, NULL, NULL);
     sweep_act("an old tensor and back", tensor_and_back, NULL, NULL);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_release(a)); /* nobody holds it */
     sweep_act("give access to peers", give_to_peers, take_from_peers, NULL);
@@ -321,8 +314,7 @@ TEST_IS(low_level_memory_calls_are_all_or_nothing,
 /* softgpu makes the file behind memory that is not shared with the first of it on a device, and
  * keeps it. */
 static void make_device_memory_file(int ordinal) {
-    gpumem_device *of;
-    OK(gpumem_device_open(library, ordinal, &of));
+    gpumem_device *of = MADE(gpumem_device *, gpumem_device_open, library, ordinal);
     OK(gpumem_physical_create(
         of, 2 * MIB, GPUMEM_PHYSICAL_OPTIONS(.handle_type = GPUMEM_HANDLE_NONE), &physical));
     OK(gpumem_physical_destroy(physical));

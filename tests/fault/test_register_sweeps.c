@@ -2,9 +2,7 @@
 #include "library_sweeps.h"
 
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 ALL_TESTS(begin_sweeps, end_sweeps);
 

@@ -101,11 +101,9 @@ static int release_behind_events(void *user) {
 
 static CUdeviceptr make_gate(struct subject *s) {
     CUcontext before;
-    CUdeviceptr address = 0;
-    void *flag = NULL;
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    OK_CU(cu->cuMemHostAlloc(&flag, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
-    OK_CU(cu->cuMemHostGetDevicePointer_v2(&address, flag, 0));
+    void *flag = MADE_CU(void *, cuMemHostAlloc, 4096, CU_MEMHOSTALLOC_DEVICEMAP);
+    CUdeviceptr address = MADE_CU(CUdeviceptr, cuMemHostGetDevicePointer_v2, flag, 0);
     cu->cuCtxPopCurrent_v2(&before);
     s->flag = flag;
     return address;

@@ -59,14 +59,7 @@ static void end_import(void *user) {
 }
 
 static void sweep_import(const char *name, struct subject *subject) {
-    sweep_run(&(struct sweep){.name = name,
-                              .act = import_it,
-                              .recover = settle,
-                              .undo = end_import,
-                              .may_succeed = true, /* leaving the context */
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = subject});
+    sweep_act(name, import_it, end_import, subject);
 }
 
 static gpumem_resource *virtual_resource(void) {
@@ -138,14 +131,7 @@ TEST(updating_a_grown_import_is_all_or_nothing) {
     OK(gpumem_buffer_grow(s->buffer, 4 * CHUNK, NULL));
     OK(gpumem_buffer_fill_sync(s->buffer, 0, 4 * CHUNK, 0x4b, NULL));
     s->exported = NEW_EXPORT(s->buffer);
-    sweep_run(&(struct sweep){.name = "import and extend",
-                              .act = import_and_extend,
-                              .recover = settle,
-                              .undo = end_import,
-                              .may_succeed = true, /* leaving the context */
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = &g});
+    sweep_act("import and extend", import_and_extend, end_import, &g);
     assert_int_equal(import_and_extend(&g), 0);
     assert_int_equal(byte_of(s->imported, 4 * CHUNK - 1), 0x4b);
     DESTROY(s->imported, s->exported, g.before, s->buffer, s->resource);
@@ -163,12 +149,7 @@ TEST(importing_with_a_capacity_is_all_or_nothing) {
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
 static gpumem_resource *pool_of(int host) {
-    gpumem_resource *pool;
-    if (host)
-        pool = NEW_PINNED(.method = GPUMEM_PINNED_POOL, .ipc = 1);
-    else
-        pool = NEW_POOL(.ipc = 1);
-    return pool;
+    return host ? NEW_PINNED(.method = GPUMEM_PINNED_POOL, .ipc = 1) : NEW_POOL(.ipc = 1);
 }
 
 static void share_pool(int host) {
@@ -177,14 +158,7 @@ static void share_pool(int host) {
     synchronize(NULL);
     assert_int_equal(export_it(&s), 0); /* the pool's descriptor is kept from here on */
     end_export(&s);
-    sweep_run(&(struct sweep){.name = host ? "export host pool memory" : "export pool memory",
-                              .act = export_it,
-                              .recover = settle,
-                              .undo = end_export,
-                              .may_succeed = true, /* leaving the context */
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = &s});
+    sweep_act(host ? "export host pool memory" : "export pool memory", export_it, end_export, &s);
     assert_int_equal(export_it(&s), 0);
     sweep_import(host ? "import host pool memory" : "import pool memory", &s);
     end_export(&s);
@@ -219,14 +193,7 @@ static int import_event(void *user) {
 
 static void sweep_event(const char *name, struct subject *s, int (*act)(void *),
                         void (*undo)(void *)) {
-    sweep_run(&(struct sweep){.name = name,
-                              .act = act,
-                              .recover = settle,
-                              .undo = undo,
-                              .may_succeed = true, /* leaving the context */
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = s});
+    sweep_act(name, act, undo, s);
 }
 
 TEST(sharing_an_event_is_all_or_nothing) {

@@ -6,7 +6,6 @@
 
 #include <pthread.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 ALL_TESTS(begin_sweeps, end_sweeps);
 

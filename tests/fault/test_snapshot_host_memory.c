@@ -59,7 +59,6 @@ TEST(a_snapshot_without_host_memory_is_all_or_nothing) {
 /* What there is no memory to note is held all the same, and counted as not listed. */
 TEST(objects_missing_from_a_snapshot_for_lack_of_memory_are_counted) {
     gpumem_physical *physical = NULL;
-    char *text = NULL;
     bool fired = false;
     for (int n = 1; n < MOST; n++) {
         refuse_memory_of_threads(n);
@@ -70,7 +69,7 @@ TEST(objects_missing_from_a_snapshot_for_lack_of_memory_are_counted) {
         assert_true(fired && status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY);
     }
     assert_true(physical && fired); /* the list was what got no memory */
-    OK(gpumem_snapshot(device, NULL, &text));
+    char *text = MADE(char *, gpumem_snapshot, device, NULL);
     assert_int_equal(json_unsigned(json_find(text, "devices.0.virtual_memory.unlisted")), 1);
     assert_int_equal(json_count(json_find(text, "devices.0.virtual_memory.physical")), 0);
     free(text);

@@ -13,8 +13,7 @@ struct subject {
 };
 
 static struct subject make(uint64_t cache_bytes) {
-    struct subject s = {0};
-    s.stream = NEW_STREAM();
+    struct subject s = {.stream = NEW_STREAM()};
     s.resource =
         NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1, .cache_bytes = cache_bytes);
     return s;
@@ -195,4 +194,45 @@ TEST(moving_a_buffer_is_all_or_nothing) {
     allocate(&s);
     sweep_act("move", move, move_back, &s);
     end(&s, 1);
+}
+
+/* ---- Through a wrapper with a buffer of its own inside --------------------------------------- */
+
+TEST(changing_a_wrapped_buffer_is_all_or_nothing) {
+    struct subject s = make(0);
+    gpumem_resource *memory = s.resource;
+    s.resource = NEW_ALIGNMENT(memory, .alignment = 4096);
+    allocate(&s);
+    sweep_act("wrapped access of a part", take_a_part, give_the_part, &s);
+    sweep_act("wrapped decommit", decommit, recommit_again, &s);
+    OK(gpumem_buffer_decommit(s.other, 0, 4 * MIB, NULL, NULL));
+    sweep_act("wrapped recommit", recommit, decommit_again, &s);
+    sweep_act("wrapped move", move, move_back, &s);
+    end(&s, 1);
+    OK(gpumem_resource_destroy(memory));
+}
+
+/* ---- Sharing --------------------------------------------------------------------------------- */
+
+/* The second buffer gets the memory of the first, which its stream still fills. */
+static int share_reused(void *user) {
+    struct subject *s = user;
+    const gpumem_buffer_options *options = GPUMEM_BUFFER_OPTIONS(.stream = s->stream);
+    gpumem_access access;
+    TRY(gpumem_buffer_allocate(s->resource, 8 * MIB, options, &s->buffer));
+    gpumem_status status = gpumem_buffer_fill(s->buffer, 0, 8 * MIB, 1, s->stream);
+    (void)gpumem_buffer_free(s->buffer, NULL);
+    AND_THEN(status, gpumem_buffer_allocate(s->resource, 8 * MIB, options, &s->buffer));
+    if (status != GPUMEM_OK)
+        return (int)status;
+    status = gpumem_buffer_mark_shared(s->buffer);
+    AND_THEN(status, gpumem_buffer_get_access(s->buffer, 0, 0, &access));
+    (void)gpumem_buffer_free(s->buffer, NULL);
+    return (int)status;
+}
+
+TEST(sharing_memory_that_is_reused_is_all_or_nothing) {
+    struct subject s = make(GIB);
+    sweep_act("share reused memory", share_reused, settle, &s);
+    end(&s, 0);
 }

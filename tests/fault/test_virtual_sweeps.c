@@ -3,8 +3,6 @@
 #include "library_sweeps.h"
 #include "temporary.h"
 
-#include <unistd.h>
-
 #define PAGE   (2 * MIB)
 #define MAPPED 3
 
@@ -186,12 +184,10 @@ static int begin(void **state) {
     return 0;
 }
 
-static int end(void **state) {
-    for (size_t i = 0; i < MAPPED; i++) {
+AFTER(close_device) {
+    for (size_t i = 0; i < MAPPED; i++)
         DESTROY(mapping[i], memory[i]);
-    }
     OK(gpumem_reservation_destroy(range));
-    return close_device(state);
 }
 
-ALL_TESTS(begin, end);
+ALL_TESTS(begin, after);

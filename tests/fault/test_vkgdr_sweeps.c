@@ -70,8 +70,7 @@ static uint64_t lost(void *user) {
 /* Vulkan's part is given back whatever CUDA answers. */
 static void check_vulkan(void *user) {
     assert_used_well();
-    assert_int_equal(icd->live().memories, 0);
-    assert_int_equal(icd->live().maps, 0);
+    MEMBERS(icd->live(), (memories, 0), (maps, 0));
 }
 
 static void sweep_cuda(const char *name, int (*act)(void *), struct subject *subject) {

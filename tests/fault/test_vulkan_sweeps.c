@@ -7,7 +7,6 @@
 #include "vulkan_test.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <sys/mman.h>
 
 ALL_TESTS(find_icd, NULL);
@@ -181,9 +180,8 @@ static int end(void **state) {
 
 EACH_TEST(begin, end);
 
-TEST(opening_vulkan_is_all_or_nothing) {
-    sweep(&(struct operation){"open", open_it, close_it}, *state);
-}
+TEST_IS(opening_vulkan_is_all_or_nothing,
+        sweep(&(struct operation){"open", open_it, close_it}, *state));
 
 TEST(allocating_and_importing_vulkan_memory_is_all_or_nothing) {
     struct subject *subject = *state;
@@ -229,8 +227,7 @@ TEST_WITH(vulkan_memory_that_cannot_be_unmapped_is_kept, begin, NULL) {
     struct gm_vulkan *was = subject->vulkan;
     close_it(subject);
     struct vulkan_icd_live live = icd->live();
-    assert_int_equal(live.devices, 1);
-    assert_int_equal(live.memories, 1);
+    MEMBERS(live, (devices, 1), (memories, 1));
     OK(open_it(subject)); /* that one again, and it works */
     assert_ptr_equal(subject->vulkan, was);
     OK(allocate(subject));

@@ -41,9 +41,8 @@ static void check_counts(void *user) {
     gpumem_stats after = now();
     calm();
     assert_null(s->buffer);
-    assert_int_equal(after.allocations, s->before.allocations);
-    assert_int_equal(after.in_use_bytes, s->before.in_use_bytes);
-    assert_int_equal(after.allocations_total, s->before.allocations_total);
+    MEMBERS(after, (allocations, s->before.allocations), (in_use_bytes, s->before.in_use_bytes),
+            (allocations_total, s->before.allocations_total));
     if (after.cached_bytes > s->before.cached_bytes)
         fail_msg("%lu bytes are kept, where it was %lu", (unsigned long)after.cached_bytes,
                  (unsigned long)s->before.cached_bytes);

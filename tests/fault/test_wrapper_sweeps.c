@@ -92,8 +92,7 @@ static int count_one(void *user, const gpumem_tracked *tracked) {
 static void check_nothing_known(const struct subject *s) {
     size_t known = 0;
     gpumem_stats stats = stats_of(s->resource);
-    assert_int_equal(stats.allocations, 0);
-    assert_int_equal(stats.in_use_bytes, 0);
+    MEMBERS(stats, (allocations, 0), (in_use_bytes, 0));
     gpumem_resource_properties properties = properties_of(s->resource);
     if (strcmp(properties.kind, "tracking") == 0)
         OK(gpumem_tracking_visit(s->resource, count_one, &known));
@@ -105,14 +104,7 @@ static void sweep_growth(struct subject *s) {
     OK(gpumem_buffer_fill(s->buffer, 0, 5 * MIB, 0x3c, NULL));
     synchronize(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(s->buffer);
-    sweep_run(&(struct sweep){.name = "grow",
-                              .act = grow,
-                              .recover = settle,
-                              .undo = shrink_back,
-                              .may_succeed = true, /* leaving the context */
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = s});
+    sweep_act("grow", grow, shrink_back, s);
     unsigned char ends[2] = {0};
     assert_int_equal(gpumem_buffer_pointer(s->buffer), address);
     assert_int_equal(gpumem_buffer_size(s->buffer), 5 * MIB);
@@ -134,14 +126,7 @@ static void sweep_all(struct subject *s) {
                               .explain = last_message,
                               .user = s});
     check_nothing_known(s);
-    sweep_run(&(struct sweep){.name = "free",
-                              .act = allocate_and_free,
-                              .recover = settle,
-                              .undo = settle,
-                              .may_succeed = true, /* freeing cannot fail for its caller */
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = s});
+    sweep_act("free", allocate_and_free, settle, s);
     check_nothing_known(s);
     sweep_growth(s);
     check_nothing_known(s);

@@ -9,8 +9,8 @@
  *     OK_CU(call)           a CUresult, which is CUDA_SUCCESS
  *     FAILS_CU(error, call) a CUresult: CUDA_ERROR_<error>
  *
- * The words are the same everywhere. tests/conformance has definitions of its own, which look for
- * the results' names on any driver (harness.h), and ANSWERS_CU(result, call) for a result in a
+ * The words are the same everywhere. tests/conformance has its own OK_CU and FAILS_CU, which look
+ * for the results' names on any driver (harness.h), and ANSWERS_CU(result, call) for a result in a
  * variable.
  */
 #ifndef TESTS_CHECKS_H
@@ -42,9 +42,11 @@ static inline void check_cu(CUresult got, CUresult wanted, const char *call, con
 #define OK(call) check_status((gpumem_status)(call), GPUMEM_OK, #call, __FILE__, __LINE__)
 #define FAILS(status, call)                                                                        \
     check_status((gpumem_status)(call), GPUMEM_ERROR_##status, #call, __FILE__, __LINE__)
+#ifndef OK_CU
 #define OK_CU(call) check_cu((CUresult)(call), CUDA_SUCCESS, #call, __FILE__, __LINE__)
 #define FAILS_CU(error, call)                                                                      \
     check_cu((CUresult)(call), CUDA_ERROR_##error, #call, __FILE__, __LINE__)
+#endif
 
 /* Checks that the last message names what it should. */
 #define SAYS(text)                                                                                 \

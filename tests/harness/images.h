@@ -17,6 +17,7 @@
     X(ptx_fatbin, 344, "small-ptx.fatbin")      /* PTX text only */                                \
     X(other_fatbin, 6384, "small-100.fatbin")   /* nothing that an H200 can run */                 \
     X(part_cubin, 4120, "parts.cubin")          /* to be linked: what it calls is elsewhere */     \
+    X(partly_cubin, 7664, "partly-90.cubin")    /* to be linked: some of it lacks nothing */       \
     X(caller_object, 2608, "caller.object")     /* a host object, calls into the archive */        \
     X(reaching_object, 2480, "reaching.object") /* another, which reaches more members */          \
     X(archive, 7868, "library.archive")         /* host objects: code, none, and a text */

@@ -12,15 +12,13 @@
 #include <gpumem/driver.h>
 #include <gpumem/gpumem.h>
 #include <gpumem/softgpu.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static gpumem_library *library;
 static gpumem_device *device;
 static const gpumem_driver_api *cu;
 static const softgpu_control *soft;
 
+#include "held_streams.h"
 #include "objects.h"
 #include "readings.h"
 

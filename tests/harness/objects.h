@@ -14,13 +14,14 @@
 #define TESTS_OBJECTS_H
 
 #include "checks.h"
-#include "gate.h"
 
-/* What a function makes through its last parameter. */
+/* What a function gives through its last parameter. It must give something. */
 #define MADE(type, create, ...)                                                                    \
     __extension__({                                                                                \
-        type made_ = NULL;                                                                         \
+        type made_;                                                                                \
+        leave_unset(&made_, sizeof made_);                                                         \
         OK(create(__VA_ARGS__, &made_));                                                           \
+        check_set(&made_, sizeof made_, #create, __FILE__, __LINE__);                              \
         made_;                                                                                     \
     })
 
@@ -67,45 +68,6 @@ static inline gpumem_buffer *allocate_on(gpumem_resource *from, size_t bytes, CU
     return NEW_BUFFER_WITH(from, bytes, .stream = stream);
 }
 
-/* ---- The device's context -------------------------------------------------------------------- */
-
-static inline void use_context(void) {
-    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
-}
-
-static inline void leave_context(void) {
-    CUcontext popped = NULL;
-    OK_CU(cu->cuCtxPopCurrent_v2(&popped));
-}
-
-/* ---- Streams that wait ----------------------------------------------------------------------- */
-
-/* A stream of the library's that waits until its gate is released. */
-static inline struct gate gate_with_stream(void) {
-    struct gate gate;
-    use_context();
-    gate_use(cu);
-    gate_make(&gate);
-    gate.stream = NEW_STREAM();
-    gate_hold(&gate, gate.stream);
-    leave_context();
-    return gate;
-}
-
-/* Releases it, and waits for the work after it. */
-static inline void gate_drain(struct gate *gate) {
-    gate_release(gate);
-    OK(gpumem_stream_synchronize(device, gate->stream));
-}
-
-/* Frees it, and destroys its stream. */
-static inline void gate_remove(struct gate *gate) {
-    OK(gpumem_stream_destroy(device, gate->stream));
-    use_context();
-    gate_free(gate);
-    leave_context();
-}
-
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
 static inline gpumem_status destroy_buffer(gpumem_device *on, gpumem_buffer *buffer) {
@@ -136,16 +98,15 @@ static inline gpumem_status destroy_host_view(gpumem_device *on, gpumem_host_vie
     return gpumem_host_view_destroy(view);
 }
 
-static inline gpumem_status destroy_gate(gpumem_device *on, struct gate *gate) {
-    gate_remove(gate);
-    return GPUMEM_OK;
-}
+/* What a header before this one has more: a type, and the function that ends such an object. */
+#ifndef DESTROY_MORE
+#define DESTROY_MORE
+#endif
 
 /* Buffers are freed on the NULL stream. */
 #define DESTROY_ONE(object)                                                                        \
-    check_status(_Generic((object), gpumem_buffer *                                                \
-                          : destroy_buffer, struct gate *                                          \
-                          : destroy_gate, gpumem_resource *                                        \
+    check_status(_Generic((object), DESTROY_MORE gpumem_buffer *                                   \
+                          : destroy_buffer, gpumem_resource *                                      \
                           : destroy_resource, gpumem_export *                                      \
                           : destroy_export, gpumem_physical *                                      \
                           : destroy_physical, gpumem_reservation *                                 \

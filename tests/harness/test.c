@@ -10,10 +10,6 @@
  */
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static struct test_case *cases;
 static struct test_setting *settings;
 static const char *chosen, *pattern;
@@ -26,6 +22,27 @@ void test_add(struct test_case *added) {
 void test_add_setting(struct test_setting *added) {
     added->next = settings;
     settings = added;
+}
+
+#define UNSET 0xa5
+
+void leave_unset(void *output, size_t size) {
+    memset(output, UNSET, size);
+}
+
+void check_set(const void *output, size_t size, const char *call, const char *file, int line) {
+    for (size_t i = 0; i < size; i++)
+        if (((const unsigned char *)output)[i] != UNSET)
+            return;
+    print_error("%s sets nothing\n", call);
+    _fail(file, line);
+}
+
+void check_member(uintmax_t got, uintmax_t wanted, const char *member, const char *file, int line) {
+    if (got == wanted)
+        return;
+    print_error("%s is %ju (%#jx), wanted %ju (%#jx)\n", member, got, got, wanted, wanted);
+    _fail(file, line);
 }
 
 const char *test_file(void) {

@@ -19,6 +19,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 /* cmocka wants the headers above before it. */
 #include <cmocka.h>
 
@@ -63,6 +67,14 @@ const char *test_file(void);
 const char *test_pattern(void);
 
 #define TEST(function) TEST_FUNCTION(function, .own_fixtures = false)
+/* `needs` are statements that skip it: NEEDS_SOFTGPU("..."). */
+#define TEST_WHERE(function, needs)                                                                \
+    static void function##_wanted(void **state);                                                   \
+    TEST(function) {                                                                               \
+        needs;                                                                                     \
+        function##_wanted(state);                                                                  \
+    }                                                                                              \
+    static void function##_wanted(__attribute__((unused)) void **state)
 /* With fixtures of its own, each may be NULL. */
 #define TEST_WITH(function, setup_, teardown_)                                                     \
     TEST_FUNCTION(function, .own_fixtures = true, .setup = (setup_), .teardown = (teardown_))
@@ -83,6 +95,36 @@ const char *test_pattern(void);
 #define ALL_TESTS(setup_, teardown_)                                                               \
     TEST_SETTING(test_all, .kind = TEST_ALL, .setup = (setup_), .teardown = (teardown_))
 
+/*
+ * Fixtures behind others:
+ *
+ *     BEFORE(open_device) {
+ *         memory = NEW_VIRTUAL();
+ *     }
+ *
+ *     AFTER(close_device) {
+ *         DESTROY(memory);
+ *     }
+ *
+ *     EACH_TEST(before, after);
+ */
+#define BEFORE(opens)                                                                              \
+    static void before_body(void);                                                                 \
+    static int before(void **state) {                                                              \
+        if ((opens)(state) != 0)                                                                   \
+            return -1;                                                                             \
+        before_body();                                                                             \
+        return 0;                                                                                  \
+    }                                                                                              \
+    static void before_body(void)
+#define AFTER(closes)                                                                              \
+    static void after_body(void);                                                                  \
+    static int after(void **state) {                                                               \
+        after_body();                                                                              \
+        return (closes)(state);                                                                    \
+    }                                                                                              \
+    static void after_body(void)
+
 /* BEFORE_TESTS { ... return 0; }: in the process of the tests, before all else, and not in
  * children. It may add tests. Another value ends the process as its exit status. */
 #define BEFORE_TESTS                                                                               \
@@ -90,12 +132,43 @@ const char *test_pattern(void);
     TEST_SETTING(test_before, .kind = TEST_BEFORE, .run = before_tests);                           \
     static int before_tests(__attribute__((unused)) int argc, __attribute__((unused)) char **argv)
 
+/* The same for one statement, which cannot fail. */
+#define BEFORE_TESTS_DO(statement)                                                                 \
+    BEFORE_TESTS {                                                                                 \
+        statement;                                                                                 \
+        return 0;                                                                                  \
+    }                                                                                              \
+    struct test_case
+
 /* CHILD(name) { ... return 0; }: another process of a test, `run FILE --child name ARGUMENT...`.
  * argv[0] is the name. What it returns is the exit status. */
 #define CHILD(function)                                                                            \
     static int function(int argc, char **argv);                                                    \
     TEST_SETTING(function##_child, .kind = TEST_CHILD, .run = function, .name = #function);        \
     static int function(__attribute__((unused)) int argc, __attribute__((unused)) char **argv)
+
+/* The same without a value: where it comes to its end, the exit status is 0. */
+#define CHILD_THAT_ENDS(function)                                                                  \
+    static void function##_body(int argc, char **argv);                                            \
+    CHILD(function) {                                                                              \
+        function##_body(argc, argv);                                                               \
+        return 0;                                                                                  \
+    }                                                                                              \
+    static void function##_body(__attribute__((unused)) int argc,                                  \
+                                __attribute__((unused)) char **argv)
+
+/* An output of a call before it, and behind it: it was set. */
+void leave_unset(void *output, size_t size);
+void check_set(const void *output, size_t size, const char *call, const char *file, int line);
+
+/*
+ * Checks up to eight members of a struct, whose values are integers:
+ *
+ *     MEMBERS(stats, (allocations, 2), (quarantined, 0));
+ */
+#define MEMBERS(object, ...)                                                                       \
+    MEMBERS_COUNTED(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)(object, __VA_ARGS__)
+void check_member(uintmax_t got, uintmax_t wanted, const char *member, const char *file, int line);
 
 /* ---- Inside ---------------------------------------------------------------------------------- */
 
@@ -122,5 +195,21 @@ const char *test_pattern(void);
         test_add_setting(&name_##_setting);                                                        \
     }                                                                                              \
     static struct test_setting name_##_setting = {.file = __BASE_FILE__, __VA_ARGS__}
+
+/* Which of the following it is. */
+#define MEMBERS_COUNTED(a, b, c, d, e, f, g, h, count, ...) MEMBERS_##count
+#define MEMBER_PAIR(object, pair)                           MEMBER_OF(object, MEMBER_AND_VALUE pair)
+#define MEMBER_AND_VALUE(member, value)                     member, value
+#define MEMBER_OF(...)                                      MEMBER_IS(__VA_ARGS__)
+#define MEMBER_IS(object, member, value)                                                           \
+    check_member((uintmax_t)((object).member), (uintmax_t)(value), #member, __FILE__, __LINE__)
+#define MEMBERS_1(o, a)      MEMBER_PAIR(o, a)
+#define MEMBERS_2(o, a, ...) (MEMBER_PAIR(o, a), MEMBERS_1(o, __VA_ARGS__))
+#define MEMBERS_3(o, a, ...) (MEMBER_PAIR(o, a), MEMBERS_2(o, __VA_ARGS__))
+#define MEMBERS_4(o, a, ...) (MEMBER_PAIR(o, a), MEMBERS_3(o, __VA_ARGS__))
+#define MEMBERS_5(o, a, ...) (MEMBER_PAIR(o, a), MEMBERS_4(o, __VA_ARGS__))
+#define MEMBERS_6(o, a, ...) (MEMBER_PAIR(o, a), MEMBERS_5(o, __VA_ARGS__))
+#define MEMBERS_7(o, a, ...) (MEMBER_PAIR(o, a), MEMBERS_6(o, __VA_ARGS__))
+#define MEMBERS_8(o, a, ...) (MEMBER_PAIR(o, a), MEMBERS_7(o, __VA_ARGS__))
 
 #endif

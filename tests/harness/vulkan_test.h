@@ -8,7 +8,6 @@
 #include "vulkan_icd.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
 /* The UUID of softgpu's device 0, which the test driver's device has by default. */
 static const unsigned char softgpu_uuid[16] = {0x73, 0x6f, 0x66, 0x74, 0x67,

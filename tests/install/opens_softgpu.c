@@ -1,11 +1,11 @@
-/* Opens softgpu and prints which file that is. Compiles as C and as C++. */
+/* Opens softgpu, or the driver named, and prints which file that is. Compiles as C and as C++. */
 #include <gpumem/driver.h>
 #include <gpumem/gpumem.h>
 #include <stdio.h>
 
-int main(void) {
+int main(int argc, char **argv) {
     gpumem_driver *driver = NULL;
-    if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK) {
+    if (gpumem_driver_open(argc > 1 ? argv[1] : "softgpu", &driver) != GPUMEM_OK) {
         fprintf(stderr, "%s\n", gpumem_last_error()->message);
         return 1;
     }

@@ -71,8 +71,8 @@ softgpu_by_pkg_config() {
 # shellcheck disable=SC2046
 softgpu_in_plugin() {
     printf '%s\n' '#include <dlfcn.h>' 'int main(int c, char **v) {' \
-        'void *p = dlopen(v[c - 1], RTLD_NOW);' 'int (*run)(void);' \
-        '*(void **)&run = p ? dlsym(p, "run") : 0;' 'return run ? run() : 9; }' \
+        'void *p = dlopen(v[c - 1], RTLD_NOW);' 'int (*run)(int, char **);' \
+        '*(void **)&run = p ? dlsym(p, "run") : 0;' 'return run ? run(1, v) : 9; }' \
         >"$WORK/host.c" &&
         cc -Dmain=run -fPIC -shared "$HERE/opens_softgpu.c" -o "$WORK/far/plugin.so" \
             $(pkg-config --cflags gpumem) \
@@ -80,6 +80,27 @@ softgpu_in_plugin() {
         cc "$WORK/host.c" -o "$WORK/host" -ldl &&
         printf '#!/bin/sh\nexec "%s" "%s"\n' "$WORK/host" "$WORK/far/plugin.so" >"$WORK/plugged" &&
         chmod +x "$WORK/plugged" && finds_softgpu "$WORK/plugged"
+}
+
+# Not by the kernel, which then knows of the loader alone.
+started_through_loader() {
+    loader=$(readelf -l -W "$WORK/far/away/program" | sed -n 's/.*interpreter: \(.*\)]/\1/p')
+    [ -x "$loader" ] && printf '#!/bin/sh\nexec "%s" "%s"\n' "$loader" "$WORK/far/away/program" >"$WORK/started" &&
+        chmod +x "$WORK/started" && finds_softgpu "$WORK/started"
+}
+
+# With libc in the program too (gcc -static), where a driver would bring a second one. Without the
+# run path of pkg-config, with which libc does not start a -static-pie.
+wholly_static_is_refused() {
+    for kind in -static -static-pie; do
+        cc "$kind" -I "$PREFIX/include" "$HERE/opens_softgpu.c" -o "$WORK/whole" "$LIBDIR/libgpumem.a" \
+            -pthread -ldl || return 1
+        for driver in nvidia softgpu "$LIBDIR/gpumem/softgpu/libsoftgpu.so.0"; do
+            "$WORK/whole" "$driver" >"$WORK/said" 2>&1
+            cat "$WORK/said"
+            grep -q "linked statically" "$WORK/said" || return 1
+        done
+    done
 }
 
 softgpu_by_cmake() {
@@ -173,6 +194,8 @@ for place in first moved; do
     check "C and C++ programs, CMake, shared and static ($place)" build_cmake
     check "softgpu is found by a static program, CMake ($place)" softgpu_by_cmake
     check "softgpu is found by a static program, pkg-config ($place)" softgpu_by_pkg_config
+    check "softgpu is found by a program that is started through its loader ($place)" started_through_loader
+    check "a program that is linked with -static is refused a driver ($place)" wholly_static_is_refused
     check "softgpu is found by a library that holds the static one ($place)" softgpu_in_plugin
     check "softgpu's libcuda.so.1 is not found by its name ($place)" no_driver_by_name
     check "the installed command runs on the installed softgpu ($place)" command_runs

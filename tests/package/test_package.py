@@ -11,6 +11,7 @@ import venv
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
 sys.path.insert(0, str(SOURCE / "tests/harness"))
 from tap_report import Report  # noqa: E402  pylint: disable=wrong-import-position
 
@@ -219,7 +220,7 @@ def test_programs_build_and_run_against_the_wheel(dist, folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         dist = Path(folder) / "dist"
-        made = subprocess.run([SOURCE / "packaging/make.sh", dist], stdout=subprocess.PIPE,
+        made = subprocess.run([SOURCE / "packaging/make.sh", dist, BUILD], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, check=False)
         assert made.returncode in (0, NO_WHEEL), made.stdout
         tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]

@@ -9,6 +9,9 @@ A differing line *follows* when it differs only because an earlier line of its s
   - it is missing because the scenario ended early at a differing line ("ended").
 Following lines are counted as differing; they need no reason of their own.
 
+A scenario that saw "absent" here, and not where the recording was made, lacks something that is no part of the
+driver: it is named, and not compared.
+
 Reasons are in reasons.txt: `REGULAR EXPRESSION => reason`, searched for in the recorded line.
 The figures of the last line are distinct (function, argument class, result) of the recordings; one is
 equal when all of its lines in all of them are. Exit status 0 when every difference has a reason or follows one that has.
@@ -155,6 +158,17 @@ def print_early_ends(actual_lines, recorded_lines, reasons):
     return unexplained
 
 
+def leave_out_absent(recorded, actual):
+    """Names the scenarios that this machine lacks something for; the lines of the others."""
+    keys = {line.key for line in recorded}
+    absent = {line.scenario: line.answer for line in actual
+              if (line.function, line.cls) == ("see", "absent") and line.key not in keys}
+    names = {line.scenario for line in recorded} & set(absent)
+    for name in sorted(names):
+        print(f"not compared: {name}: {absent[name]}")
+    return tuple([line for line in each if line.scenario not in names] for each in (recorded, actual))
+
+
 def print_coverage(recorded_lines, full):
     good, bad, called = set(), set(), set()
     for line in recorded_lines:
@@ -176,6 +190,7 @@ def compare_run(recorded, actual, reasons, options):
     actual = [line for line in actual if line.scenario.startswith(options.scenario)]
     if not recorded and not options.several:
         raise SystemExit("compare: the recording has no such scenario")
+    recorded, actual = leave_out_absent(recorded, actual)
     differing = compare(recorded, actual)
     unexplained = print_differences(differing, reasons, options.follows)
     unexplained += print_early_ends(actual, recorded, reasons)

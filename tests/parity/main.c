@@ -7,11 +7,6 @@
  */
 #include "parity.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* Made by the linker, around what SCENARIO and HELPER put into sections of these names. */
 extern const par_scenario __start_par_scenarios[], __stop_par_scenarios[];
 extern const par_helper __start_par_helpers[], __stop_par_helpers[];
@@ -26,9 +21,8 @@ const par_scenario *par_scenario_at(size_t index) {
 
 const par_scenario *par_scenario_find(const char *name) {
     for (size_t i = 0; i < par_scenario_count(); i++) {
-        if (strcmp(par_scenario_at(i)->name, name) == 0) {
+        if (strcmp(par_scenario_at(i)->name, name) == 0)
             return par_scenario_at(i);
-        }
     }
     return NULL;
 }
@@ -73,14 +67,12 @@ static int run_one(int argc, char **argv) {
         par.from = atoi(argv[5]);
         par.seed = (unsigned)strtoul(argv[6], NULL, 10);
     }
-    for (int i = 7; i < argc && par.skips < PAR_SKIPS_MAX; i++) {
+    for (int i = 7; i < argc && par.skips < PAR_SKIPS_MAX; i++)
         par.skip[par.skips++] = atoi(argv[i]);
-    }
     open_driver();
     par_record_start(scenario->name);
-    if (scenario->begin != NULL) {
+    if (scenario->begin != NULL)
         scenario->begin();
-    }
     scenario->run();
     fflush(NULL);
     _exit(0);
@@ -101,9 +93,8 @@ static int run_helper(const char *name, const char *fd) {
 }
 
 static int list(void) {
-    for (size_t i = 0; i < par_scenario_count(); i++) {
+    for (size_t i = 0; i < par_scenario_count(); i++)
         printf("%s\n", par_scenario_at(i)->name);
-    }
     return 0;
 }
 
@@ -123,41 +114,35 @@ static int parse_run(int argc, char **argv) {
             i--; /* it has no value */
             continue;
         }
-        if (i + 1 >= argc) {
+        if (i + 1 >= argc)
             return usage();
-        }
         const char *value = argv[i + 1];
-        if (strcmp(argv[i], "--shuffle") == 0) {
+        if (strcmp(argv[i], "--shuffle") == 0)
             options.seed = (unsigned)strtoul(value, NULL, 10);
-        } else if (strcmp(argv[i], "--scenario") == 0 || strcmp(argv[i], "--chapter") == 0) {
+        else if (strcmp(argv[i], "--scenario") == 0 || strcmp(argv[i], "--chapter") == 0)
             options.scenario = value;
-        } else if (strcmp(argv[i], "--list") == 0) {
+        else if (strcmp(argv[i], "--list") == 0)
             options.list = value;
-        } else if (strcmp(argv[i], "--jobs") == 0 || strcmp(argv[i], "-j") == 0) {
+        else if (strcmp(argv[i], "--jobs") == 0 || strcmp(argv[i], "-j") == 0)
             options.jobs = atoi(value);
-        } else if (strcmp(argv[i], "--deadline") == 0) {
+        else if (strcmp(argv[i], "--deadline") == 0)
             options.deadline_s = atoi(value);
-        } else if (strcmp(argv[i], "-o") == 0) {
+        else if (strcmp(argv[i], "-o") == 0)
             options.output = value;
-        } else {
+        else
             return usage();
-        }
     }
     return options.jobs > 0 ? par_run(&options) : usage();
 }
 
 int main(int argc, char **argv) {
-    if (argc == 2 && strcmp(argv[1], "list") == 0) {
+    if (argc == 2 && strcmp(argv[1], "list") == 0)
         return list();
-    }
-    if (argc == 2 && strcmp(argv[1], "header") == 0) {
+    if (argc == 2 && strcmp(argv[1], "header") == 0)
         return print_header();
-    }
-    if (argc >= 3 && strcmp(argv[1], "one") == 0) {
+    if (argc >= 3 && strcmp(argv[1], "one") == 0)
         return run_one(argc, argv);
-    }
-    if (argc == 4 && strcmp(argv[1], "helper") == 0) {
+    if (argc == 4 && strcmp(argv[1], "helper") == 0)
         return run_helper(argv[2], argv[3]);
-    }
     return argc >= 2 && strcmp(argv[1], "run") == 0 ? parse_run(argc, argv) : usage();
 }

@@ -2,8 +2,6 @@
 #include "parity.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 typedef struct entry {
     uint64_t value;
@@ -18,43 +16,37 @@ static size_t table_count;
 static entry *find(uint64_t value) {
     for (size_t i = table_count; i-- > 0;) {
         const entry *e = &table[i];
-        if (e->used && (e->value == value || (value > e->value && value - e->value < e->range))) {
+        if (e->used && (e->value == value || (value > e->value && value - e->value < e->range)))
             return &table[i];
-        }
     }
     return NULL;
 }
 
 static bool name_taken(const char *name) {
     for (size_t i = 0; i < table_count; i++) {
-        if (strcmp(table[i].name, name) == 0) {
+        if (strcmp(table[i].name, name) == 0)
             return true;
-        }
     }
     return false;
 }
 
 void par_forget(uint64_t value) {
     entry *e = find(value);
-    if (e != NULL && e->value == value) {
+    if (e != NULL && e->value == value)
         memset(e, 0, sizeof(*e));
-    }
 }
 
 void par_name(uint64_t value, size_t range, const char *name) {
     char unique[64];
     par_forget(value);
     size_t slot = 0;
-    while (slot < table_count && table[slot].used) {
+    while (slot < table_count && table[slot].used)
         slot++;
-    }
-    if (value == 0 || slot == sizeof(table) / sizeof(table[0])) {
+    if (value == 0 || slot == sizeof(table) / sizeof(table[0]))
         return;
-    }
     snprintf(unique, sizeof(unique), "%.40s", name);
-    for (int i = 2; name_taken(unique); i++) {
+    for (int i = 2; name_taken(unique); i++)
         snprintf(unique, sizeof(unique), "%.40s.%d", name, i);
-    }
     table_count += slot == table_count ? 1 : 0;
     entry *e = &table[slot];
     e->value = value;
@@ -71,9 +63,8 @@ static const char *alignment(uint64_t value) {
     } classes[] = {{2 << 20, "2M"}, {1 << 16, "64K"}, {4096, "4K"}, {512, "512"},
                    {256, "256"},    {16, "16"},       {4, "4"}};
     for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
-        if (value % classes[i].size == 0) {
+        if (value % classes[i].size == 0)
             return classes[i].name;
-        }
     }
     return "1";
 }

@@ -10,10 +10,17 @@
 
 #include <gpumem/driver.h>
 
+#include "members.h"
+#include "sizes.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #define PAR_SENTINEL  0xA5
 #define PAR_SKIPS_MAX 16
@@ -45,6 +52,14 @@ typedef struct par_scenario {
     static const par_scenario function##_row PAR_ROW(par_scenario) = {.run = (function),           \
                                                                       .name = __VA_ARGS__};        \
     static void function(void)
+
+/* One statement: a row among others of its kind. */
+#define SCENARIO_IS(function, name, statement) SCENARIO_IN(function, name, NULL, statement)
+#define SCENARIO_IN(function, name, begin, statement)                                              \
+    SCENARIO(function, name, begin) {                                                              \
+        statement;                                                                                 \
+    }                                                                                              \
+    struct par_scenario
 
 /* The alignment is the row's own: between two there is no gap. */
 #define PAR_ROW(type) __attribute__((used, section(#type "s"), aligned(__alignof__(type))))
@@ -166,6 +181,19 @@ int par_result_code(size_t index);
  */
 #define SETUP(fn, args) par_setup(GPUMEM_FN_##fn, par.api->fn args)
 void par_setup(gpumem_driver_fn fn, CUresult result);
+/* What such a call gives: through its first parameter, and through its last. */
+#define PAR_MADE(type, fn, ...)                                                                    \
+    __extension__({                                                                                \
+        type made_ = {0};                                                                          \
+        SETUP(fn, (&made_, __VA_ARGS__));                                                          \
+        made_;                                                                                     \
+    })
+#define PAR_GOT(type, fn, ...)                                                                     \
+    __extension__({                                                                                \
+        type got_ = {0};                                                                           \
+        SETUP(fn, (__VA_ARGS__, &got_));                                                           \
+        got_;                                                                                      \
+    })
 
 void par_init(void);             /* cuInit, device 0 */
 void par_context(void);          /* and its primary context, current */
@@ -195,6 +223,12 @@ CUmemAccessDesc par_device_access(CUmemAccess_flags flags);
 void par_hold(CUstream stream);
 void par_release(void);
 bool par_try_hold(CUstream stream); /* false when the driver refuses */
+/* Releases it, and records the wait for a stream's work. */
+#define PAR_DRAIN(cls, stream)                                                                     \
+    do {                                                                                           \
+        par_release();                                                                             \
+        CALL(cuStreamSynchronize, cls, (stream));                                                  \
+    } while (0)
 
 /* Free memory since the last call or since par_free_mark, in bytes; needs PAR_ALONE. */
 void par_free_mark(void);

@@ -3,22 +3,17 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static pid_t helper_pid;
 static int helper_fd = -1;
 
 void par_die_with(pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) {
+    if (getppid() != parent)
         _exit(127); /* it had died before */
-    }
 }
 
 /* Forked before the scenario's first driver call is not needed: exec follows at once. */
@@ -49,9 +44,8 @@ void par_join(void) {
     close(helper_fd);
     while (waitpid(helper_pid, &status, 0) < 0 && errno == EINTR) {
     }
-    if (WIFSIGNALED(status)) {
+    if (WIFSIGNALED(status))
         par_see("helper", "SIGNAL %d", WTERMSIG(status));
-    }
 }
 
 void par_send(int fd, const void *data, size_t size, int pass_fd) {
@@ -80,15 +74,12 @@ bool par_receive(int fd, void *data, size_t size, int *passed_fd) {
                              .msg_iovlen = 1,
                              .msg_control = control,
                              .msg_controllen = sizeof(control)};
-    if (passed_fd != NULL) {
+    if (passed_fd != NULL)
         *passed_fd = -1;
-    }
-    if (recvmsg(fd, &message, 0) != (ssize_t)size) {
+    if (recvmsg(fd, &message, 0) != (ssize_t)size)
         return false;
-    }
     struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-    if (c != NULL && c->cmsg_type == SCM_RIGHTS && passed_fd != NULL) {
+    if (c != NULL && c->cmsg_type == SCM_RIGHTS && passed_fd != NULL)
         memcpy(passed_fd, CMSG_DATA(c), sizeof(int));
-    }
     return true;
 }

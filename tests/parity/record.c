@@ -6,10 +6,6 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 typedef struct line {
     char text[3500]; /* under PIPE_BUF: two processes may write to one pipe */
@@ -28,9 +24,8 @@ static void line_add(line *l, const char *format, ...) __attribute__((format(pri
 static void line_addv(line *l, const char *format, va_list values) {
     size_t room = sizeof(l->text) - l->used;
     int n = vsnprintf(l->text + l->used, room, format, values);
-    if (n > 0) {
+    if (n > 0)
         l->used += (size_t)n < room ? (size_t)n : room - 1;
-    }
 }
 
 static void line_add(line *l, const char *format, ...) {
@@ -42,15 +37,13 @@ static void line_add(line *l, const char *format, ...) {
 
 static void line_write(line *l) {
     size_t done = 0;
-    if (l->used > sizeof(l->text) - 2) {
+    if (l->used > sizeof(l->text) - 2)
         l->used = sizeof(l->text) - 2;
-    }
     l->text[l->used++] = '\n';
     while (done < l->used) {
         ssize_t n = write(lines_fd, l->text + done, l->used - done);
-        if (n <= 0) {
+        if (n <= 0)
             _exit(3);
-        }
         done += (size_t)n;
     }
 }
@@ -95,9 +88,8 @@ static int last_skip(void) {
 
 static bool skipped(int position) {
     for (int i = 0; i < par.skips; i++) {
-        if (par.skip[i] == position) {
+        if (par.skip[i] == position)
             return true;
-        }
     }
     return false;
 }
@@ -107,9 +99,8 @@ bool par_before(gpumem_driver_fn fn, const char *cls, const char *args, const pa
     const gpumem_driver_fn_info *info = gpumem_driver_fn_info_get(fn);
     par.position += par.in_sweep ? 0 : 1;
     for (size_t i = 0; i < count; i++) {
-        if (!outs[i].keep) {
+        if (!outs[i].keep)
             memset(outs[i].at, PAR_SENTINEL, outs[i].size);
-        }
     }
     head.used = 0;
     line_add(&head, "%s#%03d %s@%d %s ", scenario_name, seq++, info->symbol, info->version, cls);
@@ -133,9 +124,8 @@ bool par_before(gpumem_driver_fn fn, const char *cls, const char *args, const pa
 static bool all_bytes(const par_out *out, unsigned char value) {
     const unsigned char *bytes = out->at;
     for (size_t i = 0; i < out->size; i++) {
-        if (bytes[i] != value) {
+        if (bytes[i] != value)
             return false;
-        }
     }
     return true;
 }
@@ -149,9 +139,8 @@ static uint64_t unsigned_of(const par_out *out) {
 static int64_t signed_of(const par_out *out) {
     uint64_t value = unsigned_of(out);
     unsigned bits = (unsigned)(out->size * 8);
-    if (bits < 64 && (value >> (bits - 1)) != 0) {
+    if (bits < 64 && (value >> (bits - 1)) != 0)
         value |= ~(uint64_t)0 << bits;
-    }
     return (int64_t)value;
 }
 
@@ -159,13 +148,12 @@ static void print_string(line *l, const char *text, size_t room) {
     line_add(l, "\"");
     for (size_t i = 0; i < room && text[i] != '\0'; i++) {
         unsigned char c = (unsigned char)text[i];
-        if (c == PAR_SENTINEL) {
+        if (c == PAR_SENTINEL)
             line_add(l, "~");
-        } else if (c < ' ' || c > '~' || c == '"') {
+        else if (c < ' ' || c > '~' || c == '"')
             line_add(l, "\\x%02x", c);
-        } else {
+        else
             line_add(l, "%c", c);
-        }
     }
     line_add(l, "\"");
 }
@@ -173,23 +161,21 @@ static void print_string(line *l, const char *text, size_t room) {
 static void print_string_pointer(line *l, const par_out *out) {
     const char *text;
     memcpy(&text, out->at, sizeof(text));
-    if (text == NULL) {
+    if (text == NULL)
         line_add(l, "NULL");
-    } else {
+    else
         print_string(l, text, 200);
-    }
 }
 
 static void print_float(line *l, const par_out *out) {
     float value;
     memcpy(&value, out->at, sizeof(value));
-    if (value < 0.0F) {
+    if (value < 0.0F)
         line_add(l, "negative");
-    } else if (value > 0.0F) {
+    else if (value > 0.0F)
         line_add(l, "positive");
-    } else {
+    else
         line_add(l, "zero");
-    }
 }
 
 static void par_print_out(line *l, const par_out *out) {
@@ -243,21 +229,18 @@ void par_after(CUresult result, const par_out *outs, size_t count) {
     line l = head;
     const char *name = par_result_name(result);
     last_result = result;
-    if (name != NULL) {
+    if (name != NULL)
         line_add(&l, " -> %s", name);
-    } else {
+    else
         line_add(&l, " -> CUresult(%d)", (int)result);
-    }
     for (size_t i = 0; i < count; i++) {
         line_add(&l, i == 0 ? " {" : ", ");
         par_print_out(&l, &outs[i]);
     }
-    if (count > 0) {
+    if (count > 0)
         line_add(&l, "}");
-    }
-    if (par.position > last_skip()) {
+    if (par.position > last_skip())
         line_write(&l);
-    }
 }
 
 const char *par_hex(char *text, size_t room, const unsigned char *bytes, size_t size) {
@@ -279,15 +262,13 @@ void par_see(const char *what, const char *format, ...) {
     va_start(values, format);
     line_addv(&l, format, values);
     va_end(values);
-    if (par.position >= last_skip()) {
+    if (par.position >= last_skip())
         line_write(&l);
-    }
 }
 
 void par_setup(gpumem_driver_fn fn, CUresult result) {
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS)
         return;
-    }
     const char *name = par_result_name(result);
     par_see("setup", "SETUP_FAILED %s %s", gpumem_driver_fn_info_get(fn)->symbol,
             name != NULL ? name : "?");

@@ -9,14 +9,10 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
     START_MS = 40000,  /* cuInit of many processes at once takes seconds */
@@ -70,9 +66,8 @@ static int64_t now(void) {
 static double tasks_a_processor(void) {
     double tasks = 0;
     double processors = (double)sysconf(_SC_NPROCESSORS_ONLN);
-    if (getloadavg(&tasks, 1) != 1 || processors < 1 || tasks <= processors) {
+    if (getloadavg(&tasks, 1) != 1 || processors < 1 || tasks <= processors)
         return 1;
-    }
     return tasks / processors < (double)MOST_STRETCH ? tasks / processors : (double)MOST_STRETCH;
 }
 
@@ -85,17 +80,14 @@ static void expect_line(job *j, int64_t limit) {
 static bool silent_too_long(const job *j) {
     static bool told;
     int64_t silent = now() - j->since;
-    if (silent <= j->limit) {
+    if (silent <= j->limit)
         return false;
-    }
     double stretch = tasks_a_processor();
-    if ((double)silent > (double)j->limit * stretch) {
+    if ((double)silent > (double)j->limit * stretch)
         return true;
-    }
-    if (!told) {
+    if (!told)
         fprintf(stderr, "parity: a load of %.1f on each processor: limits are stretched\n",
                 stretch);
-    }
     told = true;
     return false;
 }
@@ -104,9 +96,8 @@ static bool silent_too_long(const job *j) {
 static bool chosen(const char *name, const char *prefixes) {
     for (const char *at = prefixes; at != NULL && *at != 0;) {
         size_t length = strcspn(at, ",");
-        if (length > 0 && strncmp(name, at, length) == 0) {
+        if (length > 0 && strncmp(name, at, length) == 0)
             return true;
-        }
         at += length + (at[length] == ',');
     }
     return prefixes == NULL;
@@ -155,12 +146,10 @@ static void collect_listed(const char *path) {
         perror(path);
         exit(2);
     }
-    while (fgets(line, sizeof(line), list) != NULL) {
+    while (fgets(line, sizeof(line), list) != NULL)
         collect_line(line);
-    }
-    if (list != stdin) {
+    if (list != stdin)
         fclose(list);
-    }
 }
 
 static void collect(const par_run_options *o) {
@@ -170,9 +159,8 @@ static void collect(const par_run_options *o) {
     }
     for (size_t i = 0; i < par_scenario_count(); i++) {
         const par_scenario *s = par_scenario_at(i);
-        if (chosen(s->name, o->scenario)) {
+        if (chosen(s->name, o->scenario))
             collect_one(s, &(task){0});
-        }
     }
 }
 
@@ -193,9 +181,8 @@ static void separate_lines(int pipe_end) {
     char number[16];
     int lines = fcntl(pipe_end, F_DUPFD, STDERR_FILENO + 1);
     int nowhere = open("/dev/null", O_WRONLY);
-    if (lines < 0 || nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0) {
+    if (lines < 0 || nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0)
         _exit(127);
-    }
     close(nowhere);
     snprintf(number, sizeof(number), "%d", lines);
     setenv(PAR_LINES_VARIABLE, number, 1);
@@ -253,9 +240,8 @@ static bool job_start(job *j, unsigned seed) {
 static bool hangs(const task *t, const char *text) {
     const char *number = strchr(text, '#');
     for (int i = 0; i < t->hangs && number != NULL; i++) {
-        if (t->hang[i] == atoi(number + 1)) {
+        if (t->hang[i] == atoi(number + 1))
             return true;
-        }
     }
     return false;
 }
@@ -273,17 +259,15 @@ static void job_line(job *j, const char *text) {
         return;
     }
     fprintf(output, "%s\n", text);
-    if (strncmp(text, j->pending, strlen(j->pending)) == 0) {
+    if (strncmp(text, j->pending, strlen(j->pending)) == 0)
         j->pending[0] = '\0';
-    }
 }
 
 /* False at the end of the process's output. */
 static bool job_read(job *j) {
     ssize_t n = read(j->fd, j->input + j->used, sizeof(j->input) - 1 - j->used);
-    if (n <= 0) {
+    if (n <= 0)
         return n < 0 && errno == EINTR;
-    }
     j->used += (size_t)n;
     j->input[j->used] = '\0';
     char *line = j->input;
@@ -320,9 +304,8 @@ static bool goes_on(job *j) {
         j->from = j->position + 1;
         return forward;
     }
-    if (j->once || j->pending[0] == '\0' || j->skips == PAR_SKIPS_MAX) {
+    if (j->once || j->pending[0] == '\0' || j->skips == PAR_SKIPS_MAX)
         return false;
-    }
     j->skip[j->skips++] = j->position;
     return true;
 }
@@ -330,9 +313,8 @@ static bool goes_on(job *j) {
 /* True when the job is over; false when it still leaves, or goes on in a new process. */
 static bool job_reap(job *j, unsigned seed) {
     int status = 0;
-    if (waitpid(j->pid, &status, WNOHANG) == 0) {
+    if (waitpid(j->pid, &status, WNOHANG) == 0)
         return false;
-    }
     report_end(j, status);
     bool died = j->timed_out || WIFSIGNALED(status) ||
                 (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != SETUP_FAILED);
@@ -357,12 +339,10 @@ static void wait_for_lines(int running, unsigned seed, bool *ended) {
     for (int i = 0; i < running; i++) {
         job *j = &jobs[i];
         bool over = j->fd >= 0 && fds[i].revents != 0 && !job_read(j);
-        if (j->fd >= 0 && !over && silent_too_long(j)) {
+        if (j->fd >= 0 && !over && silent_too_long(j))
             j->timed_out = over = true;
-        }
-        if (over) {
+        if (over)
             job_close(j);
-        }
         ended[i] = j->closing && job_reap(j, seed);
     }
 }
@@ -382,9 +362,8 @@ static void run_tasks(const par_run_options *o, bool alone, int64_t give_up) {
                 running += job_start(&jobs[running], o->seed) ? 1 : 0;
             }
         }
-        if (running == 0) {
+        if (running == 0)
             return;
-        }
         bool ended[MAX_JOBS] = {false};
         for (int i = 0; give_up != 0 && now() > give_up && i < running; i++) {
             out_of_time = true;
@@ -405,12 +384,10 @@ static void run_tasks(const par_run_options *o, bool alone, int64_t give_up) {
 static uint64_t program_mark(void) {
     uint64_t hash = 14695981039346656037u;
     FILE *program = fopen("/proc/self/exe", "rb");
-    for (int c = program != NULL ? getc(program) : EOF; c != EOF; c = getc(program)) {
+    for (int c = program != NULL ? getc(program) : EOF; c != EOF; c = getc(program))
         hash = (hash ^ (uint64_t)c) * 1099511628211u;
-    }
-    if (program != NULL) {
+    if (program != NULL)
         fclose(program);
-    }
     return hash;
 }
 
@@ -426,26 +403,20 @@ static void print_header(const par_run_options *o) {
     fprintf(output, "# program %016" PRIx64 "\n", program_mark());
     snprintf(line, sizeof(line), "/proc/%d/exe header", (int)getpid());
     FILE *header = popen(line, "r");
-    while (header != NULL && fgets(line, sizeof(line), header) != NULL) {
+    while (header != NULL && fgets(line, sizeof(line), header) != NULL)
         fputs(line, output);
-    }
-    if (header != NULL) {
+    if (header != NULL)
         pclose(header);
-    }
     FILE *version = fopen("/proc/driver/nvidia/version", "r");
-    if (version != NULL && fgets(line, sizeof(line), version) != NULL) {
+    if (version != NULL && fgets(line, sizeof(line), version) != NULL)
         fprintf(output, "# module %s", line);
-    }
-    if (version != NULL) {
+    if (version != NULL)
         fclose(version);
-    }
     FILE *vendor = fopen("/sys/class/dmi/id/sys_vendor", "r");
-    if (vendor != NULL && fgets(line, sizeof(line), vendor) != NULL) {
+    if (vendor != NULL && fgets(line, sizeof(line), vendor) != NULL)
         fprintf(output, "# machine %s", line);
-    }
-    if (vendor != NULL) {
+    if (vendor != NULL)
         fclose(vendor);
-    }
     fflush(output);
 }
 

@@ -1,11 +1,6 @@
 /* What scenarios stand on: a driver, a context, memory of each kind, a gate that holds a stream. */
 #include "parity.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 par_state par = {.peer_fd = -1, .shards = 1, .position = -1};
 
 static volatile uint32_t *gate_flag;
@@ -53,8 +48,7 @@ MAKES(CUmemGenericAllocationHandle, par_create_as, (size_t size, const CUmemAllo
       cuMemCreate, (&made, size, prop, 0))
 
 void *par_pinned(size_t size) {
-    void *p = NULL;
-    SETUP(cuMemHostAlloc, (&p, size, CU_MEMHOSTALLOC_DEVICEMAP));
+    void *p = PAR_MADE(void *, cuMemHostAlloc, size, CU_MEMHOSTALLOC_DEVICEMAP);
     memset(p, 0, size);
     return p;
 }

@@ -73,7 +73,7 @@ def each_row_of_each_file_is_in_the_program():
     for source in SOURCES:
         text = source.read_text()
         found = set(re.findall(r'^[A-Z_]+\(\w+,\s+"([\w-]+/[\w/-]+)"', text, re.M))
-        if "SCENARIO(" not in text:
+        if not re.search(r"\bSCENARIO(_IS|_IN)?\(", text):
             problems.append(f"{source.name} has no SCENARIO")
         if found - names:
             problems.append(f"{source.name}: not in the program: {found - names}")
@@ -90,7 +90,8 @@ def program_with_planted(folder):
     source, program = Path(folder, "planted.c"), Path(folder, "parity")
     made = source.with_suffix(".o")
     source.write_text(PLANTED)
-    run("cc", "-std=gnu17", "-c", "-I", HERE, "-I", HERE.parents[1] / "include", source, "-o", made)
+    run("cc", "-std=gnu17", "-c", "-I", HERE, "-I", HERE.parent / "harness", "-I", HERE.parents[1] / "include",
+        source, "-o", made)
     # A build folder may have objects of sources that are gone.
     objects = sorted(path for path in OBJECTS.rglob("*.c.o")
                      if (HERE / path.relative_to(OBJECTS).with_suffix("")).exists())

@@ -212,6 +212,15 @@ class Compare(Tools):
         self.assertIn("actual:   (missing)", text)
         self.assertEqual(self.last(text), "parity: 7 equal, 1 differing")
 
+    def test_a_scenario_that_lacks_something_here_is_named_and_not_compared(self):
+        others = "".join(line + "\n" for line in RUN.splitlines() if not line.startswith("memory/b#"))
+        lacking = others + "memory/b#000 see absent () -> no toolkit\n"
+        status, text = self.compare(RUN, lacking)
+        self.assertEqual(status, 0, text)
+        self.assertIn("not compared: memory/b: no toolkit\n", text)
+        status, text = self.compare(lacking, lacking.replace("no toolkit", "another reason"))
+        self.assertEqual(status, 1, text)
+
     def test_an_empty_run_differs_in_all(self):
         status, text = self.compare(RUN, "# nothing\n")
         self.assertEqual(status, 1)

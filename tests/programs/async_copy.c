@@ -1,8 +1,6 @@
 /* Pipelines of asynchronous copies to shared memory. */
 #include "base/program.h"
 
-PROGRAM_KERNELS("async_copy");
-
 #define THREADS 128u
 #define TILE    (4 * THREADS)
 
@@ -41,8 +39,7 @@ static void gather(const uint32_t *in, unsigned count, unsigned blocks) {
     checksum("gathered", got, bytes);
 }
 
-int main(void) {
-    program_begin("async_copy");
+PROGRAM("async_copy") {
     unsigned more = program_scale(20), blocks = 6, tiles = 9 * more;
     unsigned count = blocks * tiles * TILE - 1230; /* the last tile and its last copy are partial */
     uint32_t *in = host_new(count * sizeof *in);
@@ -50,5 +47,4 @@ int main(void) {
         in[i] = random_bits();
     weigh(in, count, blocks, tiles);
     gather(in, count, 40 * more);
-    return program_end();
 }

@@ -1,10 +1,6 @@
 /* Breadth-first search: distances from a vertex of a random graph, and its components. */
 #include "base/program.h"
 
-#include <string.h>
-
-PROGRAM_KERNELS("bfs");
-
 #define THREADS 128u
 
 static unsigned count;
@@ -97,12 +93,10 @@ static void components(CUdeviceptr r, CUdeviceptr e) {
     expect(found > 1, "%u components", found);
 }
 
-int main(void) {
-    program_begin("bfs");
+PROGRAM("bfs") {
     unsigned more = program_scale(12), pairs = 16000 * more;
     make(10007 * more, pairs);
     CUdeviceptr r = device_copy(rows, (count + 1) * 4), e = device_copy(edges, 2 * pairs * 4);
     levels(r, e);
     components(r, e);
-    return program_end();
 }

@@ -1,10 +1,6 @@
 /* Floats, sorted by a bitonic network. */
 #include "base/program.h"
 
-#include <stdlib.h>
-
-PROGRAM_KERNELS("bitonic_sort");
-
 #define TILE 512u
 
 static int compare(const void *left, const void *right) {
@@ -12,8 +8,7 @@ static int compare(const void *left, const void *right) {
     return *a < *b ? -1 : *a > *b;
 }
 
-int main(void) {
-    program_begin("bitonic_sort");
+PROGRAM("bitonic_sort") {
     unsigned count = program_scale(8) * 32768u;
     size_t bytes = count * sizeof(float);
     float *values = host_new(bytes), *got = host_new(bytes);
@@ -30,5 +25,4 @@ int main(void) {
     device_read(got, device, bytes);
     expect_equal("floats in order", got, values, bytes);
     checksum("floats in order", got, bytes);
-    return program_end();
 }

@@ -1,10 +1,6 @@
 /* Prefix sums: of the whole array in three launches, and of each block by a tree. */
 #include "base/program.h"
 
-#include <string.h>
-
-PROGRAM_KERNELS("block_scan");
-
 #define THREADS 256u
 
 static void whole(unsigned count, const uint32_t *in) {
@@ -34,13 +30,11 @@ static void by_blocks(unsigned blocks, const uint32_t *in) {
     checksum("exclusive sums of blocks", got, count * sizeof *got);
 }
 
-int main(void) {
-    program_begin("block_scan");
+PROGRAM("block_scan") {
     unsigned count = program_scale(16) * 200001u;
     uint32_t *in = host_new(count * sizeof *in);
     for (unsigned i = 0; i < count; i++)
         in[i] = random_bits();
     whole(count, in);
     by_blocks(200 * program_scale(16), in);
-    return program_end();
 }

@@ -3,12 +3,9 @@
 
 #include <math.h>
 
-PROGRAM_KERNELS("bulk_copy");
-
 #define TILE 256u
 
-int main(void) {
-    program_begin("bulk_copy");
+PROGRAM("bulk_copy") {
     unsigned blocks = 5, tiles = 7 * program_scale(30), count = blocks * tiles * TILE;
     size_t bytes = count * sizeof(float), in_bytes = bytes + 8 * sizeof(float);
     float *in = host_new(in_bytes), *want = host_new(bytes), *got = host_new(bytes);
@@ -22,5 +19,4 @@ int main(void) {
     device_read(got, to, bytes);
     expect_equal("smoothed", got, want, bytes);
     checksum("smoothed", got, bytes);
-    return program_end();
 }

@@ -2,9 +2,6 @@
 #include "base/program.h"
 
 #include <math.h>
-#include <string.h>
-
-PROGRAM_KERNELS("cholesky");
 
 static void factor(double *a, unsigned n) {
     for (unsigned k = 0; k < n; k++) {
@@ -17,8 +14,7 @@ static void factor(double *a, unsigned n) {
     }
 }
 
-int main(void) {
-    program_begin("cholesky");
+PROGRAM("cholesky") {
     unsigned n = 70 * program_scale(4);
     size_t bytes = n * n * sizeof(double), vector = n * sizeof(double);
     double *a = host_new(bytes), *got = host_new(bytes), *want = host_new(bytes);
@@ -51,5 +47,4 @@ int main(void) {
     device_read(got_x, solution, vector);
     expect_near_double("solution", got_x, ones, n, 1e-12);
     checksum("solution", got_x, vector);
-    return program_end();
 }

@@ -1,10 +1,6 @@
 /* Clusters of blocks with distributed shared memory. */
 #include "base/program.h"
 
-#include <string.h>
-
-PROGRAM_KERNELS("clusters");
-
 #define BINS    256u
 #define THREADS 128u
 
@@ -42,13 +38,11 @@ static void ring(unsigned cluster, unsigned rounds) {
     expect_equal("ring of the second cluster", got + cluster * THREADS, want, bytes);
 }
 
-int main(void) {
-    program_begin("clusters");
+PROGRAM("clusters") {
     unsigned more = program_scale(20);
     histogram(2, 10007 * more);
     histogram(8, 30011 * more);
     ring(2, 5);
     ring(4, 17 * more);
     ring(8, 8);
-    return program_end();
 }

@@ -6,8 +6,6 @@
 
 #include <math.h>
 
-PROGRAM_KERNELS("convolution");
-
 #define WIDTH  131
 #define HEIGHT 77
 
@@ -119,10 +117,9 @@ static void resize(CUarray source) {
     OK(cu.cuTexObjectDestroy(texture));
 }
 
-int main(void) {
+PROGRAM("convolution") {
     CUdeviceptr constant;
     size_t size;
-    program_begin("convolution");
     for (unsigned i = 0; i < WIDTH * HEIGHT; i++)
         image[i / WIDTH][i % WIDTH] = (float)(random_bits() % 256);
     for (unsigned i = 0; i < COUNT(weights); i++)
@@ -138,5 +135,4 @@ int main(void) {
     OK(cu.cuArrayDestroy(source));
     OK(cu.cuArrayDestroy(results[0]));
     OK(cu.cuArrayDestroy(results[1]));
-    return program_end();
 }

@@ -1,10 +1,6 @@
 /* Fourier transforms: of known waves, forward and back, and a convolution through spectra. */
 #include "base/program.h"
 
-#include <string.h>
-
-PROGRAM_KERNELS("fft");
-
 #define SIZE 1024u
 
 struct complex {
@@ -87,8 +83,7 @@ static void convolution(const struct complex *in, CUdeviceptr table) {
     checksum("convolution", got, sizeof got);
 }
 
-int main(void) {
-    program_begin("fft");
+PROGRAM("fft") {
     make_factors();
     unsigned count = 16 * program_scale(16);
     struct complex *in = host_new(count * SIZE * sizeof *in);
@@ -97,5 +92,4 @@ int main(void) {
     CUdeviceptr table = device_copy(factors, sizeof factors);
     transforms(count, in, table);
     convolution(in, table);
-    return program_end();
 }

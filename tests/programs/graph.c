@@ -4,10 +4,6 @@
  */
 #include "base/program.h"
 
-#include <string.h>
-
-PROGRAM_KERNELS("graph");
-
 #define COUNT_OF 3001u
 #define THREADS  128u
 
@@ -166,9 +162,8 @@ static void conditional(CUstream stream) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-int main(void) {
+PROGRAM("graph") {
     CUstream first, second;
-    program_begin("graph");
     for (unsigned i = 0; i < COUNT_OF; i++)
         in[i] = random_bits();
     a = device_new(bytes);
@@ -183,5 +178,4 @@ int main(void) {
     conditional(first);
     OK(cu.cuStreamDestroy_v2(first));
     OK(cu.cuStreamDestroy_v2(second));
-    return program_end();
 }

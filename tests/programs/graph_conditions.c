@@ -5,8 +5,6 @@
  */
 #include "base/program.h"
 
-#include <string.h>
-
 PROGRAM_KERNELS("graph_conditions");
 
 static CUgraphNode add_kernel(CUgraph graph, const char *name, void **params, CUgraphNode after) {

@@ -1,10 +1,6 @@
 /* Cooperative launches, with a grid barrier after each step of an iteration. */
 #include "base/program.h"
 
-#include <string.h>
-
-PROGRAM_KERNELS("grid_sync");
-
 #define BLOCKS  12u
 #define THREADS 128u
 
@@ -19,8 +15,7 @@ static void check(const char *what, CUdeviceptr result, const double *want, unsi
     checksum(what, got, count * sizeof *got);
 }
 
-int main(void) {
-    program_begin("grid_sync");
+PROGRAM("grid_sync") {
     unsigned count = 2 * BLOCKS * THREADS + 77, steps = 10 * program_scale(100);
     size_t bytes = count * sizeof(double);
     double *host[2] = {host_new(bytes), host_new(bytes)};
@@ -41,5 +36,4 @@ int main(void) {
     LAUNCH_WITH(cooperative(), "grid_barrier", shape, &grid[0], &grid[1], &count, &steps);
     check("barrier in global memory", own[steps % 2], host[steps % 2], count);
     check("barrier of cooperative groups", grid[steps % 2], host[steps % 2], count);
-    return program_end();
 }

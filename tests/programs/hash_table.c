@@ -1,16 +1,11 @@
 /* A hash table that many threads fill at once, and look-ups in it. */
 #include "base/program.h"
 
-#include <string.h>
-
-PROGRAM_KERNELS("hash_table");
-
 #define THREADS 128u
 #define KEYS    4096u
 
-int main(void) {
+PROGRAM("hash_table") {
     static uint32_t sums[2 * KEYS], asked[2 * KEYS], want[2 * KEYS], got[2 * KEYS];
-    program_begin("hash_table");
     unsigned count = 50021 * program_scale(20), size = 8192, mask = size - 1, asks = 2 * KEYS;
     unsigned different = 0, used = 0;
     uint32_t *keys = host_new(count * sizeof *keys), *values = host_new(count * sizeof *values);
@@ -42,5 +37,4 @@ int main(void) {
     expect_equal("answers", got, want, sizeof got);
     expect(used == different, "%u keys in %u slots", used, size);
     checksum("answers", got, sizeof got);
-    return program_end();
 }

@@ -1,10 +1,6 @@
 /* How often each byte occurs, counted in three ways, and sums by class. */
 #include "base/program.h"
 
-#include <string.h>
-
-PROGRAM_KERNELS("histogram");
-
 static const struct shape shape = {.blocks = 24, .threads = 128};
 
 static void counted(const char *kernel, CUdeviceptr words, unsigned count, const uint32_t *want) {
@@ -16,8 +12,7 @@ static void counted(const char *kernel, CUdeviceptr words, unsigned count, const
     checksum(kernel, got, sizeof got);
 }
 
-int main(void) {
-    program_begin("histogram");
+PROGRAM("histogram") {
     unsigned count = program_scale(16) * 100003u;
     uint32_t *words = host_new(count * sizeof *words), want[256] = {0}, first[256] = {0};
     uint64_t sums[16] = {0}, got[16];
@@ -36,5 +31,4 @@ int main(void) {
     device_read(got, totals, sizeof got);
     expect_equal("weights", got, sums, sizeof got);
     checksum("weights", got, sizeof got);
-    return program_end();
 }

@@ -1,8 +1,6 @@
 /* A kernel and the host that exchange requests and answers while the kernel runs. */
 #include "base/program.h"
 
-PROGRAM_KERNELS("host_queue");
-
 #define BLOCKS 3u
 
 struct request {
@@ -33,11 +31,10 @@ static void ask(struct request *request, uint32_t number, uint32_t *sum, uint32_
     __atomic_store_n(&request->number, number, __ATOMIC_RELEASE);
 }
 
-int main(void) {
+PROGRAM("host_queue") {
     CUdeviceptr requests, answers;
     CUstream stream;
     uint32_t sum[BLOCKS], product[BLOCKS], right = 0;
-    program_begin("host_queue");
     unsigned rounds = 60 * program_scale(20);
     struct request *request = mapped(BLOCKS * sizeof *request, &requests);
     struct answer *answer = mapped(BLOCKS * sizeof *answer, &answers);
@@ -62,5 +59,4 @@ int main(void) {
     OK(cu.cuStreamDestroy_v2(stream));
     OK(cu.cuMemFreeHost(request));
     OK(cu.cuMemFreeHost(answer));
-    return program_end();
 }

@@ -1,8 +1,6 @@
 /* Functions called through a table, different ones in the lanes of a warp. */
 #include "base/program.h"
 
-PROGRAM_KERNELS("interpreter");
-
 #define BLOCKS  6u
 #define THREADS 64u
 #define LENGTH  60u
@@ -66,9 +64,8 @@ static uint32_t run(const uint32_t *program, unsigned length, uint32_t number) {
     return sum;
 }
 
-int main(void) {
+PROGRAM("interpreter") {
     static uint32_t want[BLOCKS * THREADS], got[BLOCKS * THREADS];
-    program_begin("interpreter");
     unsigned length = LENGTH * program_scale(20), all = BLOCKS * THREADS * length;
     uint32_t *programs = host_new(all * sizeof *programs);
     for (unsigned i = 0; i < all; i++)
@@ -80,5 +77,4 @@ int main(void) {
     device_read(got, out, sizeof got);
     expect_equal("machines", got, want, sizeof got);
     checksum("machines", got, sizeof got);
-    return program_end();
 }

@@ -1,8 +1,6 @@
 /* Dynamic shared memory above 48 KiB: refused until the function opts in. */
 #include "base/program.h"
 
-PROGRAM_KERNELS("large_shared");
-
 #define SIDE 157u
 
 static void turn(unsigned matrices) {
@@ -46,10 +44,8 @@ static void counts(unsigned blocks) {
     checksum("counts", got, (size_t)blocks * bytes);
 }
 
-int main(void) {
-    program_begin("large_shared");
+PROGRAM("large_shared") {
     unsigned more = program_scale(10);
     turn(4 * more);
     counts(3 * more);
-    return program_end();
 }

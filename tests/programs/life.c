@@ -1,8 +1,6 @@
 /* The Game of Life, in bytes and in bits: the same cells after many steps. */
 #include "base/program.h"
 
-PROGRAM_KERNELS("life");
-
 #define WORDS  5u
 #define WIDTH  (32 * WORDS)
 #define HEIGHT 93u
@@ -19,11 +17,10 @@ static void step(unsigned char (*in)[WIDTH], unsigned char (*out)[WIDTH]) {
         }
 }
 
-int main(void) {
+PROGRAM("life") {
     static unsigned char host[2][HEIGHT][WIDTH], got[HEIGHT][WIDTH];
     static uint32_t packed[HEIGHT][WORDS], got_packed[HEIGHT][WORDS];
     unsigned width = WIDTH, height = HEIGHT, words = WORDS, alive = 0;
-    program_begin("life");
     unsigned steps = 50 * program_scale(50);
     for (unsigned i = 0; i < WIDTH * HEIGHT; i++) {
         host[0][i / WIDTH][i % WIDTH] = random_bits() % 3 == 0;
@@ -50,5 +47,4 @@ int main(void) {
     expect_equal("by bits", got_packed, packed, sizeof packed);
     expect(alive > 0, "%u cells live after %u steps", alive, steps);
     checksum("cells", got, sizeof got);
-    return program_end();
 }

@@ -1,8 +1,6 @@
 /* Prefix sums in one launch: each block waits for what its predecessors publish. */
 #include "base/program.h"
 
-PROGRAM_KERNELS("look_back_scan");
-
 #define THREADS 128u
 #define TILE    (4 * THREADS)
 
@@ -20,11 +18,9 @@ static void scan(unsigned count) {
     checksum("prefix sums", got, count * sizeof *got);
 }
 
-int main(void) {
-    program_begin("look_back_scan");
+PROGRAM("look_back_scan") {
     scan(1);
     scan(TILE);
     scan(TILE * 40 + 3);
     scan(program_scale(16) * 300007u);
-    return program_end();
 }

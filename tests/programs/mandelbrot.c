@@ -4,8 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 
-PROGRAM_KERNELS("mandelbrot");
-
 static unsigned steps_f32(float x, float y, unsigned most) {
     float a = 0, b = 0;
     unsigned count = 0;
@@ -36,8 +34,7 @@ static void picture(const uint32_t *steps, unsigned width, unsigned height, unsi
     }
 }
 
-int main(void) {
-    program_begin("mandelbrot");
+PROGRAM("mandelbrot") {
     unsigned width = 180 * program_scale(4), height = width / 2 / 4 * 4, most = 120;
     size_t bytes = width * height * sizeof(uint32_t);
     uint32_t *want = host_new(bytes), *got = host_new(bytes);
@@ -60,5 +57,4 @@ int main(void) {
                             fma((double)(i / width), step64, top64), most);
     expect_equal("in f64", got, want, bytes);
     checksum("in f64", got, bytes);
-    return program_end();
 }

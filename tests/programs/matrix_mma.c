@@ -4,8 +4,6 @@
  */
 #include "base/program.h"
 
-PROGRAM_KERNELS("matrix_mma");
-
 /* The f16 equal to a float that is a multiple of 2^-10, of magnitude at most 2. */
 static uint16_t half(float value) {
     uint32_t sign = value < 0 ? 0x8000 : 0, bits = 0;
@@ -52,10 +50,8 @@ static float fraction(void) {
     return (float)(random_bits() % 2048) * 0x1p-10f - 1;
 }
 
-int main(void) {
-    program_begin("matrix_mma");
+PROGRAM("matrix_mma") {
     unsigned more = program_scale(4);
     product("integers", 64, 96, 64 * more, integer, 0);
     product("fractions", 96, 128 * more, 80, fraction, 1e-5);
-    return program_end();
 }

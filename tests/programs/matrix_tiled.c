@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-PROGRAM_KERNELS("matrix_tiled");
-
 #define TILE 16u
 
 static struct shape shape_of(unsigned rows, unsigned columns) {
@@ -55,11 +53,9 @@ static void doubles(unsigned rows, unsigned inner, unsigned columns) {
     checksum("product of f64", got, bytes);
 }
 
-int main(void) {
-    program_begin("matrix_tiled");
+PROGRAM("matrix_tiled") {
     unsigned more = program_scale(3);
     floats(128 * more, 128 * more, 128 * more);
     floats(67, 131, 45 * more);
     doubles(50, 77 * more, 66);
-    return program_end();
 }

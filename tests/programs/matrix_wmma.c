@@ -1,8 +1,6 @@
 /* Products of f16 matrices by wmma, of small integers, so that every sum is exact. */
 #include "base/program.h"
 
-PROGRAM_KERNELS("matrix_wmma");
-
 static uint16_t half_of(int value) {
     uint32_t sign = value < 0 ? 0x8000 : 0, size = (uint32_t)(value < 0 ? -value : value);
     uint32_t exponent = 25;
@@ -13,8 +11,7 @@ static uint16_t half_of(int value) {
     return (uint16_t)(sign | exponent << 10 | (size & 0x3ff));
 }
 
-int main(void) {
-    program_begin("matrix_wmma");
+PROGRAM("matrix_wmma") {
     unsigned rows = 64, inner = 80 * program_scale(3), columns = 96;
     float scale = 0.375f;
     int *a = host_new(rows * inner * sizeof *a), *b = host_new(inner * columns * sizeof *b);
@@ -49,5 +46,4 @@ int main(void) {
     expect_equal("sums in f16", got16, want16, rows * columns * 2);
     checksum("sums in f32, with a bias, scaled", got, rows * columns * 4);
     checksum("sums in f16", got16, rows * columns * 2);
-    return program_end();
 }

@@ -1,10 +1,6 @@
 /* Keys of 64 bits, sorted by merging runs; the count is not a multiple of the run or block size. */
 #include "base/program.h"
 
-#include <stdlib.h>
-
-PROGRAM_KERNELS("merge_sort");
-
 #define TILE    256u
 #define EACH    8u
 #define THREADS 128u
@@ -14,8 +10,7 @@ static int compare(const void *left, const void *right) {
     return *a < *b ? -1 : *a > *b;
 }
 
-int main(void) {
-    program_begin("merge_sort");
+PROGRAM("merge_sort") {
     unsigned count = program_scale(12) * 60013u, from = 1;
     size_t bytes = count * sizeof(uint64_t);
     uint64_t *keys = host_new(bytes), *got = host_new(bytes);
@@ -32,5 +27,4 @@ int main(void) {
     device_read(got, buffers[from], bytes);
     expect_equal("keys in order", got, keys, bytes);
     checksum("keys in order", got, bytes);
-    return program_end();
 }

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-PROGRAM_KERNELS("monte_carlo");
-
 #define KEY0    0x12345678u
 #define KEY1    0x9abcdef0u
 #define BLOCKS  8u
@@ -23,9 +21,8 @@ static void philox(uint32_t c[4]) {
     }
 }
 
-int main(void) {
+PROGRAM("monte_carlo") {
     static uint32_t want[BLOCKS * THREADS][4], got[BLOCKS * THREADS][4];
-    program_begin("monte_carlo");
     unsigned draws = 40 * program_scale(50), key0 = KEY0, key1 = KEY1;
     uint64_t inside = 0, counted = 0, points = (uint64_t)BLOCKS * THREADS * draws * 2;
     CUdeviceptr out = device_new(sizeof got), sum = device_new(sizeof inside);
@@ -53,5 +50,4 @@ int main(void) {
            (unsigned long long)points);
     double pi = 4.0 * (double)counted / (double)points;
     expect(fabs(pi - 3.14159) < 0.02, "pi is about %.4f", pi);
-    return program_end();
 }

@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-PROGRAM_KERNELS("n_body");
-
 #define TILE 64u
 
 struct body {
@@ -33,8 +31,7 @@ static void step(const struct body *in, struct body *out, struct body *speed, un
     }
 }
 
-int main(void) {
-    program_begin("n_body");
+PROGRAM("n_body") {
     unsigned count = TILE * 6, steps = 4 * program_scale(10);
     size_t bytes = count * sizeof(struct body);
     struct body *bodies[2] = {host_new(bytes), host_new(bytes)}, *speed = host_new(bytes);
@@ -55,5 +52,4 @@ int main(void) {
     checksum("positions", got, bytes);
     device_read(got, speeds, bytes);
     expect_equal("speeds", got, speed, bytes);
-    return program_end();
 }

@@ -1,8 +1,6 @@
 /* A network of three layers with 8-bit weights, for many samples. */
 #include "base/program.h"
 
-PROGRAM_KERNELS("neural_layer");
-
 #define SAMPLES 16u
 #define WIDEST  256u
 
@@ -21,8 +19,7 @@ static void layer(const unsigned char *in, unsigned char *out, unsigned inputs, 
     }
 }
 
-int main(void) {
-    program_begin("neural_layer");
+PROGRAM("neural_layer") {
     unsigned samples = SAMPLES * program_scale(10), shift = 8;
     unsigned char *host[2] = {host_new(samples * WIDEST), host_new(samples * WIDEST)};
     unsigned char *got = host_new(samples * WIDEST);
@@ -45,5 +42,4 @@ int main(void) {
         expect_equal("layer", got, host[1 - l % 2], samples * outputs);
         checksum("layer", got, samples * outputs);
     }
-    return program_end();
 }

@@ -3,15 +3,12 @@
 
 #include <stdio.h>
 
-PROGRAM_KERNELS("printing");
-
 #define THREADS 40u
 
-int main(void) {
+PROGRAM("printing") {
     static const char name[] = "formats";
     uint32_t values[2 * THREADS];
     double number = 3.14159265358979;
-    program_begin("printing");
     CUdeviceptr text = device_copy(name, sizeof name);
     fflush(stdout);
     LAUNCH("formats", SHAPE(1, 1), &text, &number);
@@ -23,5 +20,4 @@ int main(void) {
     LAUNCH("in_turn", SHAPE(1, THREADS), &second);
     OK(cu.cuCtxSynchronize());
     fflush(stdout);
-    return program_end();
 }

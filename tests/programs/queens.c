@@ -1,8 +1,6 @@
 /* The n-queens problem: recursive functions, and stacks in local memory. */
 #include "base/program.h"
 
-PROGRAM_KERNELS("queens");
-
 static const unsigned known[] = {1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14200};
 
 static void solve(unsigned size, unsigned recursive) {
@@ -17,11 +15,9 @@ static void solve(unsigned size, unsigned recursive) {
     checksum("ways by the first two", counts, sizeof counts);
 }
 
-int main(void) {
-    program_begin("queens");
+PROGRAM("queens") {
     OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096));
     for (unsigned size = 5; size <= (program_scale(2) == 1 ? 8 : 10); size++)
         for (unsigned recursive = 0; recursive < 2; recursive++)
             solve(size, recursive);
-    return program_end();
 }

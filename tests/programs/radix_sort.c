@@ -1,10 +1,6 @@
 /* Keys with values, sorted by 4 bits in each pass; the sort is stable. */
 #include "base/program.h"
 
-#include <stdlib.h>
-
-PROGRAM_KERNELS("radix_sort");
-
 #define THREADS 128u
 #define DIGITS  16u
 
@@ -31,8 +27,7 @@ static void sort(CUdeviceptr keys[2], CUdeviceptr values[2], unsigned count) {
     }
 }
 
-int main(void) {
-    program_begin("radix_sort");
+PROGRAM("radix_sort") {
     unsigned count = program_scale(10) * 50021u;
     size_t bytes = count * sizeof(uint32_t);
     struct pair *pairs = host_new(count * sizeof *pairs);
@@ -57,5 +52,4 @@ int main(void) {
     expect_equal("values", got_values, values, bytes);
     checksum("keys", got_keys, bytes);
     checksum("values", got_values, bytes);
-    return program_end();
 }

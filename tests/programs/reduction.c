@@ -1,8 +1,6 @@
 /* Sums, minima and maxima: by a tree in shared memory, by shuffles, in the last block. */
 #include "base/program.h"
 
-PROGRAM_KERNELS("reduction");
-
 #define BLOCKS  64u
 #define THREADS 256u
 
@@ -46,8 +44,7 @@ static void floats(const float *values, unsigned count) {
     checksum("sum by the last block", &total, sizeof total);
 }
 
-int main(void) {
-    program_begin("reduction");
+PROGRAM("reduction") {
     unsigned count = program_scale(8) * 1000003u;
     uint32_t *values = host_new(count * sizeof *values);
     float *numbers = host_new(count * sizeof *numbers);
@@ -57,5 +54,4 @@ int main(void) {
     }
     words(values, count, device_copy(values, count * sizeof *values));
     floats(numbers, count);
-    return program_end();
 }

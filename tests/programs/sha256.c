@@ -1,10 +1,6 @@
 /* SHA-256 of many messages: the standard's example, and digests compared with the host's. */
 #include "base/program.h"
 
-#include <string.h>
-
-PROGRAM_KERNELS("sha256");
-
 #define BLOCKS  4u
 #define THREADS 64u
 
@@ -76,13 +72,12 @@ static void hash(const unsigned char *message, unsigned blocks, uint32_t state[8
     }
 }
 
-int main(void) {
+PROGRAM("sha256") {
     static const uint32_t known[8] = {0xba7816bf, 0x8f01cfea, 0x414140de, 0x5dae2223,
                                       0xb00361a3, 0x96177a9c, 0xb410ff61, 0xf20015ad};
     static uint32_t want[BLOCKS * THREADS][8], got[BLOCKS * THREADS][8];
     CUdeviceptr constants;
     size_t size;
-    program_begin("sha256");
     unsigned blocks = 1, count = BLOCKS * THREADS, longer = 3 * program_scale(30);
     unsigned char *text = host_new((size_t)count * longer * 64);
     make_table();
@@ -104,5 +99,4 @@ int main(void) {
     device_read(got, digests, sizeof got);
     expect_equal("digests", got, want, sizeof got);
     checksum("digests", got, sizeof got);
-    return program_end();
 }

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-PROGRAM_KERNELS("spmv");
-
 static unsigned count;   /* rows and columns */
 static unsigned numbers; /* nonzero elements */
 static uint32_t *rows, *columns, *row_of;
@@ -43,8 +41,7 @@ static double warp_sum(unsigned row) {
     return lanes[0];
 }
 
-int main(void) {
-    program_begin("spmv");
+PROGRAM("spmv") {
     make(3001 * program_scale(10));
     size_t bytes = count * sizeof(double);
     double *want = host_new(bytes), *got = host_new(bytes);
@@ -71,5 +68,4 @@ int main(void) {
         sums[row_of[i]] += (int64_t)(values[i] * x[columns[i]] * 0x1p40);
     expect_equal("numbers by atomics", fixed, sums, bytes);
     checksum("numbers by atomics", fixed, bytes);
-    return program_end();
 }

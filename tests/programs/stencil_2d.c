@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-PROGRAM_KERNELS("stencil_2d");
-
 static float at(const float *plane, unsigned width, unsigned height, int x, int y) {
     x = x < 0 ? 0 : x < (int)width ? x : (int)width - 1;
     y = y < 0 ? 0 : y < (int)height ? y : (int)height - 1;
@@ -21,8 +19,7 @@ static void step(const float *in, float *out, unsigned width, unsigned height, f
         }
 }
 
-int main(void) {
-    program_begin("stencil_2d");
+PROGRAM("stencil_2d") {
     unsigned width = 173, height = 101, steps = 20 * program_scale(20);
     size_t bytes = width * height * sizeof(float);
     float *planes[2] = {host_new(bytes), host_new(bytes)}, *got = host_new(bytes), rate = 0.2f;
@@ -37,5 +34,4 @@ int main(void) {
     device_read(got, device[steps % 2], bytes);
     expect_equal("plane", got, planes[steps % 2], bytes);
     checksum("plane", got, bytes);
-    return program_end();
 }

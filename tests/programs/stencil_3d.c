@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-PROGRAM_KERNELS("stencil_3d");
-
 struct volume {
     unsigned width, height, depth;
 };
@@ -22,8 +20,7 @@ static void step(struct volume v, const double *now, const double *before, doubl
             }
 }
 
-int main(void) {
-    program_begin("stencil_3d");
+PROGRAM("stencil_3d") {
     struct volume v = {45, 29, 24};
     unsigned steps = 8 * program_scale(40), blocks_x = (v.width + 29) / 32,
              blocks_y = (v.height + 5) / 8;
@@ -46,5 +43,4 @@ int main(void) {
     device_read(got, device[(steps + 1) % 3], bytes);
     expect_equal("volume", got, host[(steps + 1) % 3], bytes);
     checksum("volume", got, bytes);
-    return program_end();
 }

@@ -1,8 +1,6 @@
 /* Streams that wait for each other by events, and a chain of programmatic launches. */
 #include "base/program.h"
 
-PROGRAM_KERNELS("streams");
-
 #define COUNT_OF 4099u
 #define THREADS  128u
 #define STREAMS  4u
@@ -74,14 +72,12 @@ static void chain(CUstream stream) {
     checksum("chain", got, bytes);
 }
 
-int main(void) {
+PROGRAM("streams") {
     CUstream streams[STREAMS];
-    program_begin("streams");
     for (unsigned i = 0; i < STREAMS; i++)
         OK(cu.cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
     by_events(streams, 10 * program_scale(50));
     chain(streams[0]);
     for (unsigned i = 0; i < STREAMS; i++)
         OK(cu.cuStreamDestroy_v2(streams[i]));
-    return program_end();
 }

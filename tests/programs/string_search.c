@@ -1,10 +1,6 @@
 /* Eight words in a long text of few letters, counted in two ways. */
 #include "base/program.h"
 
-#include <string.h>
-
-PROGRAM_KERNELS("string_search");
-
 #define WORDS  8
 #define LENGTH 16
 #define STATES 128
@@ -59,9 +55,8 @@ static void set_constants(void) {
     device_write(lengths, sizes, sizeof sizes);
 }
 
-int main(void) {
+PROGRAM("string_search") {
     uint32_t want[WORDS] = {0}, first[WORDS], got[WORDS], got_first[WORDS];
-    program_begin("string_search");
     unsigned size = 60007 * program_scale(20), part = 101, overlap = LENGTH;
     char *text = host_new(size + LENGTH);
     for (unsigned i = 0; i < size; i++)
@@ -90,5 +85,4 @@ int main(void) {
         expect(got[i] == want[i], "%s: %u times, first at %u", list[i], got[i], got_first[i]);
     device_read(got, again, sizeof got);
     expect_equal("words, by an automaton", got, want, sizeof got);
-    return program_end();
 }

@@ -1,8 +1,6 @@
 /* Transpositions of words of 32 and 64 bits and of bytes, some in place. */
 #include "base/program.h"
 
-PROGRAM_KERNELS("transpose");
-
 static void fill(void *to, size_t bytes) {
     for (size_t i = 0; i < bytes / 4; i++)
         ((uint32_t *)to)[i] = random_bits();
@@ -63,12 +61,10 @@ static void of_bytes(unsigned words, unsigned height) {
     checksum("bytes", got, size);
 }
 
-int main(void) {
-    program_begin("transpose");
+PROGRAM("transpose") {
     unsigned more = program_scale(5);
     direct(211 * more, 97);
     tiled(145, 233 * more);
     in_place(256 * more);
     of_bytes(37 * more, 204);
-    return program_end();
 }

@@ -36,7 +36,7 @@ TARGETS = {
     "install": PRODUCT,
     "lint": PRODUCT,
     "mutate": (),
-    "package": (),
+    "package": PRODUCT,
     "parity": (*PRODUCT, "parity", "ptx_record", "tests/conformance/run"),
     "programs": (*PRODUCT, "programs"),
     "runner": (*PRODUCT, "must_fail", "parity"),

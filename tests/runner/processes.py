@@ -20,9 +20,13 @@ def is_running(pid):
 def children(pid):
     """Quickly: who looks for what lives shortly cannot read all of /proc for it."""
     found = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:  # it has ended
+        return found
+    for thread in threads:
         try:
-            found += [int(word) for word in path.read_text().split()]
+            found += [int(word) for word in Path(f"/proc/{pid}/task/{thread}/children").read_text().split()]
         except OSError:
             pass
     return found

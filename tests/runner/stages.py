@@ -98,10 +98,11 @@ MORE = (
                  chosen=lambda name: not name.startswith("docs/") or name in PROGRAMS_OF_PAGES),)),
     Stage("tsan", "ThreadSanitizer, on tests that have threads",
           (Suite("tsan", "tsan", ("programs", "unit", "conformance"), chosen=threaded.has_threads),)),
-    Stage("lint", "the layout, clang's warnings, clang-tidy, cppcheck",
+    Stage("lint", "the layout, clang's warnings, clang-tidy, cppcheck on what changed",
           (lint("format", "clang-format"), lint("clang", "clang's warnings"),
            lint("tidy-quick", "clang-tidy without its analyzer"),
-           lint("tidy-recent", "clang-tidy on what the last 40 commits touched"), lint("cppcheck", "cppcheck")),
+           lint("tidy-recent", "clang-tidy on what the last 40 commits touched"),
+           lint("cppcheck-recent", "cppcheck on what the last 40 commits touched")),
           "lint"),
 )
 
@@ -139,7 +140,8 @@ PARTS = (
     *map(beside_loops, ("unit", "fault", "conformance", "cli")),
     beside_loops("package", rounds=1, packages="all"),
     Stage("fuzz", "the fuzzers, for half an hour", (Step("fuzzers", ("sh", "tests/fuzz/run", "1800")),), "fuzz"),
-    Stage("tidy", "clang-tidy with its analyzer on all files", (lint("tidy", "clang-tidy"),), "lint"),
+    Stage("tidy", "clang-tidy with its analyzer, and cppcheck, on all files",
+          (lint("tidy", "clang-tidy"), lint("cppcheck", "cppcheck")), "lint"),
     Stage("clang", "everything built by clang", (lint("clang-build", "build by clang"),), "lint"),
     Stage("coverage", "lines and branches of src/ that tests reach",
           (Step("coverage", (PYTHON, "tests/coverage/lines.py")),)),

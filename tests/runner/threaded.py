@@ -26,6 +26,8 @@ PARTS = {
         r"^conformance/test_(\w*stream|\w*async|event|schedule|exit|host_function|memop|ipc_event|load_queue|cancel"
         r"|pool_re|external_semaphore|graph_launch|graph_exec|library_pools)",
 }
+# What shares nothing else between threads than the test beside it does.
+SAME_AS = {"conformance/test_every_resource_second_device": "conformance/test_every_resource"}
 
 
 @functools.lru_cache(maxsize=None)
@@ -57,6 +59,8 @@ def starts_threads(path):
 def has_threads(name):
     """Of a test's name. Scripts run programs with kernels, which threads execute."""
     path = SOURCE / "tests" / f"{name}.c"
+    if name in SAME_AS:
+        return False
     if not path.is_file():
         return True
     return starts_threads(path) or any(re.search(pattern, name) for pattern in PARTS.values())

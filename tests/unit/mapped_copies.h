@@ -9,8 +9,6 @@
 
 #include "mapped/engine.h"
 
-#include <stdbool.h>
-
 #define COPIES_ROOM  ((size_t)192 * KIB) /* of the memory that is copied to and from */
 #define COPIES_GUARD 128                 /* bytes before and behind what is read */
 

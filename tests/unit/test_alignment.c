@@ -84,7 +84,6 @@ static void careless_properties(void *user, gpumem_resource_properties *properti
 
 TEST(a_misaligned_upstream_buffer_is_cut_to_the_alignment) {
     struct careless c = {.odd = 48};
-    gpumem_resource *resource;
     c.pool = NEW_POOL();
     const gpumem_resource_ops ops = {.size = sizeof ops,
                                      .kind = "careless",
@@ -92,7 +91,7 @@ TEST(a_misaligned_upstream_buffer_is_cut_to_the_alignment) {
                                      .deallocate = careless_deallocate,
                                      .properties = careless_properties,
                                      .upstream = c.pool};
-    OK(gpumem_resource_create(device, &ops, &c, &resource));
+    gpumem_resource *resource = MADE(gpumem_resource *, gpumem_resource_create, device, &ops, &c);
     check_aligned(resource, 4096);
     assert_int_equal(device_stats().allocations, 0);
     DESTROY(resource, c.pool);
@@ -101,13 +100,10 @@ TEST(a_misaligned_upstream_buffer_is_cut_to_the_alignment) {
 /* ---- Growth, exports, options ---------------------------------------------------------------- */
 
 TEST(growth_and_exports_pass_through_an_alignment_wrapper) {
-    gpumem_resource *resource;
     gpumem_resource *upstream = NEW_VIRTUAL();
-    resource = aligned(upstream, 8 * MIB, 0, 0);
+    gpumem_resource *resource = aligned(upstream, 8 * MIB, 0, 0);
     gpumem_resource_properties p = properties_of(resource);
-    assert_int_equal(p.exportable, 1);
-    assert_int_equal(p.can_resize, 1);
-    assert_int_equal(p.granularity, 8 * MIB);
+    MEMBERS(p, (exportable, 1), (can_resize, 1), (granularity, 8 * MIB));
     gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, MIB, .capacity = 60 * MIB);
     CUdeviceptr pointer = gpumem_buffer_pointer(buffer);
     assert_int_equal(pointer % (8 * MIB), 0);
@@ -133,9 +129,8 @@ TEST(growth_and_exports_pass_through_an_alignment_wrapper) {
 }
 
 TEST(buffers_below_the_threshold_are_not_aligned) {
-    gpumem_resource *resource;
     gpumem_resource *pool = NEW_POOL();
-    resource = aligned(pool, MIB, 0, 64 * KIB);
+    gpumem_resource *resource = aligned(pool, MIB, 0, 64 * KIB);
     gpumem_buffer *a = NEW_BUFFER(resource, 100), *b = NEW_BUFFER(resource, 100),
                   *c = NEW_BUFFER(resource, 64 * KIB);
     assert_true(gpumem_buffer_committed(b) < 64 * KIB);
@@ -152,9 +147,8 @@ TEST(buffers_below_the_threshold_are_not_aligned) {
 
 /* A freed buffer waits for the work that was there when it was freed, not for what came later. */
 TEST(a_free_does_not_wait_for_later_work) {
-    gpumem_resource *resource;
     gpumem_resource *upstream = NEW_VIRTUAL();
-    resource = aligned(upstream, 4096, 0, 0);
+    gpumem_resource *resource = aligned(upstream, 4096, 0, 0);
     struct gate early = gate_with_stream(), late = gate_with_stream();
     CUevent event = NEW_EVENT();
     gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, MIB, .stream = early.stream);

@@ -11,14 +11,10 @@ TEST(device_memory_reports_location_and_access) {
     gpumem_resource *resource = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     gpumem_buffer *buffer = allocate(resource);
     gpumem_buffer_attributes is = attributes_of(buffer);
-    assert_int_equal(is.location, GPUMEM_LOCATION_DEVICE);
-    assert_int_equal(is.device_ordinal, 0);
-    assert_int_equal(is.numa_node, -1);
-    assert_int_equal(is.device_accessible, 1);
-    assert_int_equal(is.host_accessible, 0);
+    MEMBERS(is, (location, GPUMEM_LOCATION_DEVICE), (device_ordinal, 0), (numa_node, -1),
+            (device_accessible, 1), (host_accessible, 0));
     assert_int_equal(is.managed | is.imported | is.foreign | is.view | is.read_only, 0);
-    assert_int_equal(is.exportable, 0);
-    assert_int_equal(is.handle_type, GPUMEM_HANDLE_NONE);
+    MEMBERS(is, (exportable, 0), (handle_type, GPUMEM_HANDLE_NONE));
     DESTROY(buffer, resource);
 }
 
@@ -29,25 +25,64 @@ TEST(pinned_memory_reports_location_and_access) {
         gpumem_resource *resource = NEW_PINNED(.method = methods[i]);
         gpumem_buffer *buffer = allocate(resource);
         gpumem_buffer_attributes is = attributes_of(buffer);
-        assert_int_equal(is.location, GPUMEM_LOCATION_HOST);
-        assert_int_equal(is.device_ordinal, -1);
-        assert_int_equal(is.device_accessible, 1);
-        assert_int_equal(is.host_accessible, 1);
-        assert_int_equal(is.managed, 0);
+        MEMBERS(is, (location, GPUMEM_LOCATION_HOST), (device_ordinal, -1), (device_accessible, 1),
+                (host_accessible, 1), (managed, 0));
         if (methods[i] != GPUMEM_PINNED_POOL)
             assert_ptr_equal(is.context, gpumem_device_context(device));
         DESTROY(buffer, resource);
     }
 }
 
+static gpumem_status malloc_it(void *user, const gpumem_request *request,
+                               gpumem_allocation *allocation) {
+    void *made = malloc(request->bytes);
+    if (!made)
+        return GPUMEM_ERROR_OUT_OF_HOST_MEMORY;
+    allocation->pointer = (CUdeviceptr)(uintptr_t)made;
+    allocation->host_pointer = made;
+    allocation->bytes = allocation->committed_bytes = allocation->capacity = request->bytes;
+    return GPUMEM_OK;
+}
+
+static void free_it(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    free(allocation->host_pointer);
+}
+
+static void describe_it(void *user, gpumem_resource_properties *properties) {
+    properties->host_accessible = 1;
+}
+
+/* The driver has not failed: it does not know the memory. */
+TEST(memory_that_the_driver_does_not_know_is_as_its_resource_says) {
+    const gpumem_resource_ops ops = {.size = sizeof ops,
+                                     .allocate = malloc_it,
+                                     .deallocate = free_it,
+                                     .properties = describe_it};
+    gpumem_resource *own = MADE(gpumem_resource *, gpumem_resource_create, device, &ops, NULL);
+    gpumem_resource *limit = NEW_LIMIT(own, GIB), *aligned = NEW_ALIGNMENT(own, .alignment = 512);
+    gpumem_resource *const all[] = {own, limit, aligned};
+    for (size_t i = 0; i < COUNT(all); i++) {
+        gpumem_buffer *buffer = allocate(all[i]), *view = NEW_VIEW(buffer, MIB, 64);
+        gpumem_buffer *const both[] = {buffer, view};
+        for (size_t j = 0; j < COUNT(both); j++) {
+            gpumem_buffer_attributes is = attributes_of(both[j]);
+            assert_int_equal(is.location, GPUMEM_LOCATION_HOST);
+            assert_int_equal(is.device_ordinal, -1);
+            assert_int_equal(is.host_accessible, 1);
+            assert_int_equal(is.device_accessible | is.managed | is.foreign | is.exportable, 0);
+            assert_null(is.context);
+        }
+        DESTROY(view, buffer);
+    }
+    DESTROY(aligned, limit, own);
+}
+
 TEST(managed_memory_reports_access_by_host_and_device) {
     gpumem_resource *resource = NEW_MANAGED();
     gpumem_buffer *buffer = allocate(resource);
     gpumem_buffer_attributes is = attributes_of(buffer);
-    assert_int_equal(is.managed, 1);
-    assert_int_equal(is.host_accessible, 1);
-    assert_int_equal(is.device_accessible, 1);
-    assert_int_equal(is.location, GPUMEM_LOCATION_DEVICE);
+    MEMBERS(is, (managed, 1), (host_accessible, 1), (device_accessible, 1),
+            (location, GPUMEM_LOCATION_DEVICE));
     DESTROY(buffer, resource);
 }
 
@@ -58,33 +93,27 @@ TEST(virtual_memory_reports_its_location) {
             NEW_VIRTUAL(.location = places[i], .handle_type = GPUMEM_HANDLE_POSIX_FD);
         gpumem_buffer *buffer = allocate(resource);
         gpumem_buffer_attributes is = attributes_of(buffer);
-        assert_int_equal(is.location, places[i]);
-        assert_int_equal(is.device_ordinal, i == 0 ? 0 : -1);
-        assert_int_equal(is.numa_node, i == 0 ? -1 : 0);
-        assert_int_equal(is.host_accessible, i == 1);
-        assert_int_equal(is.exportable, 1);
-        assert_int_equal(is.handle_type, GPUMEM_HANDLE_POSIX_FD);
+        MEMBERS(is, (location, places[i]), (device_ordinal, i == 0 ? 0 : -1),
+                (numa_node, i == 0 ? -1 : 0), (host_accessible, i == 1), (exportable, 1),
+                (handle_type, GPUMEM_HANDLE_POSIX_FD));
         assert_null(is.context);
         gpumem_buffer *view = NEW_VIEW(buffer, 4096, 4096);
         is = attributes_of(view);
         assert_int_equal(is.view, 1);
         assert_int_equal(is.exportable, 0); /* the whole can be */
         assert_int_equal(is.location, places[i]);
-        OK(gpumem_buffer_free(view, NULL));
-        DESTROY(buffer, resource);
+        DESTROY(view, buffer, resource);
     }
 }
 
 static gpumem_buffer *import(gpumem_buffer *buffer, gpumem_access access) {
-    gpumem_buffer *imported;
     const void *description;
     size_t bytes;
-    int fd;
     gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_description(exported, &description, &bytes));
-    OK(gpumem_export_get_descriptor(exported, 0, &fd));
-    OK(gpumem_import_create(device, description, bytes, &fd, 1,
-                            GPUMEM_SHARE_OPTIONS(.access = access), &imported));
+    int fd = MADE(int, gpumem_export_get_descriptor, exported, 0);
+    gpumem_buffer *imported = MADE(gpumem_buffer *, gpumem_import_create, device, description,
+                                   bytes, &fd, 1, GPUMEM_SHARE_OPTIONS(.access = access));
     OK(gpumem_export_destroy(exported));
     return imported;
 }
@@ -97,14 +126,9 @@ TEST(imported_memory_reports_its_location) {
         gpumem_buffer *buffer = allocate(resource);
         gpumem_buffer *imported = import(buffer, GPUMEM_ACCESS_READ_WRITE);
         gpumem_buffer_attributes is = attributes_of(imported);
-        assert_int_equal(is.imported, 1);
-        assert_int_equal(is.foreign, 0);
-        assert_int_equal(is.exportable, 0);
-        assert_int_equal(is.location, places[i]);
-        assert_int_equal(is.host_accessible, i == 1);
-        assert_int_equal(is.device_ordinal, i == 0 ? 0 : -1);
-        OK(gpumem_buffer_free(imported, NULL));
-        DESTROY(buffer, resource);
+        MEMBERS(is, (imported, 1), (foreign, 0), (exportable, 0), (location, places[i]),
+                (host_accessible, i == 1), (device_ordinal, i == 0 ? 0 : -1));
+        DESTROY(imported, buffer, resource);
     }
 }
 

@@ -6,9 +6,8 @@
 ALL_TESTS(open_device, close_device);
 
 static CUdeviceptr allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
-    CUdeviceptr pointer = 0;
-    OK(gpumem_resource_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream),
-                                &pointer));
+    CUdeviceptr pointer = MADE(CUdeviceptr, gpumem_resource_allocate, resource, bytes,
+                               GPUMEM_BUFFER_OPTIONS(.stream = stream));
     assert_int_not_equal(pointer, 0);
     return pointer;
 }

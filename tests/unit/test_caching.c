@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static gpumem_resource *pool, *pinned;
 
@@ -35,6 +34,37 @@ static gpumem_resource *cache_of(gpumem_resource *upstream, uint64_t maximum) {
 static gpumem_status try_allocate(gpumem_resource *cache, size_t bytes, CUstream stream,
                                   gpumem_buffer **buffer) {
     return gpumem_buffer_allocate(cache, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), buffer);
+}
+
+/* ---- Stale handles --------------------------------------------------------------------------- */
+
+TEST(a_debug_build_finds_a_stale_free) {
+#ifndef GPUMEM_DEBUG
+    print_message("skip: only builds with CMAKE_BUILD_TYPE Debug find it\n");
+    skip();
+#endif
+    gpumem_resource *cache = cache_of(pool, 0);
+    CUstream streams[6];
+    for (size_t i = 0; i < COUNT(streams); i++)
+        streams[i] = NEW_STREAM();
+    const size_t sizes[] = {256, MIB, 3 * MIB};
+    for (size_t i = 0; i < 2 * COUNT(sizes); i++) {
+        size_t bytes = sizes[i / 2];
+        int named = i % 2; /* more streams than an object has room for */
+        gpumem_buffer *stale = allocate_on(cache, bytes, NULL);
+        for (size_t j = 0; named && j < COUNT(streams); j++)
+            OK(gpumem_buffer_use(stale, streams[j]));
+        CUdeviceptr address = gpumem_buffer_pointer(stale);
+        OK(gpumem_buffer_free(stale, NULL));
+        gpumem_buffer *next = allocate_on(cache, bytes, NULL);
+        assert_true(named || gpumem_buffer_pointer(next) == address);
+        FAILS_SAYING(INVALID_ARGUMENT, "destroyed", gpumem_buffer_free(stale, NULL));
+        FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(stale, 0, 1, 1, NULL));
+        OK(gpumem_buffer_fill(next, 0, bytes, 1, NULL));
+        OK(gpumem_buffer_free(next, NULL));
+    }
+    DESTROY_EACH(streams, COUNT(streams));
+    OK(gpumem_resource_destroy(cache));
 }
 
 /* ---- Device memory: the order of streams ----------------------------------------------------- */
@@ -157,6 +187,42 @@ TEST(memory_of_a_forgotten_stream_is_not_reused_before_it_passes) {
     DESTROY(cache, &gate);
 }
 
+/* ---- What the numbers say -------------------------------------------------------------------- */
+
+/* All that the cache has taken is in a buffer, kept, or held back. */
+static void check_held_back(gpumem_resource *cache, size_t blocks, size_t bytes) {
+    gpumem_caching_info info = caching_info_of(cache);
+    gpumem_stats stats = stats_of(cache);
+    assert_int_equal(info.pending_bytes, bytes);
+    assert_int_equal(stats.deferred_bytes, bytes);
+    assert_int_equal(stats.deferred_frees, blocks);
+    assert_int_equal(stats.in_use_bytes, 0);
+    assert_int_equal(stats.cached_bytes + bytes, info.segment_bytes);
+    assert_int_equal(info.free_bytes + info.parcel_bytes + info.thread_bytes + bytes,
+                     info.segment_bytes);
+    assert_true(device_stats().deferred_bytes == bytes);
+}
+
+TEST(memory_that_waits_for_queued_work_is_counted_as_held_back) {
+    gpumem_resource *cache = cache_of(pinned, 0);
+    struct gate gate = gate_with_stream();
+    gpumem_buffer *buffers[70]; /* two marked batches and a rest */
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        buffers[i] = allocate_on(cache, 4096, gate.stream);
+    gpumem_buffer *large = allocate_on(cache, 3 * MIB, gate.stream);
+    DESTROY_EACH(buffers, COUNT(buffers));
+    OK(gpumem_buffer_free(large, NULL));
+    size_t bytes = COUNT(buffers) * 4096 + 3 * MIB;
+    check_held_back(cache, COUNT(buffers) + 1, bytes);
+    OK(gpumem_resource_trim(cache, 0)); /* gives nothing of it back */
+    check_held_back(cache, COUNT(buffers) + 1, bytes);
+    gate_drain(&gate);
+    OK(gpumem_resource_trim(cache, 0));
+    check_held_back(cache, 0, 0);
+    assert_int_equal(caching_info_of(cache).segment_bytes, 0);
+    DESTROY(cache, &gate);
+}
+
 /* ---- Memory that the CPU writes -------------------------------------------------------------- */
 
 TEST(host_memory_is_not_reused_before_queued_copies_finish) {
@@ -270,14 +336,10 @@ TEST(statistics_of_cache_and_device_add_up) {
     gpumem_buffer *small = allocate_on(cache, 1000, NULL),
                   *large = allocate_on(cache, 3 * MIB, NULL);
     gpumem_stats stats = stats_of(cache), all = device_stats();
-    assert_int_equal(stats.allocations, 2);
-    assert_int_equal(stats.allocations_total, 2);
-    assert_int_equal(stats.in_use_bytes, 1000 + 3 * MIB);
-    assert_int_equal(stats.in_use_high, 1000 + 3 * MIB);
-    assert_int_equal(stats.committed_bytes, caching_info_of(cache).segment_bytes);
-    assert_int_equal(stats.cached_bytes, stats.committed_bytes - 1024 - 3 * MIB);
-    assert_int_equal(all.in_use_bytes, 1000 + 3 * MIB);
-    assert_int_equal(all.allocations, 2);
+    MEMBERS(stats, (allocations, 2), (allocations_total, 2), (in_use_bytes, 1000 + 3 * MIB),
+            (in_use_high, 1000 + 3 * MIB), (committed_bytes, caching_info_of(cache).segment_bytes),
+            (cached_bytes, stats.committed_bytes - 1024 - 3 * MIB));
+    MEMBERS(all, (in_use_bytes, 1000 + 3 * MIB), (allocations, 2));
     assert_true(all.committed_bytes >= stats.committed_bytes); /* the pool keeps memory too */
     FAILS_SAYING(BUSY, "2 buffers", gpumem_resource_destroy(cache));
     DESTROY(small, large);
@@ -318,9 +380,8 @@ TEST(held_memory_is_not_reused) {
 }
 
 TEST(a_cache_works_between_a_wrapper_and_virtual_memory) {
-    gpumem_resource *cache;
     gpumem_resource *virtual = NEW_VIRTUAL();
-    cache = cache_of(virtual, 0);
+    gpumem_resource *cache = cache_of(virtual, 0);
     gpumem_resource *limit = NEW_LIMIT(cache, 10 * MIB);
     gpumem_buffer *buffer = allocate_on(limit, 4096, NULL),
                   *large = allocate_on(limit, 4 * MIB, NULL);
@@ -338,9 +399,8 @@ TEST(a_cache_works_between_a_wrapper_and_virtual_memory) {
 TEST(cached_memory_is_released_when_another_resource_needs_it) {
     uint64_t room = 0, total = 0;
     OK(gpumem_device_get_memory(device, &room, &total));
-    gpumem_resource *cache;
     gpumem_resource *virtual = NEW_VIRTUAL();
-    cache = cache_of(virtual, 0);
+    gpumem_resource *cache = cache_of(virtual, 0);
     size_t most = (size_t)room / 3 / MIB * MIB;
     gpumem_buffer *first = allocate_on(cache, most, NULL), *second = allocate_on(cache, most, NULL);
     DESTROY(first, second);
@@ -370,10 +430,8 @@ TEST(an_ending_thread_returns_its_cached_blocks) {
         assert_int_equal(pthread_join(thread, &failed), 0);
         assert_null(failed);
         gpumem_caching_info info = caching_info_of(cache);
-        assert_int_equal(info.thread_bytes, 0);
-        assert_int_equal(info.threads, 0);
-        assert_int_equal(stats_of(cache).allocations, 0);
-        assert_int_equal(stats_of(cache).allocations_total, 64 * (i + 1));
+        MEMBERS(info, (thread_bytes, 0), (threads, 0));
+        MEMBERS(stats_of(cache), (allocations, 0), (allocations_total, 64 * (i + 1)));
     }
     OK(gpumem_resource_destroy(cache));
 }
@@ -440,12 +498,11 @@ TEST(a_forked_child_may_not_use_the_cache) {
 
 TEST(captured_memory_stays_with_its_graph) {
     gpumem_resource *cache = cache_of(pool, 0);
-    gpumem_capture_pool *captured;
     CUstream stream = NEW_STREAM();
     gpumem_buffer *before = allocate_on(cache, 4096, stream);
     CUdeviceptr outside = gpumem_buffer_pointer(before);
     OK(gpumem_buffer_free(before, NULL));
-    OK(gpumem_capture_pool_create(cache, &captured));
+    gpumem_capture_pool *captured = MADE(gpumem_capture_pool *, gpumem_capture_pool_create, cache);
     OK(gpumem_capture_pool_begin(captured, stream));
     FAILS(INVALID_ARGUMENT, gpumem_capture_pool_begin(captured, stream));
     gpumem_buffer *first = allocate_on(cache, 4096, stream);

@@ -10,8 +10,7 @@ static void begin(gpumem_capture_pool *pool, CUstream stream) {
 }
 
 static void end(gpumem_capture_pool *pool, CUstream stream) {
-    CUgraph graph = NULL;
-    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu->cuGraphDestroy(graph));
     OK(gpumem_capture_pool_end(pool, stream));
 }
@@ -83,11 +82,11 @@ TEST(host_memory_is_not_reused_within_a_capture) {
         OK(gpumem_buffer_free(source, NULL));
     }
     assert_false(addresses[0] == addresses[1]);
-    CUgraph graph = NULL;
-    CUgraphExec exec = NULL;
-    OK_CU(cu->cuStreamEndCapture(all.first, &graph));
+    assert_int_equal(caching_info_of(all.cache).pending_bytes, 8192); /* the graph's */
+    assert_int_equal(stats_of(all.cache).deferred_frees, 2);
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, all.first);
     OK(gpumem_capture_pool_end(all.pool, all.first));
-    OK_CU(cu->cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
     for (int launch = 0; launch < 3; launch++) {
         unsigned char bytes[8192] = {0};
         OK_CU(cu->cuGraphLaunch(exec, all.first));
@@ -129,8 +128,7 @@ TEST(a_capture_does_not_reuse_memory_of_running_work) {
 
 TEST(a_resource_with_a_capture_pool_cannot_be_destroyed) {
     gpumem_resource *pool = new_own_pool(), *cache = NEW_CACHING(pool);
-    gpumem_capture_pool *captured;
-    OK(gpumem_capture_pool_create(cache, &captured));
+    gpumem_capture_pool *captured = MADE(gpumem_capture_pool *, gpumem_capture_pool_create, cache);
     FAILS_SAYING(BUSY, "capture pools", gpumem_resource_destroy(cache));
     OK(gpumem_capture_pool_destroy(captured, GPUMEM_STREAM_NONE));
     FAILS(INVALID_ARGUMENT, gpumem_capture_pool_destroy(captured, GPUMEM_STREAM_NONE));
@@ -148,8 +146,7 @@ TEST(a_resource_used_by_a_capture_cannot_be_destroyed) {
     OK(gpumem_buffer_use(buffer, stream));
     OK(gpumem_buffer_free(buffer, NULL));
     FAILS_SAYING(BUSY, "capturing", gpumem_resource_destroy(cache));
-    CUgraph graph = NULL;
-    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu->cuGraphDestroy(graph));
     DESTROY(cache, pool);
     leave_context();

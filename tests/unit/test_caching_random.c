@@ -356,8 +356,7 @@ static void *live(void *data) {
 
 static void begin_worker(struct worker *worker, struct world *world, uint64_t seed) {
     *worker = (struct worker){.world = world, .random = seed};
-    void *seen = NULL;
-    OK_CU(cu->cuMemHostAlloc(&seen, SLOTS * PROBE, 0));
+    void *seen = MADE_CU(void *, cuMemHostAlloc, SLOTS *PROBE, 0);
     worker->seen = seen;
     OK_CU(cu->cuMemAlloc_v2(&worker->landing, SLOTS * PROBE));
     for (unsigned i = 0; i < SLOTS; i++)

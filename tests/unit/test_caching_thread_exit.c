@@ -4,7 +4,6 @@
 
 #include <dlfcn.h>
 #include <threads.h>
-#include <unistd.h>
 
 ALL_TESTS(open_device, close_device);
 

@@ -7,7 +7,6 @@
 #include "memory/pinned/touch_calibration.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #define folder planted_root
 
@@ -73,8 +72,7 @@ static gpumem_pinned_info pin(size_t bytes, unsigned threads) {
         }                                                                                          \
     } while (0)
 
-TEST(the_thread_count_is_measured_once_and_stored) {
-    NEEDS_THREADS();
+TEST_WHERE(the_thread_count_is_measured_once_and_stored, NEEDS_THREADS()) {
     char name[600];
     gpumem_pinned_info info = pin(8 * MIB, 0);
     assert_int_equal(info.touch_measured, GPUMEM_MEASURED_NEVER); /* too small to tell */
@@ -91,15 +89,13 @@ TEST(the_thread_count_is_measured_once_and_stored) {
     unsigned threads = info.touch_threads;
     gm_calibration_for_tests(64 * MIB, MIB); /* as another process */
     info = pin(8 * MIB, 0);
-    assert_int_equal(info.touch_measured, GPUMEM_MEASURED_BEFORE);
-    assert_int_equal(info.touch_threads, threads);
+    MEMBERS(info, (touch_measured, GPUMEM_MEASURED_BEFORE), (touch_threads, threads));
     info = pin(64 * MIB, 0);
     assert_int_equal(info.touch_measured, GPUMEM_MEASURED_BEFORE);
 }
 
 /* The file says whose it is: of another machine, driver or GPU it is none, whatever its name. */
-TEST(a_calibration_file_of_another_machine_is_ignored) {
-    NEEDS_THREADS();
+TEST_WHERE(a_calibration_file_of_another_machine_is_ignored, NEEDS_THREADS()) {
     char name[600], text[1000] = "";
     (void)pin(64 * MIB, 0);
     assert_int_equal(planted_count("/gpumem", name, sizeof name), 1);
@@ -126,8 +122,7 @@ TEST(a_calibration_file_of_another_machine_is_ignored) {
     assert_int_equal(pin(8 * MIB, 0).touch_measured, GPUMEM_MEASURED_BEFORE); /* replaced */
 }
 
-TEST(calibration_works_without_a_writable_cache_folder) {
-    NEEDS_THREADS();
+TEST_WHERE(calibration_works_without_a_writable_cache_folder, NEEDS_THREADS()) {
     setenv("XDG_CACHE_HOME", "/proc/nowhere", 1);
     assert_int_equal(pin(64 * MIB, 0).touch_measured, GPUMEM_MEASURED_HERE);
     assert_int_equal(pin(8 * MIB, 0).touch_measured, GPUMEM_MEASURED_HERE); /* in this process */

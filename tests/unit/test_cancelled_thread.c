@@ -9,9 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define FILE_BYTES (3 * MIB + 5)
 
@@ -216,30 +214,26 @@ static void use_buffers(struct thread *thread) {
 }
 
 static void use_streams(struct thread *thread) {
-    CUevent first, last;
-    int done;
-    float milliseconds;
     CUstream stream = NEW_STREAM();
-    OK(gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.timing = 1), &first));
-    OK(gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.timing = 1), &last));
+    CUevent first = MADE(CUevent, gpumem_event_create, device, GPUMEM_EVENT_OPTIONS(.timing = 1));
+    CUevent last = MADE(CUevent, gpumem_event_create, device, GPUMEM_EVENT_OPTIONS(.timing = 1));
     OK(gpumem_event_record(device, first, stream));
     OK(gpumem_event_record(device, last, stream));
     OK(gpumem_stream_wait_event(device, stream, last));
     OK(gpumem_event_synchronize(device, last));
     OK(gpumem_stream_synchronize(device, stream));
-    OK(gpumem_stream_query(device, stream, &done));
+    int done = MADE(int, gpumem_stream_query, device, stream);
     OK(gpumem_event_query(device, last, &done));
-    OK(gpumem_event_elapsed(device, first, last, &milliseconds));
+    (void)MADE(float, gpumem_event_elapsed, device, first, last);
     DESTROY(first, last, stream);
 }
 
 static void use_devices(struct thread *thread) {
     gpumem_library *again;
-    gpumem_device *same;
     gpumem_device_info info = {.size = sizeof info};
     uint64_t free_bytes, total_bytes;
     OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &again));
-    OK(gpumem_device_open(again, 0, &same));
+    gpumem_device *same = MADE(gpumem_device *, gpumem_device_open, again, 0);
     OK(gpumem_device_get_info(same, &info));
     OK(gpumem_device_get_memory(same, &free_bytes, &total_bytes));
     OK(gpumem_device_close(same));

@@ -6,7 +6,6 @@
 #include <gpumem/share.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static gpumem_resource *memory;
 static gpumem_buffer *buffer;

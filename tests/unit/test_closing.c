@@ -10,10 +10,9 @@ static gpumem_buffer *import(gpumem_buffer *buffer) {
     gpumem_buffer *imported;
     const void *description;
     size_t bytes;
-    int fd;
     gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_description(exported, &description, &bytes));
-    OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    int fd = MADE(int, gpumem_export_get_descriptor, exported, 0);
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
     OK(gpumem_export_destroy(exported));
     return imported;

@@ -1,12 +1,14 @@
 /* Connections by path: who is let in, stale files, abstract names, time. Some tests change the user
  * of a child, which root alone may. */
 #include "other_process.h"
-#include "share/greeting.h"
+#include "share/listener.h"
 #include "temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
@@ -32,9 +34,7 @@ static int end(void **state) {
 ALL_TESTS(begin, end);
 
 static gpumem_listener *listen_at(const char *path) {
-    gpumem_listener *listener;
-    OK(gpumem_listen(path, NULL, &listener));
-    return listener;
+    return MADE(gpumem_listener *, gpumem_listen, path, NULL);
 }
 
 /* ---- A client in another thread -------------------------------------------------------------- */
@@ -68,10 +68,8 @@ static void meet(gpumem_listener *listener, const char *path) {
     OK(gpumem_accept(listener, NULL, &connection, &peer));
     pthread_join(client.thread, NULL);
     OK(client.status);
-    assert_int_equal(peer.pid, getpid());
-    assert_int_equal(peer.user, getuid());
-    assert_int_equal(client.peer.pid, getpid());
-    assert_int_equal(client.peer.user, getuid());
+    MEMBERS(peer, (pid, getpid()), (user, getuid()));
+    MEMBERS(client.peer, (pid, getpid()), (user, getuid()));
     for (int i = 0; i < 2; i++) {
         int fd = i ? client.connection : connection, passes = -1;
         socklen_t size = sizeof passes;
@@ -278,8 +276,7 @@ TEST(only_listed_users_may_connect) {
     FAILS(PEER, exit_of(stranger));
     pid_t friend = connect_as(name, 1234);
     OK(gpumem_accept(listener, NULL, &connection, &peer));
-    assert_int_equal(peer.user, 1234);
-    assert_int_equal(peer.pid, friend);
+    MEMBERS(peer, (user, 1234), (pid, friend));
     assert_int_equal(exit_of(friend), 0);
     close(connection);
     /* Not even the listener's own user, who was not named; and whom the client does not name. */
@@ -327,6 +324,26 @@ TEST(a_process_with_an_inherited_connection_identifies_as_itself) {
 
 /* ---- Time, and strangers --------------------------------------------------------------------- */
 
+struct greeter {
+    int connection;
+    const struct gm_users *users;
+    struct gm_sender *other;
+    gpumem_status status;
+};
+
+static void *greet(void *argument) {
+    struct greeter *self = argument;
+    const struct gm_deadline deadline = gm_deadline_start(20000);
+    self->status = gm_greet_first(self->connection, self->users, &deadline, self->other);
+    return NULL;
+}
+
+static long long now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
 static int raw_client(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
@@ -335,22 +352,174 @@ static int raw_client(const char *path) {
     return fd;
 }
 
-/* Neither who is silent nor who speaks something else keeps the next one out. */
+static bool is_readable(int fd) {
+    struct pollfd entry = {.fd = fd, .events = POLLIN};
+    return poll(&entry, 1, 0) == 1;
+}
+
+static const gpumem_connect_options brief = {.size = sizeof brief, .timeout_ms = 1};
+
+static void nobody(gpumem_listener *listener, int timeout_ms) {
+    int connection = -1;
+    FAILS_SAYING(PEER, "nobody connected",
+                 gpumem_accept(listener, GPUMEM_CONNECT_OPTIONS(.timeout_ms = timeout_ms),
+                               &connection, NULL));
+    assert_int_equal(connection, -1);
+}
+
+/* Neither who is silent nor who speaks something else keeps the next one out, or waiting. */
 TEST(silent_and_foreign_clients_do_not_block_the_next_one) {
     const char *path = path_of("strangers");
     gpumem_listener *listener = listen_at(path);
     size_t descriptors = open_descriptors();
-    int web = raw_client(path), gone = raw_client(path), silent = raw_client(path);
+    int web = raw_client(path), gone = raw_client(path), silent[40];
+    for (size_t i = 0; i < COUNT(silent); i++)
+        silent[i] = raw_client(path);
     assert_int_equal(send(web, "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
     close(gone);
+    long long begun = now_ms();
     meet(listener, path);
+    assert_true(now_ms() - begun < 2000 * (long long)COUNT(silent) / 2);
+    nobody(listener, 2200); /* by its end all have been silent for 2 s */
     char byte;
     assert_true(recv(web, &byte, 1, 0) <= 0); /* closed */
-    assert_true(recv(silent, &byte, 1, 0) <= 0);
+    for (size_t i = 0; i < COUNT(silent); i++) {
+        assert_true(recv(silent[i], &byte, 1, 0) <= 0);
+        close(silent[i]);
+    }
     close(web);
-    close(silent);
     assert_int_equal(open_descriptors(), descriptors);
     OK(gpumem_listener_close(listener));
+}
+
+/* As many as greet at a time, and more: the rest has its turn when those have had their 2 s. */
+TEST(a_crowd_of_silent_clients_is_let_in_by_parts) {
+    const char *path = path_of("crowd");
+    gpumem_listener *listener;
+    int silent[GM_MOST_NEWCOMERS + 6];
+    OK(gpumem_listen(path, GPUMEM_CONNECT_OPTIONS(.backlog = 128), &listener));
+    size_t descriptors = open_descriptors();
+    for (size_t i = 0; i < COUNT(silent); i++)
+        silent[i] = raw_client(path);
+    meet(listener, path);
+    assert_true(open_descriptors() <= descriptors + COUNT(silent) + 6);
+    OK(gpumem_listener_close(listener)); /* with those that are inside */
+    char byte;
+    for (size_t i = 0; i < COUNT(silent); i++) {
+        assert_true(recv(silent[i], &byte, 1, 0) <= 0);
+        close(silent[i]);
+    }
+}
+
+/* One call takes a connection and has no time for its greeting, which the next one hears. */
+TEST(a_client_that_greets_between_two_calls_is_accepted) {
+    const char *path = path_of("between");
+    gpumem_listener *listener = listen_at(path);
+    struct gm_users users = {.ids = {getuid()}, .count = 1};
+    struct gm_sender other;
+    int slow = raw_client(path), connection = -1, fd = gpumem_listener_descriptor(listener);
+    assert_true(is_readable(fd));
+    nobody(listener, 1);
+    assert_false(is_readable(fd)); /* it is taken, and has said nothing */
+    nobody(listener, 1);
+    assert_int_equal(send(slow, "gpum", 4, MSG_NOSIGNAL),
+                     4); /* the first bytes of what it will say */
+    nobody(listener, 1);
+    assert_false(is_readable(fd));
+    close(slow);
+    nobody(listener, 1);
+    slow = raw_client(path);
+    nobody(listener, 1);
+    struct greeter greeter = {.connection = slow, .users = &users, .other = &other};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, greet, &greeter), 0);
+    struct pollfd entry = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&entry, 1, 20000), 1); /* who polls hears of the greeting */
+    OK(gpumem_accept(listener, &brief, &connection, NULL));
+    pthread_join(thread, NULL);
+    OK(greeter.status);
+    close(slow);
+    close(connection);
+    OK(gpumem_listener_close(listener));
+}
+
+/* Calls whose time is over at once let in everybody who connects correctly. */
+TEST(short_timeouts_refuse_nobody) {
+    enum { CLIENTS = 60 };
+    const char *path = path_of("short");
+    gpumem_listener *listener = listen_at(path);
+    struct client clients[CLIENTS];
+    for (size_t i = 0; i < CLIENTS; i++)
+        start_client(&clients[i], path);
+    for (size_t accepted = 0; accepted < CLIENTS;) {
+        int connection = -1;
+        gpumem_status status = gpumem_accept(listener, &brief, &connection, NULL);
+        if (status == GPUMEM_OK)
+            close(connection);
+        else
+            FAILS(PEER, status);
+        accepted += status == GPUMEM_OK;
+    }
+    for (size_t i = 0; i < CLIENTS; i++) {
+        pthread_join(clients[i].thread, NULL);
+        OK(clients[i].status);
+        close(clients[i].connection);
+    }
+    nobody(listener, 1);
+    OK(gpumem_listener_close(listener));
+}
+
+enum { ACCEPTORS = 4, EACH = 25 };
+
+static void *accept_some(void *listener) {
+    for (int i = 0; i < EACH; i++) {
+        int connection = -1;
+        OK(gpumem_accept(listener, NULL, &connection, NULL));
+        close(connection);
+    }
+    return NULL;
+}
+
+TEST(several_threads_accept) {
+    const char *path = path_of("several");
+    gpumem_listener *listener = listen_at(path);
+    pthread_t acceptors[ACCEPTORS];
+    int silent = raw_client(path);
+    for (size_t i = 0; i < ACCEPTORS; i++)
+        assert_int_equal(pthread_create(&acceptors[i], NULL, accept_some, listener), 0);
+    for (size_t i = 0; i < ACCEPTORS * EACH; i++) {
+        int connection = -1;
+        OK(gpumem_connect(path, NULL, &connection, NULL));
+        close(connection);
+    }
+    for (size_t i = 0; i < ACCEPTORS; i++)
+        pthread_join(acceptors[i], NULL);
+    close(silent);
+    nobody(listener, 1);
+    OK(gpumem_listener_close(listener));
+}
+
+/* A connection that waits for its greeting is other code's once that has taken its number. */
+TEST(a_closed_newcomer_leaves_other_files_alone) {
+    const char *path = path_of("number");
+    gpumem_listener *listener = listen_at(path);
+    int silent = raw_client(path), ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    nobody(listener, 1);
+    int taken = ends[1] + 1; /* the number after those that are in use */
+    assert_true(fcntl(taken, F_GETFD) >= 0);
+    assert_int_equal(dup2(ends[0], taken), taken);
+    assert_int_equal(send(ends[1], "their bytes, more than sixteen", 30, 0), 30);
+    nobody(listener, 2200);
+    assert_true(fcntl(taken, F_GETFD) >= 0); /* not closed, and nothing was read */
+    char bytes[30];
+    assert_int_equal(recv(taken, bytes, sizeof bytes, MSG_DONTWAIT), 30);
+    meet(listener, path);
+    OK(gpumem_listener_close(listener));
+    assert_int_equal(close(taken), 0);
+    close(ends[0]);
+    close(ends[1]);
+    close(silent);
 }
 
 TEST(accepting_and_connecting_time_out) {
@@ -376,6 +545,38 @@ TEST(accepting_and_connecting_time_out) {
     assert_int_equal(connection, -1);
     while (count)
         close(waiting[--count]);
+    OK(gpumem_listener_close(listener));
+}
+
+/* Each descriptor that listening or accepting needs is missing once; then it works. */
+TEST(at_the_limit_of_descriptors_nothing_is_left) {
+    const char *path = path_of("limit");
+    gpumem_listener *listener = NULL;
+    struct rlimit limit;
+    int first = dup(0), refused = 0;
+    close(first); /* the next number */
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (size_t descriptors = open_descriptors(); !listener; refused++) {
+        struct rlimit low = {.rlim_cur = (rlim_t)(first + refused), .rlim_max = limit.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+        gpumem_status status = gpumem_listen(path, NULL, &listener);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        if (status == GPUMEM_OK)
+            break;
+        FAILS(SYSTEM, status);
+        assert_int_equal(gpumem_last_error()->system_code, EMFILE);
+        assert_int_equal(open_descriptors(), descriptors);
+        assert_int_equal(access(path, F_OK), -1);
+    }
+    assert_true(refused >= 3); /* the socket, the queue, the folder */
+    int client = raw_client(path), connection = -1;
+    struct rlimit low = {.rlim_cur = (rlim_t)(client + 1), .rlim_max = limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    gpumem_status status = gpumem_accept(listener, &brief, &connection, NULL);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    FAILS(SYSTEM, status);
+    close(client);
+    meet(listener, path);
     OK(gpumem_listener_close(listener));
 }
 

@@ -56,9 +56,8 @@ TEST(the_devices_own_context_is_not_pushed_again) {
 
 TEST(opening_and_closing_leave_the_current_context_unchanged) {
     gpumem_library *second;
-    gpumem_device *other;
     OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &second));
-    OK(gpumem_device_open(second, 0, &other));
+    gpumem_device *other = MADE(gpumem_device *, gpumem_device_open, second, 0);
     assert_null(current());
     OK(gpumem_device_close(other));
     OK(gpumem_close(second));

@@ -3,21 +3,17 @@
 
 static gpumem_resource *pool, *pinned, *host_pool;
 
-static int setup(void **state) {
-    if (open_device(state) != 0)
-        return -1;
+BEFORE(open_device) {
     pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     pinned = NEW_PINNED();
     host_pool = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
-    return 0;
 }
 
-static int teardown(void **state) {
+AFTER(close_device) {
     DESTROY(host_pool, pinned, pool);
-    return close_device(state);
 }
 
-ALL_TESTS(setup, teardown);
+ALL_TESTS(before, after);
 
 static void read_all(gpumem_buffer *buffer, void *bytes) {
     OK(gpumem_buffer_read_sync(buffer, 0, bytes, gpumem_buffer_size(buffer), NULL));
@@ -201,7 +197,6 @@ TEST(an_invalid_batch_queues_nothing) {
 /* ---- Synchronous forms ----------------------------------------------------------------------- */
 
 TEST(synchronous_copies_are_complete_when_they_return) {
-    int done = 0;
     unsigned char bytes[64] = {5};
     CUstream stream = NEW_STREAM();
     gpumem_buffer *a = NEW_BUFFER(pool, 64), *b = NEW_BUFFER(pinned, 64);
@@ -213,8 +208,7 @@ TEST(synchronous_copies_are_complete_when_they_return) {
     assert_int_equal(*(unsigned char *)gpumem_buffer_host_pointer(b), 9);
     OK(gpumem_buffer_read_sync(a, 0, bytes, 64, stream));
     assert_int_equal(bytes[0], 5);
-    OK(gpumem_stream_query(device, stream, &done));
-    assert_int_equal(done, 1);
+    assert_int_equal(MADE(int, gpumem_stream_query, device, stream), 1);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_read_sync(a, 1, bytes, 64, stream));
     OK(gpumem_buffer_free(a, stream));
     OK(gpumem_buffer_free(b, stream));
@@ -224,7 +218,6 @@ TEST(synchronous_copies_are_complete_when_they_return) {
 /* The capture goes on, and has nothing of it. */
 TEST(a_synchronous_copy_does_not_disturb_a_capture) {
     CUstream stream;
-    CUgraph graph = NULL;
     size_t nodes = 1;
     unsigned char bytes[64] = {0};
     OK(gpumem_stream_create(device, GPUMEM_STREAM_OPTIONS(.blocking = 1), &stream));
@@ -238,7 +231,7 @@ TEST(a_synchronous_copy_does_not_disturb_a_capture) {
         FAILS(BUSY, gpumem_buffer_copy_sync(buffer, 0, buffer, 32, 8, streams[i]));
         FAILS(BUSY, gpumem_buffer_fill_sync(buffer, 0, 64, 1, streams[i]));
     }
-    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu->cuGraphGetNodes(graph, NULL, &nodes));
     assert_int_equal(nodes, 0);
     OK_CU(cu->cuGraphDestroy(graph));
@@ -246,8 +239,6 @@ TEST(a_synchronous_copy_does_not_disturb_a_capture) {
 }
 
 TEST(a_batch_is_captured_copy_by_copy) {
-    CUgraph graph = NULL;
-    size_t nodes = 0;
     CUstream stream = NEW_STREAM();
     gpumem_buffer *buffer = NEW_BUFFER(pool, 64);
     const gpumem_buffer_copy_item items[] = {{buffer, 0, buffer, 32, 8},
@@ -255,11 +246,10 @@ TEST(a_batch_is_captured_copy_by_copy) {
     gpumem_batch_report report = {.size = sizeof report};
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK(gpumem_buffer_copy_batch(items, 2, stream, &report));
-    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     assert_int_equal(report.batched, 0);
     assert_non_null(strstr(report.note, "capturing"));
-    OK_CU(cu->cuGraphGetNodes(graph, NULL, &nodes));
-    assert_int_equal(nodes, 2);
+    assert_int_equal(GOT_CU(size_t, cuGraphGetNodes, graph, NULL), 2);
     OK_CU(cu->cuGraphDestroy(graph));
     DESTROY(buffer, stream);
 }

@@ -3,11 +3,7 @@
 #include "mapped/copy/copy.h"
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define LINE    64
 #define SMALL   300

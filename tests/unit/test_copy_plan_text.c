@@ -3,10 +3,6 @@
 
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const struct gm_copy_key key = {
     .cpu = "AMD EPYC 9575F 64-Core Processor", .driver = "580.159.04 13000", .gpu = "NVIDIA H200"};
 
@@ -154,9 +150,8 @@ TEST(invalid_plan_lines_are_refused) {
 
 TEST(a_plan_that_could_not_be_read_back_is_not_written) {
     struct gm_copy_plan good = example(), plan;
-    struct gm_copy_key bad;
     char text[GM_COPY_TEXT_ROOM];
-    bad = key;
+    struct gm_copy_key bad = key;
     bad.cpu[0] = 0;
     assert_int_equal(gm_copy_plan_encode(&good, &bad, text), 0);
     bad = key;

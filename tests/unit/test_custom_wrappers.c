@@ -88,14 +88,11 @@ static gpumem_resource_ops ops_of(gpumem_resource *upstream) {
 static struct wrapper wrapper;
 static gpumem_resource *upstream, *resource;
 
-static int setup(void **state) {
-    if (open_device(state) != 0)
-        return -1;
+BEFORE(open_device) {
     upstream = NEW_VIRTUAL();
     wrapper = (struct wrapper){.upstream = upstream};
     const gpumem_resource_ops ops = ops_of(upstream);
     OK(gpumem_resource_create(device, &ops, &wrapper, &resource));
-    return 0;
 }
 
 static int teardown(void **state) {
@@ -103,17 +100,15 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
-EACH_TEST(setup, teardown);
+EACH_TEST(before, teardown);
 
 static gpumem_buffer *make(gpumem_resource *from, size_t bytes, size_t capacity) {
     return NEW_BUFFER_WITH(from, bytes, .capacity = capacity);
 }
 
 static void check_counts(gpumem_stats now, uint64_t allocations, uint64_t bytes) {
-    assert_int_equal(now.allocations, allocations);
-    assert_int_equal(now.in_use_bytes, bytes);
-    assert_int_equal(now.committed_bytes, bytes);
-    assert_int_equal(now.reserved_bytes, bytes ? 16 * MIB : 0);
+    MEMBERS(now, (allocations, allocations), (in_use_bytes, bytes), (committed_bytes, bytes),
+            (reserved_bytes, bytes ? 16 * MIB : 0));
 }
 
 /* Memory of wrapped resources is counted once for a device, by the innermost. */
@@ -149,8 +144,7 @@ TEST(a_wrapped_resource_cannot_be_destroyed) {
 
 static void check_export(gpumem_resource *through) {
     gpumem_resource_properties now = properties_of(through);
-    assert_int_equal(now.exportable, 1);
-    assert_int_equal(now.handle_type, GPUMEM_HANDLE_POSIX_FD);
+    MEMBERS(now, (exportable, 1), (handle_type, GPUMEM_HANDLE_POSIX_FD));
     gpumem_buffer *buffer = make(through, 4 * MIB, 16 * MIB), *imported;
     const void *description;
     size_t bytes;
@@ -183,13 +177,12 @@ static void check_export(gpumem_resource *through) {
 }
 
 TEST(exports_pass_through_custom_wrappers) {
-    gpumem_resource *outer;
     check_export(resource);
     gpumem_resource *logged = NEW_LOGGING(resource, .level = GPUMEM_LOG_DEBUG);
     check_export(logged);
     struct wrapper second = {.upstream = logged};
     const gpumem_resource_ops ops = ops_of(logged);
-    OK(gpumem_resource_create(device, &ops, &second, &outer));
+    gpumem_resource *outer = MADE(gpumem_resource *, gpumem_resource_create, device, &ops, &second);
     check_export(outer);
     DESTROY(outer, logged);
 }
@@ -211,22 +204,20 @@ TEST(a_part_of_an_upstream_buffer_cannot_be_exported) {
 
 /* Without `upstream` it is a resource like any other, whatever properties it copies. */
 TEST(a_resource_without_an_upstream_promises_no_exports) {
-    gpumem_resource *plain;
     gpumem_export *none;
     struct wrapper w = {.upstream = upstream};
     gpumem_resource_ops ops = ops_of(NULL);
-    OK(gpumem_resource_create(device, &ops, &w, &plain));
+    gpumem_resource *plain = MADE(gpumem_resource *, gpumem_resource_create, device, &ops, &w);
     gpumem_resource_properties now = properties_of(plain);
     assert_int_equal(now.exportable, 0);
     gpumem_buffer *buffer = make(plain, MIB, 0);
     FAILS_SAYING(NOT_SUPPORTED, "upstream", gpumem_export_create(buffer, &none));
     DESTROY(buffer, plain);
     /* Nor does a wrapper get more than what it wraps. */
-    gpumem_resource *over;
     gpumem_resource *pool = NEW_POOL();
     w.upstream = upstream; /* whose properties it copies */
     ops = ops_of(pool);
-    OK(gpumem_resource_create(device, &ops, &w, &over));
+    gpumem_resource *over = MADE(gpumem_resource *, gpumem_resource_create, device, &ops, &w);
     now = properties_of(over);
     assert_int_equal(now.exportable, 0);
     DESTROY(over, pool);
@@ -235,20 +226,17 @@ TEST(a_resource_without_an_upstream_promises_no_exports) {
 TEST(a_wrapper_that_caches_is_counted_and_trimmed) {
     wrapper.caches = 1;
     OK(gpumem_buffer_free(make(resource, 4 * MIB, 0), NULL));
-    assert_int_equal(device_stats().cached_bytes, 4 * MIB);
-    assert_int_equal(device_stats().committed_bytes, 4 * MIB);
+    MEMBERS(device_stats(), (cached_bytes, 4 * MIB), (committed_bytes, 4 * MIB));
     assert_int_equal(stats_of(resource).allocations, 0);
     OK(gpumem_device_trim(device, 1));
-    assert_int_equal(device_stats().cached_bytes, 0);
-    assert_int_equal(device_stats().committed_bytes, 0);
+    MEMBERS(device_stats(), (cached_bytes, 0), (committed_bytes, 0));
 }
 
 TEST(wrapping_a_foreign_or_destroyed_resource_is_refused) {
     gpumem_library *second;
-    gpumem_device *other;
     gpumem_resource *none;
     OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &second));
-    OK(gpumem_device_open(second, 0, &other));
+    gpumem_device *other = MADE(gpumem_device *, gpumem_device_open, second, 0);
     gpumem_resource_ops ops = ops_of(upstream);
     FAILS(INVALID_ARGUMENT, gpumem_resource_create(other, &ops, &wrapper, &none));
     SAYS("another device");

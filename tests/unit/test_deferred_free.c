@@ -39,11 +39,8 @@ TEST(idle_streams_do_not_defer_a_free) {
 static void check_held_back(CUdeviceptr address, struct gate gate) {
     assert_true(is_mapped(address));
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 1);
-    assert_int_equal(stats.deferred_bytes, 2 * MIB);
-    assert_int_equal(stats.allocations, 0);
-    assert_int_equal(stats.in_use_bytes, 0);
-    assert_int_equal(stats.committed_bytes, 2 * MIB);
+    MEMBERS(stats, (deferred_frees, 1), (deferred_bytes, 2 * MIB), (allocations, 0),
+            (in_use_bytes, 0), (committed_bytes, 2 * MIB));
     work_off();
     assert_true(is_mapped(address));
     gate_drain(&gate);
@@ -51,8 +48,7 @@ static void check_held_back(CUdeviceptr address, struct gate gate) {
     work_off();
     assert_false(is_mapped(address));
     stats = device_stats();
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.committed_bytes, 0);
+    MEMBERS(stats, (deferred_frees, 0), (committed_bytes, 0));
     gate_remove(&gate);
 }
 

@@ -39,13 +39,8 @@ TEST(a_written_description_is_read_back) {
     struct gm_description_head head;
     const unsigned char *sizes;
     OK(gm_description_read(data, bytes, 2 * MIB, GIB, NULL, &head, &sizes));
-    assert_int_equal(head.chunk_count, CHUNKS);
-    assert_int_equal(head.bytes, 7 * MIB);
-    assert_int_equal(head.committed, 8 * MIB);
-    assert_int_equal(head.layout, 5);
-    assert_int_equal(head.epoch, 9);
-    assert_int_equal(head.first, 0);
-    assert_int_equal(head.device[2], 3);
+    MEMBERS(head, (chunk_count, CHUNKS), (bytes, 7 * MIB), (committed, 8 * MIB), (layout, 5),
+            (epoch, 9), (first, 0), (device[2], 3));
     assert_int_equal(gm_description_chunk(sizes, 1), 4 * MIB);
     free(data);
 }
@@ -83,8 +78,7 @@ TEST(growth_must_continue_where_the_import_ends) {
     assert_non_null(tail);
     assert_int_equal(rest, bytes - sizeof(uint64_t));
     OK(gm_description_read(tail, rest, 2 * MIB, GIB, &known, &head, &sizes));
-    assert_int_equal(head.chunk_count, CHUNKS);
-    assert_int_equal(head.first, 1);
+    MEMBERS(head, (chunk_count, CHUNKS), (first, 1));
     assert_int_equal(gm_description_chunk(sizes, 0), 4 * MIB);
     FAILS(DATA, gm_description_read(tail, rest, 2 * MIB, GIB, NULL, &head, &sizes));
     SAYS("describes growth");

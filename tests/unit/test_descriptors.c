@@ -11,7 +11,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define STANDARD 3
 
@@ -285,7 +284,4 @@ static int lose_race_without_room(int closed) {
 
 TEST_IS(a_descriptor_that_cannot_be_moved_is_closed, in_child_without(0, lose_race_without_room));
 
-BEFORE_TESTS {
-    stands_in = true;
-    return 0;
-}
+BEFORE_TESTS_DO(stands_in = true);

@@ -2,7 +2,6 @@
 #include "library_test.h"
 
 #include <sys/wait.h>
-#include <unistd.h>
 
 EACH_TEST(open_device, close_device);
 
@@ -14,11 +13,10 @@ EACH_TEST(open_device, close_device);
 
 TEST(closed_libraries_and_devices_are_refused_by_name) {
     gpumem_library *second;
-    gpumem_device *other;
     int count;
     gpumem_stats stats = {.size = sizeof stats};
     OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &second));
-    OK(gpumem_device_open(second, 0, &other));
+    gpumem_device *other = MADE(gpumem_device *, gpumem_device_open, second, 0);
     OK(gpumem_device_close(other));
     DESTROYED(gpumem_device_close(other));
     DESTROYED(gpumem_device_get_stats(other, &stats));
@@ -87,14 +85,13 @@ TEST(a_freed_buffer_is_refused_while_its_free_is_deferred) {
 TEST(destroyed_low_level_objects_are_refused_by_name) {
     gpumem_reservation *range;
     gpumem_physical *memory;
-    gpumem_mapping *mapping;
     gpumem_fabric_handle fabric;
     gpumem_physical_properties properties = {.size = sizeof properties};
     gpumem_access access;
     int fd;
     OK(gpumem_reservation_create(device, 2 * MIB, NULL, &range));
     OK(gpumem_physical_create(device, 2 * MIB, NULL, &memory));
-    OK(gpumem_mapping_create(range, 0, memory, &mapping));
+    gpumem_mapping *mapping = MADE(gpumem_mapping *, gpumem_mapping_create, range, 0, memory);
     DESTROY(mapping, memory, range);
     DESTROYED(gpumem_mapping_destroy(mapping));
     DESTROYED(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ));

@@ -33,9 +33,7 @@ TEST(after_a_device_fault_every_call_fails_and_all_can_be_closed) {
     OK(gpumem_buffer_release(held));
     OK(gpumem_device_trim(device, 1));
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.allocations, 0);
-    assert_int_equal(stats.in_use_bytes, 0);
-    assert_int_equal(stats.deferred_frees, 0);
+    MEMBERS(stats, (allocations, 0), (in_use_bytes, 0), (deferred_frees, 0));
     (void)gpumem_stream_destroy(device, stream);
     DESTROY(big, pool, pinned);
     /* What was not given back is counted, and only that. */

@@ -6,21 +6,17 @@
 
 static gpumem_resource *memory, *pinned, *managed;
 
-static int setup(void **state) {
-    if (open_device(state) != 0)
-        return -1;
+BEFORE(open_device) {
     memory = NEW_VIRTUAL();
     pinned = NEW_PINNED();
     managed = NEW_MANAGED();
-    return 0;
 }
 
-static int teardown(void **state) {
+AFTER(close_device) {
     DESTROY(managed, pinned, memory);
-    return close_device(state);
 }
 
-ALL_TESTS(setup, teardown);
+ALL_TESTS(before, after);
 
 /* ---- The structs ----------------------------------------------------------------------------- */
 
@@ -53,14 +49,11 @@ TEST(a_buffer_becomes_a_one_dimensional_tensor_of_bytes) {
     assert_int_equal(tensor->version.major, 1);
     assert_int_equal(tensor->flags, 0);
     assert_int_equal((uintptr_t)is->data + is->byte_offset, gpumem_buffer_pointer(buffer));
-    assert_int_equal(is->device.device_type, kDLCUDA);
-    assert_int_equal(is->device.device_id, 0);
+    MEMBERS(is->device, (device_type, kDLCUDA), (device_id, 0));
     assert_int_equal(is->ndim, 1);
     assert_int_equal(is->shape[0], 1000);
     assert_int_equal(is->strides[0], 1);
-    assert_int_equal(is->dtype.code, kDLUInt);
-    assert_int_equal(is->dtype.bits, 8);
-    assert_int_equal(is->dtype.lanes, 1);
+    MEMBERS(is->dtype, (code, kDLUInt), (bits, 8), (lanes, 1));
     tensor->deleter(tensor);
     OK(gpumem_buffer_free(buffer, NULL));
 }
@@ -126,6 +119,29 @@ TEST(a_tensor_that_exceeds_its_buffer_is_refused) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
+/* Its last element is at 2^64 - 1, or further: counted in 64 bits, the end is at 0. */
+TEST(a_tensor_that_exceeds_the_address_space_is_refused) {
+    const int64_t shapes[][3] = {{8, (int64_t)1 << 61},
+                                 {(int64_t)1 << 32, (int64_t)1 << 32},
+                                 {4, (int64_t)1 << 31, (int64_t)1 << 31},
+                                 {2, INT64_MAX, 1},
+                                 {2, 2, INT64_MAX}};
+    /* 2 * (2^63 - 1) + 1 = 2^64 - 1 */
+    const int64_t twice[] = {2, 2, 2}, strides[] = {INT64_MAX, INT64_MAX, 1};
+    const int64_t none[][3] = {{INT64_MAX, INT64_MAX, 0}, {0, INT64_MAX, INT64_MAX}};
+    DLManagedTensorVersioned *tensor;
+    gpumem_buffer *buffer = NEW_BUFFER(memory, 4096);
+    for (size_t i = 0; i < COUNT(shapes); i++)
+        refused(buffer, GPUMEM_DLPACK_OPTIONS(.ndim = shapes[i][2] ? 3 : 2, .shape = shapes[i]));
+    refused(buffer, GPUMEM_DLPACK_OPTIONS(.ndim = 3, .shape = twice, .strides = strides));
+    for (size_t i = 0; i < COUNT(none); i++) {
+        OK(gpumem_buffer_to_dlpack(buffer, GPUMEM_DLPACK_OPTIONS(.ndim = 3, .shape = none[i]),
+                                   &tensor));
+        tensor->deleter(tensor);
+    }
+    DESTROY(buffer);
+}
+
 TEST(the_tensors_device_type_follows_the_memory) {
     gpumem_resource *resources[] = {memory, pinned, managed};
     const int types[] = {kDLCUDA, kDLCUDAHost, kDLCUDAManaged};
@@ -133,8 +149,7 @@ TEST(the_tensors_device_type_follows_the_memory) {
         DLManagedTensorVersioned *tensor;
         gpumem_buffer *buffer = NEW_BUFFER(resources[i], KIB);
         OK(gpumem_buffer_to_dlpack(buffer, NULL, &tensor));
-        assert_int_equal(tensor->dl_tensor.device.device_type, types[i]);
-        assert_int_equal(tensor->dl_tensor.device.device_id, 0);
+        MEMBERS(tensor->dl_tensor.device, (device_type, types[i]), (device_id, 0));
         tensor->deleter(tensor);
         OK(gpumem_buffer_free(buffer, NULL));
     }

@@ -191,11 +191,10 @@ static int begin(void **state) {
     return make_host_memory_file();
 }
 
-static int end(void **state) {
+AFTER(close_device) {
     DESTROY(buffer, on_host);
     OK(gpumem_device_trim(device, 1));
     DESTROY(pinned, pool, memory);
-    return close_device(state);
 }
 
-ALL_TESTS(begin, end);
+ALL_TESTS(begin, after);

@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <unistd.h>
 
 static const char *there;
 static char asked[32][PATH_MAX];

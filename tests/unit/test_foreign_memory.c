@@ -19,9 +19,7 @@ static int teardown(void **state) {
 ALL_TESTS(setup, teardown);
 
 static CUdeviceptr take(size_t bytes) {
-    CUdeviceptr pointer = 0;
-    OK_CU(cu->cuMemAlloc_v2(&pointer, bytes));
-    return pointer;
+    return MADE_CU(CUdeviceptr, cuMemAlloc_v2, bytes);
 }
 
 static gpumem_buffer *over(CUdeviceptr pointer, size_t bytes,
@@ -41,8 +39,7 @@ TEST(freeing_a_foreign_buffer_does_not_free_its_memory) {
     assert_int_equal(gpumem_buffer_size(buffer), 512);
     assert_null(gpumem_buffer_host_pointer(buffer));
     assert_null(gpumem_buffer_resource(buffer));
-    assert_int_equal(device_stats().allocations, 1);
-    assert_int_equal(device_stats().committed_bytes, 0);
+    MEMBERS(device_stats(), (allocations, 1), (committed_bytes, 0));
     OK(gpumem_buffer_fill_sync(buffer, 0, 512, 4, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(buffer, 1, 512, 4, NULL));
     FAILS(NOT_SUPPORTED, gpumem_buffer_grow(buffer, 513, NULL));
@@ -59,11 +56,8 @@ TEST(freeing_a_foreign_buffer_does_not_free_its_memory) {
 static void check_kind(CUdeviceptr pointer, gpumem_location location, int managed, int on_cpu) {
     gpumem_buffer *buffer = over(pointer, KIB, NULL);
     gpumem_buffer_attributes attributes = attributes_of(buffer);
-    assert_int_equal(attributes.location, location);
-    assert_int_equal(attributes.managed, managed);
-    assert_int_equal(attributes.host_accessible, on_cpu);
-    assert_int_equal(attributes.foreign, 1);
-    assert_int_equal(attributes.imported, 0);
+    MEMBERS(attributes, (location, location), (managed, managed), (host_accessible, on_cpu),
+            (foreign, 1), (imported, 0));
     assert_int_equal(gpumem_buffer_host_pointer(buffer) != NULL, on_cpu);
     OK(gpumem_buffer_fill_sync(buffer, 0, KIB, 6, NULL));
     if (on_cpu)
@@ -73,13 +67,12 @@ static void check_kind(CUdeviceptr pointer, gpumem_location location, int manage
 
 TEST(every_kind_of_driver_memory_is_recognized) {
     CUdeviceptr pointer = take(KIB), managed = 0;
-    void *pinned = NULL;
     check_kind(pointer, GPUMEM_LOCATION_DEVICE, 0, 0);
     OK_CU(cu->cuMemFree_v2(pointer));
     OK_CU(cu->cuMemAllocManaged(&managed, KIB, CU_MEM_ATTACH_GLOBAL));
     check_kind(managed, GPUMEM_LOCATION_DEVICE, 1, 1);
     OK_CU(cu->cuMemFree_v2(managed));
-    OK_CU(cu->cuMemHostAlloc(&pinned, KIB, 0));
+    void *pinned = MADE_CU(void *, cuMemHostAlloc, KIB, 0);
     check_kind((CUdeviceptr)(uintptr_t)pinned, GPUMEM_LOCATION_HOST, 0, 1);
     OK_CU(cu->cuMemFreeHost(pinned));
     void *pages = mmap(NULL, 8 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -171,13 +164,11 @@ TEST(memory_unknown_to_the_driver_is_refused) {
 
 /* Host memory of another device's context is anybody's; its device memory is not. */
 TEST(memory_of_another_device_is_refused) {
-    gpumem_device *other;
     gpumem_buffer *buffer = NULL;
-    void *pinned = NULL;
-    OK(gpumem_device_open(library, 1, &other));
+    gpumem_device *other = MADE(gpumem_device *, gpumem_device_open, library, 1);
     OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(other)));
     CUdeviceptr pointer = take(KIB);
-    OK_CU(cu->cuMemHostAlloc(&pinned, KIB, CU_MEMHOSTALLOC_PORTABLE));
+    void *pinned = MADE_CU(void *, cuMemHostAlloc, KIB, CU_MEMHOSTALLOC_PORTABLE);
     FAILS(NO_DEVICE, gpumem_buffer_from_pointer(device, pointer, KIB, NULL, &buffer));
     assert_null(buffer);
     OK(gpumem_buffer_from_pointer(other, pointer, KIB, NULL, &buffer));
@@ -258,9 +249,7 @@ TEST(the_deleter_is_called_after_the_last_use) {
     assert_int_equal(device_stats().deferred_frees, 1);
     gate_drain(&gate);
     OK(gpumem_device_trim(device, 0));
-    assert_int_equal(deleted.calls, 1);
-    assert_int_equal(deleted.pointer, pointer);
-    assert_int_equal(deleted.bytes, KIB);
+    MEMBERS(deleted, (calls, 1), (pointer, pointer), (bytes, KIB));
     gate_remove(&gate);
 }
 
@@ -268,10 +257,9 @@ TEST(the_deleter_is_called_after_the_last_use) {
 TEST(a_stream_ordered_deleter_is_called_at_once) {
     struct deleted deleted = {0};
     struct gate gate = gate_with_stream();
-    CUdeviceptr pointer = 0, again = 0;
     int done = 1;
     CUstream stream = NEW_STREAM();
-    OK_CU(cu->cuMemAllocAsync(&pointer, KIB, stream));
+    CUdeviceptr pointer = MADE_CU(CUdeviceptr, cuMemAllocAsync, KIB, stream);
     gpumem_buffer *buffer = over(pointer, KIB,
                                  GPUMEM_FOREIGN_OPTIONS(.stream = stream, .deleter = free_in_order,
                                                         .user = &deleted, .stream_ordered = 1));
@@ -283,7 +271,7 @@ TEST(a_stream_ordered_deleter_is_called_at_once) {
     assert_int_equal(done, 0); /* it waits for the gate */
     gate_drain(&gate);
     synchronize(stream);
-    OK_CU(cu->cuMemAllocAsync(&again, KIB, stream));
+    CUdeviceptr again = MADE_CU(CUdeviceptr, cuMemAllocAsync, KIB, stream);
     OK_CU(cu->cuMemFreeAsync(again, stream));
     DESTROY(stream, &gate);
 }
@@ -313,13 +301,11 @@ TEST(a_refused_foreign_buffer_does_not_call_the_deleter) {
 TEST(closing_the_device_waits_for_the_deleter) {
     struct deleted deleted = {0};
     gpumem_library *other;
-    gpumem_device *device_again;
-    gpumem_buffer *buffer = NULL;
     OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &other));
-    OK(gpumem_device_open(other, 0, &device_again));
-    OK(gpumem_buffer_from_pointer(device_again, take(KIB), KIB,
-                                  GPUMEM_FOREIGN_OPTIONS(.deleter = note, .user = &deleted),
-                                  &buffer));
+    gpumem_device *device_again = MADE(gpumem_device *, gpumem_device_open, other, 0);
+    gpumem_buffer *buffer =
+        MADE(gpumem_buffer *, gpumem_buffer_from_pointer, device_again, take(KIB), KIB,
+             GPUMEM_FOREIGN_OPTIONS(.deleter = note, .user = &deleted));
     OK(gpumem_buffer_fill(buffer, 0, KIB, 1, NULL));
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_device_close(device_again));
@@ -327,7 +313,4 @@ TEST(closing_the_device_waits_for_the_deleter) {
     OK(gpumem_close(other));
 }
 
-BEFORE_TESTS {
-    setenv("SOFTGPU_DEVICES", "2", 1);
-    return 0;
-}
+BEFORE_TESTS_DO(setenv("SOFTGPU_DEVICES", "2", 1));

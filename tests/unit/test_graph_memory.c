@@ -11,8 +11,6 @@ static uint64_t number(gpumem_graph_memory_attribute attribute) {
 
 /* A graph that allocates and frees `bytes`, launched once. */
 static void run_a_graph(size_t bytes) {
-    CUgraph graph;
-    CUgraphExec exec;
     gpumem_resource *pool = NEW_POOL();
     CUstream stream = NEW_STREAM();
     OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
@@ -20,8 +18,8 @@ static void run_a_graph(size_t bytes) {
     gpumem_buffer *buffer = NEW_BUFFER_WITH(pool, bytes, .stream = stream);
     OK(gpumem_buffer_fill(buffer, 0, bytes, 3, stream));
     OK(gpumem_buffer_free(buffer, stream));
-    OK_CU(cu->cuStreamEndCapture(stream, &graph));
-    OK_CU(cu->cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
     OK_CU(cu->cuGraphLaunch(exec, stream));
     synchronize(stream);
     OK_CU(cu->cuGraphExecDestroy(exec));
@@ -68,12 +66,11 @@ TEST(invalid_arguments_are_refused_with_a_reason) {
 
 /* Asking and giving back is no work of a capture, and does not spoil one. */
 TEST(querying_and_trimming_do_not_spoil_a_capture) {
-    CUgraph graph = NULL;
     CUstream stream = NEW_STREAM();
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     (void)number(GPUMEM_GRAPH_MEMORY_RESERVED_CURRENT);
     OK(gpumem_graph_memory_trim(device));
-    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu->cuGraphDestroy(graph));
     OK(gpumem_stream_destroy(device, stream));
 }

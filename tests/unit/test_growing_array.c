@@ -5,8 +5,6 @@
 
 #include "test.h"
 #include <stdalign.h>
-#include <stdint.h>
-#include <stdlib.h>
 
 TEST(growing_keeps_the_items) {
     unsigned *list = NULL;

@@ -27,24 +27,20 @@ static struct gm_host_memory now(void) {
 }
 
 TEST(without_system_files_host_memory_is_unknown) {
-    assert_int_equal(now().machine, UNKNOWN);
-    assert_int_equal(now().available, UNKNOWN);
-    assert_int_equal(now().groups, UNKNOWN);
-    assert_int_equal(now().groups_left, UNKNOWN);
+    MEMBERS(now(), (machine, UNKNOWN), (available, UNKNOWN), (groups, UNKNOWN),
+            (groups_left, UNKNOWN));
     struct gm_host_memory memory = now();
     assert_int_equal(gm_host_memory_left(&memory), UNKNOWN);
     plant("/proc/self/cgroup", "0::/gone\n4:memory:/gone\nnonsense\n7:\n");
     plant("/proc/self/mountinfo", "1 2\n - \n3 2 0:1 / /sys/fs/cgroup rw - cgroup2\n");
     plant("/proc/meminfo", "\nMemTotal:\nMemAvailable: much kB\nHugePages_Total: 5\n");
-    assert_int_equal(now().groups_left, UNKNOWN);
-    assert_int_equal(now().machine, UNKNOWN);
+    MEMBERS(now(), (groups_left, UNKNOWN), (machine, UNKNOWN));
 }
 
 TEST(total_and_available_memory_are_read_from_meminfo) {
     plant("/proc/meminfo", "MemTotal:       8 kB\nMemFree: 1 kB\nMemAvailable:    3 kB\n");
     struct gm_host_memory memory = now();
-    assert_int_equal(memory.machine, 8192);
-    assert_int_equal(memory.available, 3072);
+    MEMBERS(memory, (machine, 8192), (available, 3072));
     assert_int_equal(gm_host_memory_left(&memory), 3072);
 }
 
@@ -60,9 +56,7 @@ TEST(cgroup_v2_limits_apply_at_every_level) {
     plant("/sys/fs/cgroup/a/memory.max", "5000\n");
     plant("/sys/fs/cgroup/a/memory.current", "4900\n");
     struct gm_host_memory memory = now();
-    assert_int_equal(memory.groups, 1000);
-    assert_int_equal(memory.groups_left, 100);
-    assert_int_equal(memory.groups_level, 5000);
+    MEMBERS(memory, (groups, 1000), (groups_left, 100), (groups_level, 5000));
     /* A sibling's limit is no matter. */
     plant("/sys/fs/cgroup/d/memory.max", "1\n");
     assert_int_equal(now().groups_left, 100);
@@ -73,8 +67,7 @@ TEST(cgroup_v1_limits_apply_at_every_level) {
     plant("/sys/fs/cgroup/memory/job/part/memory.limit_in_bytes", "9223372036854771712\n");
     plant("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "3000\n");
     plant("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "1000\n");
-    assert_int_equal(now().groups, 3000);
-    assert_int_equal(now().groups_left, 2000);
+    MEMBERS(now(), (groups, 3000), (groups_left, 2000));
     plant("/sys/fs/cgroup/memory/memory.limit_in_bytes", "2500\n");
     plant("/sys/fs/cgroup/memory/memory.usage_in_bytes", "2400\n");
     assert_int_equal(now().groups_left, 100);

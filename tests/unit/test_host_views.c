@@ -3,7 +3,6 @@
 #include "vulkan_test.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 
 EACH_TEST(start_with_icd, NULL);
 
@@ -18,10 +17,8 @@ static gpumem_buffer *allocate(size_t bytes) {
 }
 
 static gpumem_host_view *view_of(gpumem_buffer *buffer) {
-    gpumem_host_view *view;
-    OK(gpumem_host_view_create(
-        buffer, GPUMEM_HOST_VIEW_OPTIONS(.method = method, .method_strict = 1), &view));
-    return view;
+    return MADE(gpumem_host_view *, gpumem_host_view_create, buffer,
+                GPUMEM_HOST_VIEW_OPTIONS(.method = method, .method_strict = 1));
 }
 
 static volatile unsigned char *host_of(gpumem_host_view *view) {
@@ -36,8 +33,7 @@ static void by_each(void (*test)(void), size_t cache_bytes) {
             NEW_VIRTUAL(.capacity = 32 * MIB, .chunk_maximum = 2 * MIB, .cache_bytes = cache_bytes);
         test();
         OK(gpumem_resource_destroy(plain));
-        assert_int_equal(device_stats().committed_bytes, 0);
-        assert_int_equal(device_stats().quarantined, 0);
+        MEMBERS(device_stats(), (committed_bytes, 0), (quarantined, 0));
         assert_nothing_left();
     }
 }

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 static size_t reserve; /* huge pages that are left */
 static size_t mapped;
@@ -69,20 +68,15 @@ TEST(reserved_huge_pages_are_used_while_available) {
     reserve = 3;
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
     gpumem_pinned_info info = pinned_info_of(resource);
-    assert_int_equal(info.method, GPUMEM_PINNED_REGISTERED);
-    assert_int_equal(info.slabs, 0);
+    MEMBERS(info, (method, GPUMEM_PINNED_REGISTERED), (slabs, 0));
     gpumem_buffer *first = take(resource, 4 * MIB);
     info = pinned_info_of(resource);
     assert_int_equal(mapped, 1);
-    assert_int_equal(info.slabs, 1);
-    assert_int_equal(info.huge_bytes, 4 * MIB);
-    assert_int_equal(info.pinned_bytes, 4 * MIB);
+    MEMBERS(info, (slabs, 1), (huge_bytes, 4 * MIB), (pinned_bytes, 4 * MIB));
     assert_string_equal(info.reserved_reason, "");
     gpumem_buffer *second = take(resource, 4 * MIB); /* one page is left, and two are wanted */
     info = pinned_info_of(resource);
-    assert_int_equal(info.slabs, 2);
-    assert_int_equal(info.huge_bytes, 4 * MIB);
-    assert_int_equal(info.pinned_bytes, 8 * MIB);
+    MEMBERS(info, (slabs, 2), (huge_bytes, 4 * MIB), (pinned_bytes, 8 * MIB));
     assert_non_null(strstr(info.reserved_reason, "mmap did not get 2 reserved huge pages"));
     assert_non_null(strstr(info.reserved_reason, "Cannot allocate memory"));
     assert_int_equal(info.transparent_huge_pages, 1);

@@ -34,19 +34,14 @@ TEST(a_virtual_buffer_has_one_segment_per_handle) {
     gpumem_buffer *view, *buffer = NEW_BUFFER(resource, 9 * MIB);
     gpumem_segment segments[8];
     gpumem_layout layout = layout_of(buffer, segments, COUNT(segments));
-    assert_int_equal(layout.base, gpumem_buffer_pointer(buffer));
-    assert_int_equal(layout.bytes, gpumem_buffer_committed(buffer));
-    assert_int_equal(layout.capacity, 64 * MIB);
-    assert_int_equal(layout.segment_count, gpumem_buffer_chunks(buffer));
-    assert_int_equal(layout.granularity, 2 * MIB);
-    assert_int_equal(layout.offset, 0);
+    MEMBERS(layout, (base, gpumem_buffer_pointer(buffer)), (bytes, gpumem_buffer_committed(buffer)),
+            (capacity, 64 * MIB), (segment_count, gpumem_buffer_chunks(buffer)),
+            (granularity, 2 * MIB), (offset, 0));
     check_segments(&layout, segments);
     /* Of a view the same, with where it begins. */
     view = NEW_VIEW(buffer, 3 * MIB + 5, 7);
     gpumem_layout of_view = layout_of(view, NULL, 0);
-    assert_int_equal(of_view.base, layout.base);
-    assert_int_equal(of_view.generation, layout.generation);
-    assert_int_equal(of_view.offset, 3 * MIB + 5);
+    MEMBERS(of_view, (base, layout.base), (generation, layout.generation), (offset, 3 * MIB + 5));
     DESTROY(view, buffer, resource);
 }
 
@@ -120,9 +115,7 @@ TEST(an_import_has_the_exporters_segments) {
     OK(gpumem_export_get_description(exported, &description, &bytes));
     OK(gpumem_import_create(device, description, bytes, fds, count, NULL, &imported));
     gpumem_layout layout = layout_of(imported, segments, COUNT(segments));
-    assert_int_equal(layout.segment_count, count);
-    assert_int_equal(layout.bytes, 10 * MIB);
-    assert_int_equal(layout.granularity, 2 * MIB);
+    MEMBERS(layout, (segment_count, count), (bytes, 10 * MIB), (granularity, 2 * MIB));
     check_segments(&layout, segments);
     DESTROY(exported, imported, buffer, resource);
 }
@@ -135,13 +128,11 @@ TEST(pool_and_pinned_buffers_have_one_segment_without_a_handle) {
         gpumem_buffer *buffer = NEW_BUFFER(resources[i], 1000);
         gpumem_segment segment;
         gpumem_layout layout = layout_of(buffer, &segment, 1);
-        assert_int_equal(layout.segment_count, 1);
-        assert_int_equal(layout.base, gpumem_buffer_pointer(buffer));
+        MEMBERS(layout, (segment_count, 1), (base, gpumem_buffer_pointer(buffer)));
         assert_int_equal(layout.base % layout.granularity, 0);
         assert_int_equal(layout.bytes % layout.granularity, 0);
         assert_true(layout.bytes >= 1000);
-        assert_int_equal(segment.bytes, layout.bytes);
-        assert_int_equal(segment.handle, 0);
+        MEMBERS(segment, (bytes, layout.bytes), (handle, 0));
         DESTROY(buffer, resources[i]);
     }
 }

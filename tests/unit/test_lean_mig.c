@@ -8,8 +8,7 @@ TEST(a_device_without_a_uuid_reports_why) {
     gpumem_device_info info = {.size = sizeof info};
     gpumem_device *none;
     gpumem_capability_report report = capability_of(GPUMEM_CAPABILITY_DEVICE_UUID);
-    assert_int_equal(report.supported, 0);
-    assert_int_equal(report.value, -1);
+    MEMBERS(report, (supported, 0), (value, -1));
     assert_string_equal(report.reason, "cuDeviceGetUuid answered CUDA_ERROR_NOT_SUPPORTED");
     OK(gpumem_device_get_info(device, &info));
     assert_memory_equal(info.uuid, zeros, sizeof zeros);
@@ -26,16 +25,14 @@ TEST(buffers_are_shared_by_device_location) {
     gpumem_export *exported = NEW_EXPORT(buffer);
     const void *description;
     size_t bytes;
-    int fd;
     assert_int_equal(gpumem_export_descriptor_count(exported), 1);
     OK(gpumem_export_get_description(exported, &description, &bytes));
-    OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    int fd = MADE(int, gpumem_export_get_descriptor, exported, 0);
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
     assert_int_equal(byte_of(imported, 4 * MIB - 1), 7);
     OK(gpumem_buffer_free(imported, NULL));
     /* Memory of a device elsewhere is still told apart. */
-    gpumem_device *other;
-    OK(gpumem_device_open(library, 1, &other));
+    gpumem_device *other = MADE(gpumem_device *, gpumem_device_open, library, 1);
     FAILS(NO_DEVICE, gpumem_import_create(other, description, bytes, &fd, 1, NULL, &imported));
     OK(gpumem_device_close(other));
     DESTROY(exported, buffer);

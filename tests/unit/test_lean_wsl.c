@@ -19,8 +19,7 @@ TEST(virtual_memory_works_without_sharing) {
     gpumem_export *none;
     gpumem_resource *resource = NEW_VIRTUAL(); /* whose default is to share */
     gpumem_resource_properties properties = properties_of(resource);
-    assert_int_equal(properties.handle_type, GPUMEM_HANDLE_NONE);
-    assert_int_equal(properties.exportable, 0);
+    MEMBERS(properties, (handle_type, GPUMEM_HANDLE_NONE), (exportable, 0));
     assert_non_null(strstr(properties.note, "no posix_fd handles: cuMemCreate answered"));
     gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, MIB, .capacity = 64 * MIB);
     OK(gpumem_buffer_fill(buffer, 0, MIB, 3, NULL));
@@ -43,7 +42,4 @@ TEST(refused_pools_name_the_driver_call) {
     SAYS("CONCURRENT_MANAGED_ACCESS is 0");
 }
 
-BEFORE_TESTS {
-    setenv("SOFTGPU_PROFILE", "wsl", 1);
-    return 0;
-}
+BEFORE_TESTS_DO(setenv("SOFTGPU_PROFILE", "wsl", 1));

@@ -58,17 +58,11 @@ static void run_threads(void) {
             fail_msg("thread %zu: %s", i, (const char *)wrong);
     }
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.allocations, 0);
-    assert_int_equal(stats.in_use_bytes, 0);
-    assert_int_equal(stats.deferred_frees, 0);
-    assert_int_equal(stats.quarantined, 0);
-    assert_int_equal(stats.allocations_total, THREADS * ROUNDS);
+    MEMBERS(stats, (allocations, 0), (in_use_bytes, 0), (deferred_frees, 0), (quarantined, 0),
+            (allocations_total, THREADS * ROUNDS));
     OK(gpumem_resource_destroy(shared));
     stats = device_stats();
-    assert_int_equal(stats.committed_bytes, 0);
-    assert_int_equal(stats.cached_bytes, 0);
-    assert_int_equal(stats.pinned_bytes, 0);
-    assert_int_equal(stats.chunks, 0);
+    MEMBERS(stats, (committed_bytes, 0), (cached_bytes, 0), (pinned_bytes, 0), (chunks, 0));
 }
 
 TEST(threads_share_a_virtual_resource) {

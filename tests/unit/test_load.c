@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <gpumem/load.h>
 #include <pthread.h>
-#include <unistd.h>
 
 static char path[TEMPORARY_ROOM];
 static gpumem_resource *memory;
@@ -70,8 +69,7 @@ static gpumem_load_report load_size(size_t bytes, size_t chunk, unsigned threads
     OK(gpumem_load_file(memory, path, GPUMEM_LOAD_OPTIONS(.chunk_bytes = chunk, .threads = threads),
                         &buffer, &report));
     assert_int_equal(gpumem_buffer_size(buffer), bytes);
-    assert_int_equal(report.bytes, bytes);
-    assert_int_equal(report.mappings, gpumem_buffer_chunks(buffer));
+    MEMBERS(report, (bytes, bytes), (mappings, gpumem_buffer_chunks(buffer)));
     assert_true(report.seconds > 0 && report.pinned_seconds > 0);
     check_content(buffer);
     OK(gpumem_buffer_free(buffer, NULL));
@@ -84,10 +82,9 @@ TEST(files_of_every_size_are_loaded_completely) {
                                    2 * MIB, 2 * MIB + 4097, 9 * MIB + 511};
     for (size_t i = 0; i < COUNT(sizes); i++) {
         gpumem_load_report report = load_size(sizes[i], 64 * KIB, 3);
-        assert_int_equal(report.chunks, (sizes[i] + 64 * KIB - 1) / (64 * KIB));
-        assert_int_equal(report.chunk_bytes, 64 * KIB);
-        assert_int_equal(report.threads, report.chunks < 3 ? report.chunks : 3);
-        assert_int_equal(report.pinned_bytes, 2 * 64 * KIB * report.threads);
+        MEMBERS(report, (chunks, (sizes[i] + 64 * KIB - 1) / (64 * KIB)), (chunk_bytes, 64 * KIB),
+                (threads, report.chunks < 3 ? report.chunks : 3),
+                (pinned_bytes, 2 * 64 * KIB * report.threads));
         (void)load_size(sizes[i], 0, 0);
     }
 }
@@ -95,12 +92,11 @@ TEST(files_of_every_size_are_loaded_completely) {
 /* The first bytes of each 8 MiB are hashed alone: a wrong order or place would show. */
 TEST(the_checksum_is_as_documented) {
     gpumem_buffer *buffer = NULL;
-    uint64_t first, second;
     write_file(17 * MIB, 1);
     OK(gpumem_load_file(memory, path, NULL, &buffer, NULL));
-    OK(gpumem_buffer_checksum(buffer, NULL, &first));
-    OK(gpumem_buffer_checksum(buffer, GPUMEM_LOAD_OPTIONS(.chunk_bytes = 64 * KIB, .threads = 1),
-                              &second));
+    uint64_t first = MADE(uint64_t, gpumem_buffer_checksum, buffer, NULL);
+    uint64_t second = MADE(uint64_t, gpumem_buffer_checksum, buffer,
+                           GPUMEM_LOAD_OPTIONS(.chunk_bytes = 64 * KIB, .threads = 1));
     assert_true(first == second);
     OK(gpumem_buffer_fill(buffer, 16 * MIB + 3, 1, 0, NULL));
     OK(gpumem_buffer_fill(buffer, 16 * MIB + 4, 1, 1, NULL));
@@ -114,8 +110,7 @@ TEST(the_checksum_is_as_documented) {
 TEST(a_small_file_pins_little_memory) {
     uint64_t high = device_stats().pinned_high;
     gpumem_load_report report = load_size(1, 0, 0);
-    assert_int_equal(report.chunk_bytes, 64 * KIB);
-    assert_int_equal(report.pinned_bytes, 128 * KIB);
+    MEMBERS(report, (chunk_bytes, 64 * KIB), (pinned_bytes, 128 * KIB));
     if (device_stats().pinned_high > high)
         assert_true(device_stats().pinned_high <= 2 * MIB);
 }

@@ -2,9 +2,6 @@
 #include "base/log.h"
 #include "library_test.h"
 
-#include <string.h>
-#include <unistd.h>
-
 static char said[4096];
 
 /* One line of each level, with that setting; NULL: without one. */

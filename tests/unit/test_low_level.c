@@ -29,9 +29,7 @@ TEST(a_mapping_keeps_its_bytes) {
     synchronize(NULL);
     assert_int_equal(byte, 42);
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.reserved_bytes, 8 * MIB);
-    assert_int_equal(stats.committed_bytes, 4 * MIB);
-    assert_int_equal(stats.mappings, 1);
+    MEMBERS(stats, (reserved_bytes, 8 * MIB), (committed_bytes, 4 * MIB), (mappings, 1));
 
     FAILS_SAYING(BUSY, "still mapped at offset 2097152", gpumem_reservation_destroy(range));
     FAILS(BUSY, gpumem_physical_destroy(memory));

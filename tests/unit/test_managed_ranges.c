@@ -50,9 +50,7 @@ TEST(advice_applies_to_its_range_only) {
 
     advise(0, 2 * MIB, GPUMEM_ADVICE_SET_PREFERRED_LOCATION, GPUMEM_LOCATION_DEVICE, 1);
     gpumem_managed_range first = range_of(0, 2 * MIB);
-    assert_int_equal(first.has_preferred, 1);
-    assert_int_equal(first.preferred, GPUMEM_LOCATION_DEVICE);
-    assert_int_equal(first.preferred_id, 1);
+    MEMBERS(first, (has_preferred, 1), (preferred, GPUMEM_LOCATION_DEVICE), (preferred_id, 1));
     advise(2 * MIB, 2 * MIB, GPUMEM_ADVICE_SET_PREFERRED_LOCATION, GPUMEM_LOCATION_HOST, 0);
     assert_int_equal(range_of(2 * MIB, 2 * MIB).preferred, GPUMEM_LOCATION_HOST);
     assert_int_equal(range_of(2 * MIB, 2 * MIB).preferred_id, -1);
@@ -63,8 +61,7 @@ TEST(advice_applies_to_its_range_only) {
     advise(0, MIB, GPUMEM_ADVICE_SET_ACCESSED_BY, GPUMEM_LOCATION_DEVICE, 1);
     advise(0, MIB, GPUMEM_ADVICE_SET_ACCESSED_BY, GPUMEM_LOCATION_HOST, 0);
     first = range_of(0, MIB);
-    assert_int_equal(first.accessed_by, 1u << 1);
-    assert_int_equal(first.accessed_by_host, 1);
+    MEMBERS(first, (accessed_by, 1u << 1), (accessed_by_host, 1));
     advise(0, MIB, GPUMEM_ADVICE_UNSET_ACCESSED_BY, GPUMEM_LOCATION_HOST, 0);
     assert_int_equal(range_of(0, MIB).accessed_by_host, 0);
     assert_int_equal(range_of(0, MIB).accessed_by, 1u << 1);
@@ -79,9 +76,7 @@ TEST(prefetches_run_in_stream_order) {
     synchronize(stream);
     synchronize(NULL);
     gpumem_managed_range range = range_of(MIB, MIB);
-    assert_int_equal(range.has_prefetched, 1);
-    assert_int_equal(range.prefetched, GPUMEM_LOCATION_DEVICE);
-    assert_int_equal(range.prefetched_id, 0);
+    MEMBERS(range, (has_prefetched, 1), (prefetched, GPUMEM_LOCATION_DEVICE), (prefetched_id, 0));
     assert_int_equal(range_of(2 * MIB, MIB).prefetched, GPUMEM_LOCATION_HOST);
     assert_int_equal(range_of(0, MIB).has_prefetched, 0);
     const unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
@@ -89,8 +84,7 @@ TEST(prefetches_run_in_stream_order) {
         assert_int_equal(bytes[i], 6); /* content is kept */
     OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST_NUMA, 0, stream));
     range = range_of(0, MIB);
-    assert_int_equal(range.prefetched, GPUMEM_LOCATION_HOST_NUMA);
-    assert_int_equal(range.prefetched_id, 0);
+    MEMBERS(range, (prefetched, GPUMEM_LOCATION_HOST_NUMA), (prefetched_id, 0));
     OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST_NUMA_CURRENT, 0, stream));
     end();
 }
@@ -200,7 +194,6 @@ TEST(invalid_arguments_are_refused_with_a_reason) {
 /* A stream that captures is refused before the driver would spoil its capture; advice and questions
  * go on beside one. */
 TEST(managed_memory_calls_do_not_spoil_a_capture) {
-    CUgraph graph = NULL;
     begin(ALLOCATED, MIB);
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     FAILS(NOT_SUPPORTED, gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
@@ -210,7 +203,7 @@ TEST(managed_memory_calls_do_not_spoil_a_capture) {
           gpumem_buffer_discard_and_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
     advise(0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY, GPUMEM_LOCATION_DEVICE, 0);
     assert_int_equal(range_of(0, MIB).read_mostly, 1);
-    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     assert_non_null(graph);
     OK_CU(cu->cuGraphDestroy(graph));
     end();
@@ -227,8 +220,7 @@ TEST(managed_pool_memory_is_host_accessible_and_stream_ordered) {
     assert_true(properties.stream_ordered && properties.host_accessible &&
                 properties.device_accessible);
     gpumem_pool_info info = pool_info_of(resource);
-    assert_int_equal(info.owned, 0);
-    assert_int_equal(info.device_id, -1);
+    MEMBERS(info, (owned, 0), (device_id, -1));
     gpumem_buffer_attributes attributes = attributes_of(buffer);
     assert_int_equal(attributes.managed, 1);
     memset(gpumem_buffer_host_pointer(buffer), 7, 3 * MIB);
@@ -269,14 +261,13 @@ TEST(own_managed_pools_have_the_requested_location) {
 }
 
 TEST(allocating_managed_pool_memory_in_a_capture_is_refused) {
-    CUgraph graph = NULL;
     gpumem_buffer *none;
     begin(POOL, MIB);
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     FAILS_SAYING(
         NOT_SUPPORTED, "capturing",
         gpumem_buffer_allocate(resource, MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &none));
-    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu->cuGraphDestroy(graph));
     end();
 }
@@ -318,15 +309,10 @@ TEST(an_older_driver_is_called_by_its_older_functions) {
     soft->fault_arm("cuMemRangeGetAttributes", 1, CUDA_ERROR_INVALID_VALUE, SOFTGPU_FAULT_BEFORE);
     gpumem_managed_range older = range_of(0, MIB);
     assert_int_equal(soft->fault_disarm(), 1);
-    assert_int_equal(older.preferred, GPUMEM_LOCATION_DEVICE);
-    assert_int_equal(older.preferred_id, 1);
-    assert_int_equal(older.prefetched, GPUMEM_LOCATION_HOST);
-    assert_int_equal(older.accessed_by_host, 1);
+    MEMBERS(older, (preferred, GPUMEM_LOCATION_DEVICE), (preferred_id, 1),
+            (prefetched, GPUMEM_LOCATION_HOST), (accessed_by_host, 1));
     assert_memory_equal(&now, &older, sizeof now);
     end();
 }
 
-BEFORE_TESTS {
-    setenv("SOFTGPU_DEVICES", "2", 1);
-    return 0;
-}
+BEFORE_TESTS_DO(setenv("SOFTGPU_DEVICES", "2", 1));

@@ -3,24 +3,19 @@
 #include "library_test.h"
 
 #include <pthread.h>
-#include <string.h>
 
 static gpumem_resource *mapped;
 
-static int setup(void **state) {
-    if (open_device(state) != 0)
-        return -1;
+BEFORE(open_device) {
     mapped = NEW_MAPPED(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1,
                         .capacity = 64 * MIB, .chunk_maximum = 4 * MIB);
-    return 0;
 }
 
-static int teardown(void **state) {
+AFTER(close_device) {
     OK(gpumem_resource_destroy(mapped));
-    return close_device(state);
 }
 
-ALL_TESTS(setup, teardown);
+ALL_TESTS(before, after);
 
 static unsigned char *host_of(gpumem_buffer *buffer) {
     unsigned char *host = gpumem_buffer_host_pointer(buffer);
@@ -70,9 +65,8 @@ TEST(a_mapped_buffer_grows_and_shrinks_in_place) {
 TEST(decommitting_and_recommitting_work_on_both_sides) {
     gpumem_buffer *buffer = NEW_BUFFER(mapped, 16 * MIB);
     unsigned char *host = host_of(buffer);
-    size_t released = 0;
     memset(host, 3, 16 * MIB);
-    OK(gpumem_buffer_decommit(buffer, 4 * MIB, 8 * MIB, NULL, &released));
+    size_t released = MADE(size_t, gpumem_buffer_decommit, buffer, 4 * MIB, 8 * MIB, NULL);
     assert_true(released >= 4 * MIB);
     OK(gpumem_buffer_recommit(buffer, 4 * MIB, 8 * MIB));
     host[5 * MIB] = 4;
@@ -214,11 +208,10 @@ TEST(invalid_options_are_refused) {
 /* ---- Views ----------------------------------------------------------------------------------- */
 
 TEST(a_view_of_a_buffer_follows_its_growth) {
-    gpumem_host_view *view, *second;
     gpumem_resource *plain = NEW_VIRTUAL(.capacity = 32 * MIB, .chunk_maximum = 2 * MIB);
     gpumem_buffer *buffer = NEW_BUFFER(plain, 4 * MIB);
     OK(gpumem_buffer_fill_sync(buffer, 0, 4 * MIB, 8, NULL));
-    OK(gpumem_host_view_create(buffer, NULL, &view));
+    gpumem_host_view *view = MADE(gpumem_host_view *, gpumem_host_view_create, buffer, NULL);
     unsigned char *host = gpumem_host_view_pointer(view);
     assert_int_equal(host[4 * MIB - 1], 8);
     OK(gpumem_buffer_grow(buffer, 32 * MIB, NULL));
@@ -226,15 +219,14 @@ TEST(a_view_of_a_buffer_follows_its_growth) {
     host[32 * MIB - 1] = 2;
     OK(gpumem_host_view_flush(view, 32 * MIB - 1, 1));
     assert_int_equal(byte_of(buffer, 32 * MIB - 1), 2);
-    OK(gpumem_host_view_create(buffer, NULL, &second));
+    gpumem_host_view *second = MADE(gpumem_host_view *, gpumem_host_view_create, buffer, NULL);
     assert_int_equal(((unsigned char *)gpumem_host_view_pointer(second))[32 * MIB - 1], 2);
     FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     DESTROY(second, buffer);
     host[0] = 1; /* the view holds the memory */
     FAILS(BUSY, gpumem_resource_destroy(plain));
-    OK(gpumem_host_view_destroy(view));
     OK(gpumem_host_view_destroy(NULL));
-    OK(gpumem_resource_destroy(plain));
+    DESTROY(view, plain);
     assert_int_equal(device_stats().committed_bytes, 0);
 }
 
@@ -279,7 +271,4 @@ TEST(threads_allocate_and_grow_mapped_memory_concurrently) {
     assert_int_equal(device_stats().allocations, 0);
 }
 
-BEFORE_TESTS {
-    keep_lavapipe_loaded();
-    return 0;
-}
+BEFORE_TESTS_DO(keep_lavapipe_loaded());

@@ -65,8 +65,7 @@ static void fill_up(gpumem_resource *resource) {
     for (size_t i = 0; i < 4; i++)
         DESTROY(buffers[i]);
     more = allocate(resource, 8 * MIB, 0);
-    DESTROY(more);
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(more, resource);
 }
 
 TEST(allocating_beyond_the_maximum_is_refused) {
@@ -92,9 +91,7 @@ TEST(growth_counts_against_the_maximum) {
     OK(gpumem_buffer_shrink(buffer, 4 * MIB, NULL));
     OK(gpumem_buffer_recommit(other, 2 * MIB, 4 * MIB));
     assert_int_equal(((unsigned char *)gpumem_buffer_host_pointer(buffer))[MIB], 7);
-    DESTROY(buffer);
-    DESTROY(other);
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, other, resource);
 }
 
 /* Buffers and slabs that nobody uses are given back for one that is wanted. */
@@ -106,14 +103,12 @@ TEST(cached_memory_is_released_before_refusing) {
     assert_int_equal(used() - before, 6 * MIB); /* the free 4 MiB, and a slab */
     gpumem_buffer *large = allocate(resource, 6 * MIB, 0);
     assert_int_equal(used() - before, 8 * MIB);
-    DESTROY(small);
-    DESTROY(large);
+    DESTROY(small, large);
     large = allocate(resource, 8 * MIB, 0);
     assert_int_equal(used() - before, 8 * MIB);
     DESTROY(large);
     small = allocate(resource, 100, 0); /* a slab, for which the free 8 MiB go */
-    DESTROY(small);
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(small, resource);
     assert_int_equal(used(), before);
 }
 
@@ -154,8 +149,7 @@ TEST(memory_of_a_mirrored_ring_counts_once) {
         DESTROY(rest);
         OK(gpumem_ring_destroy(ring));
     }
-    DESTROY(allocate(resource, 6 * MIB, 0));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(allocate(resource, 6 * MIB, 0), resource);
 }
 
 /* What Vulkan or the driver refuses counts for nothing. */
@@ -171,8 +165,7 @@ TEST(a_refused_allocation_does_not_count_against_the_maximum) {
         if (status == GPUMEM_OK) /* another function mapped it */
             DESTROY(buffer);
     }
-    DESTROY(allocate(resource, 4 * MIB, 0));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(allocate(resource, 4 * MIB, 0), resource);
     resource = PLAIN(.maximum_bytes = 4 * MIB);
     for (int i = 0; i < 4; i++) {
         soft->fault_arm(i % 2 ? "cuMemMap" : "cuMemCreate", 0, CUDA_ERROR_OUT_OF_MEMORY,
@@ -180,8 +173,7 @@ TEST(a_refused_allocation_does_not_count_against_the_maximum) {
         FAILS(OUT_OF_MEMORY, try_allocate(resource, 4 * MIB, 0, &buffer));
         soft->fault_disarm();
     }
-    DESTROY(allocate(resource, 4 * MIB, 0));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(allocate(resource, 4 * MIB, 0), resource);
 }
 
 TEST(a_snapshot_shows_the_maximum_and_the_used_bytes) {
@@ -194,8 +186,7 @@ TEST(a_snapshot_shows_the_maximum_and_the_used_bytes) {
     const char *maximum = strstr(found, "6291456"), *taken = strstr(found, "4194304");
     assert_true(maximum && maximum < found + 100 && taken && taken < found + 100);
     free(text);
-    DESTROY(buffer);
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 /* ---- Sixteen threads ------------------------------------------------------------------------- */
@@ -334,8 +325,7 @@ static void run_threads(const gpumem_mapped_options *options, int on_device) {
     if (on_device)
         assert_true(watcher.most > MAXIMUM / 2);
     gpumem_stats stats = stats_of(watcher.resource);
-    assert_int_equal(stats.allocations, 0);
-    assert_int_equal(stats.in_use_bytes, 0);
+    MEMBERS(stats, (allocations, 0), (in_use_bytes, 0));
     assert_true(stats.committed_high <= MAXIMUM);
     OK(gpumem_resource_trim(watcher.resource, 0));
     DESTROY(allocate(watcher.resource, MAXIMUM, 0)); /* nothing was lost on the way */

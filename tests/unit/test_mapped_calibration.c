@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <unistd.h>
 
 static gpumem_resource *mapped;
 
@@ -64,9 +63,8 @@ TEST(a_calibration_is_measured_on_request_and_stored) {
     const struct gm_copy_plan *kept = &gm_plan_now(second->engine->plans)->plan;
     assert_int_equal(kept->class_count, measured.class_count);
     for (unsigned i = 0; i < measured.class_count; i++) {
-        assert_int_equal(kept->classes[i].bytes, measured.classes[i].bytes);
-        assert_int_equal(kept->classes[i].store, measured.classes[i].store);
-        assert_int_equal(kept->classes[i].load, measured.classes[i].load);
+        MEMBERS(kept->classes[i], (bytes, measured.classes[i].bytes),
+                (store, measured.classes[i].store), (load, measured.classes[i].load));
     }
     assert_true(kept->store.pinned == measured.store.pinned);
     assert_true(kept->store.pageable == measured.store.pageable);
@@ -164,7 +162,6 @@ TEST(each_mapping_method_has_its_own_calibration) {
 }
 
 TEST(wrappers_and_views_use_the_calibration_of_their_memory) {
-    gpumem_host_view *view;
     gpumem_mapped_info info = {.size = sizeof info};
     gpumem_resource *cache = NEW_CACHING(mapped);
     OK(gpumem_mapped_calibrate(cache, &quick));
@@ -172,9 +169,9 @@ TEST(wrappers_and_views_use_the_calibration_of_their_memory) {
     assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE);
     gpumem_resource *plain = NEW_VIRTUAL();
     gpumem_buffer *buffer = NEW_BUFFER(plain, MIB);
-    OK(gpumem_host_view_create(
-        buffer, GPUMEM_HOST_VIEW_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1),
-        &view));
+    gpumem_host_view *view =
+        MADE(gpumem_host_view *, gpumem_host_view_create, buffer,
+             GPUMEM_HOST_VIEW_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1));
     OK(gpumem_host_view_get_info(view, &info));
     assert_int_equal(info.copy_measured, GPUMEM_MEASURED_HERE);
     DESTROY(view, buffer);

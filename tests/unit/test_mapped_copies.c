@@ -15,13 +15,12 @@ static int setup(void **state) {
     return 0;
 }
 
-static int teardown(void **state) {
+AFTER(close_device) {
     OK(gpumem_resource_destroy(mapped));
     assert_int_equal(device_stats().quarantined, 0);
-    return close_device(state);
 }
 
-EACH_TEST(setup, teardown);
+EACH_TEST(setup, after);
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
     return NEW_BUFFER(resource, bytes);
@@ -248,9 +247,8 @@ TEST(a_blocked_stream_does_not_delay_a_copy) {
     OK(gm_plans_take(mapped->engine->plans, &plan, GPUMEM_MEASURED_HERE));
     gpumem_buffer *buffer = allocate(mapped, sizeof bytes);
     gpumem_stream_options blocking = {.size = sizeof blocking, .blocking = 1};
-    CUstream stream;
     struct gate gate = gate_with_stream();
-    OK(gpumem_stream_create(device, &blocking, &stream));
+    CUstream stream = MADE(CUstream, gpumem_stream_create, device, &blocking);
     CUevent closed = NEW_EVENT();
     OK(gpumem_event_record(device, closed, gate.stream));
     OK(gpumem_stream_wait_event(device, stream, closed));
@@ -261,8 +259,7 @@ TEST(a_blocked_stream_does_not_delay_a_copy) {
     assert_memory_equal(gpumem_buffer_host_pointer(buffer), bytes, sizeof bytes);
     gate_drain(&gate);
     synchronize(stream);
-    DESTROY(closed, stream, &gate);
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(closed, stream, &gate, buffer);
 }
 
 /* A capture in the strictest mode, in this thread: neither refused nor spoilt. */
@@ -270,7 +267,6 @@ TEST(mapped_copies_do_not_disturb_a_capture) {
     const struct gm_copy_plan plan = copies_plan(GM_COPY_PLAIN, 1, 1);
     unsigned char bytes[100] = "captured", back[100];
     CUstream stream;
-    CUgraph graph = NULL;
     OK(gm_plans_take(mapped->engine->plans, &plan, GPUMEM_MEASURED_HERE));
     gpumem_buffer *buffer = allocate(mapped, 4096);
     OK(gpumem_stream_create(device, GPUMEM_STREAM_OPTIONS(.blocking = 1), &stream));
@@ -281,7 +277,7 @@ TEST(mapped_copies_do_not_disturb_a_capture) {
     OK(gpumem_mapped_read(buffer, 0, back, sizeof back));
     assert_int_equal(driver_copies() - copied, 2);
     assert_memory_equal(back, bytes, sizeof bytes);
-    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu->cuGraphDestroy(graph));
     leave_context();
     DESTROY(stream, buffer);
@@ -325,12 +321,11 @@ TEST(threads_copy_while_the_plan_changes) {
 
 TEST(views_copy_by_their_plan) {
     struct copies c;
-    gpumem_host_view *view;
     gpumem_resource *plain = NEW_VIRTUAL(.capacity = 4 * MIB);
     gpumem_buffer *buffer = allocate(plain, COPIES_ROOM);
-    OK(gpumem_host_view_create(
-        buffer, GPUMEM_HOST_VIEW_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1),
-        &view));
+    gpumem_host_view *view =
+        MADE(gpumem_host_view *, gpumem_host_view_create, buffer,
+             GPUMEM_HOST_VIEW_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1));
     copies_begin(&c, buffer, mapped->engine); /* the plans are those of the method */
     c.target = view;
     c.write = copies_write_view;
@@ -354,12 +349,11 @@ TEST(views_copy_by_their_plan) {
 }
 
 TEST(rings_store_by_the_plan) {
-    gpumem_ring *ring;
     gpumem_ring_chunk chunk = {.size = sizeof chunk};
     unsigned char bytes[5000], back[5000];
     struct copies c = {.engine = mapped->engine, .seed = 5};
-    OK(gpumem_ring_create(mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = 5000, .chunk_count = 2),
-                          &ring));
+    gpumem_ring *ring = MADE(gpumem_ring *, gpumem_ring_create, mapped,
+                             GPUMEM_RING_OPTIONS(.chunk_bytes = 5000, .chunk_count = 2));
     for (int k = 0; k < GM_COPY_KERNEL_COUNT; k++) {
         copies_use(&c, (enum gm_copy_kernel)k, 1, 1);
         for (size_t i = 0; i < sizeof bytes; i++)
@@ -379,7 +373,4 @@ TEST(rings_store_by_the_plan) {
     OK(gpumem_ring_destroy(ring));
 }
 
-BEFORE_TESTS {
-    keep_lavapipe_loaded();
-    return 0;
-}
+BEFORE_TESTS_DO(keep_lavapipe_loaded());

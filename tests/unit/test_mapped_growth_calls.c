@@ -11,13 +11,12 @@ static int setup(void **state) {
     return cu->cuCtxPushCurrent_v2(gpumem_device_context(device)) == CUDA_SUCCESS ? 0 : -1;
 }
 
-static int teardown(void **state) {
+AFTER(close_device) {
     CUcontext context;
     cu->cuCtxPopCurrent_v2(&context);
-    return close_device(state);
 }
 
-ALL_TESTS(setup, teardown);
+ALL_TESTS(setup, after);
 
 /* ---- Counting -------------------------------------------------------------------------------- */
 
@@ -111,7 +110,4 @@ TEST(allocating_many_chunks_sets_their_access_in_one_call) {
     OK(gpumem_resource_destroy(mapped));
 }
 
-BEFORE_TESTS {
-    choose_icd();
-    return 0;
-}
+BEFORE_TESTS_DO(choose_icd());

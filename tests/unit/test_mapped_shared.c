@@ -3,8 +3,6 @@
 #include "other_process.h"
 #include "vulkan_icd.h"
 
-#include <stdbool.h>
-
 ALL_TESTS(open_device, close_device);
 
 #define CHUNK    (2 * MIB)

@@ -185,10 +185,7 @@ TEST(larger_buffers_have_their_own_memory) {
     gpumem_buffer *more = allocate(resource, MIB + 1);
     assert_int_equal(reservations(), before + 1);
     OK(gpumem_buffer_grow(more, 2 * MIB, NULL)); /* to the granule that it has */
-    DESTROY(more);
-    DESTROY(also);
-    DESTROY(most);
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(more, also, most, resource);
 }
 
 TEST(buffers_of_slabs_cannot_grow_without_a_capacity) {
@@ -213,22 +210,17 @@ TEST(buffers_of_slabs_cannot_grow_without_a_capacity) {
     host_of(own)[8 * MIB - 1] = 3;
     assert_int_equal(byte_of(own, 8 * MIB - 1), 3);
     made = NEW_EXPORT(own);
-    OK(gpumem_export_destroy(made));
-    DESTROY(own);
+    DESTROY(made, own);
     own = NEW_BUFFER_WITH(resource, 100, .capacity = 100);
     OK(gpumem_host_view_create(own, NULL, &view));
-    OK(gpumem_host_view_destroy(view));
-    DESTROY(own);
-    DESTROY(small);
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(view, own, small, resource);
 }
 
 TEST(a_resource_with_a_capacity_has_no_slabs) {
     gpumem_resource *resource = PLAIN(.capacity = 8 * MIB), *none;
     gpumem_buffer *buffer = allocate(resource, 100);
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
-    DESTROY(buffer);
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     FAILS_SAYING(INVALID_ARGUMENT, "capacity and slab_bytes exclude each other",
                  gpumem_mapped_resource_create(
                      device, GPUMEM_MAPPED_OPTIONS(.capacity = MIB, .slab_bytes = SLAB), &none));
@@ -241,9 +233,7 @@ TEST(without_slabs_each_buffer_has_its_own_memory) {
     gpumem_buffer *first = allocate(resource, 8), *second = allocate(resource, 8);
     assert_int_equal(reservations(), before + 2);
     FAILS(INVALID_ARGUMENT, gpumem_caching_get_info(resource, &info));
-    DESTROY(first);
-    DESTROY(second);
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(first, second, resource);
 }
 
 TEST(invalid_slab_sizes_are_refused) {
@@ -343,9 +333,8 @@ TEST(memory_is_reused_after_its_stream_passes) {
 /* A driver's stream that the library does not destroy is forgotten by hand. */
 TEST(a_destroyed_stream_can_be_forgotten) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
-    CUstream stream;
     use_context();
-    OK_CU(cu->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, CU_STREAM_NON_BLOCKING);
     OK(gpumem_buffer_free(allocate_on(resource, 100, stream), stream));
     OK(gpumem_caching_forget_stream(resource, stream));
     OK_CU(cu->cuStreamDestroy_v2(stream));
@@ -423,12 +412,10 @@ TEST(slabs_are_hidden_behind_one_resource) {
     assert_int_equal(info.method, GPUMEM_MAPPED_DESCRIPTOR);
     OK(gpumem_buffer_free(part, NULL));
     gpumem_stats stats = stats_of(resource), all = device_stats();
-    assert_int_equal(stats.allocations, 2);
-    assert_int_equal(stats.in_use_bytes, 1000 + 3 * MIB);
-    assert_int_equal(stats.committed_bytes, SLAB + 4 * MIB);
-    assert_int_equal(all.allocations, 2);
-    assert_int_equal(all.committed_bytes, SLAB + 4 * MIB);
-    assert_int_equal(all.cached_bytes, stats.cached_bytes);
+    MEMBERS(stats, (allocations, 2), (in_use_bytes, 1000 + 3 * MIB),
+            (committed_bytes, SLAB + 4 * MIB));
+    MEMBERS(all, (allocations, 2), (committed_bytes, SLAB + 4 * MIB),
+            (cached_bytes, stats.cached_bytes));
     assert_in_range(stats.cached_bytes, SLAB - 2048, SLAB - 1000);
     gpumem_caching_info cached = caching_info_of(resource);
     assert_int_equal(cached.segments, 1);
@@ -447,9 +434,8 @@ TEST(slabs_are_hidden_behind_one_resource) {
 /* Whoever allocates by address gets the same. */
 TEST(allocations_by_address_come_from_slabs) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
-    CUdeviceptr first, second;
-    OK(gpumem_resource_allocate(resource, 100, NULL, &first));
-    OK(gpumem_resource_allocate(resource, 100, NULL, &second));
+    CUdeviceptr first = MADE(CUdeviceptr, gpumem_resource_allocate, resource, 100, NULL);
+    CUdeviceptr second = MADE(CUdeviceptr, gpumem_resource_allocate, resource, 100, NULL);
     assert_int_equal(stats_of(resource).committed_bytes, SLAB);
     OK(gpumem_resource_deallocate(resource, first, 100, NULL));
     OK(gpumem_resource_deallocate(resource, second, 100, NULL));
@@ -469,8 +455,7 @@ TEST(wrappers_get_buffers_with_their_own_memory) {
     buffer = allocate(cache, 100);
     memset(host_of(buffer), 7, 100);
     assert_int_equal(byte_of(buffer, 99), 7);
-    DESTROY(buffer);
-    DESTROY(cache, limit, resource);
+    DESTROY(buffer, cache, limit, resource);
 }
 
 TEST(a_forked_child_may_not_use_mapped_slabs) {
@@ -488,6 +473,5 @@ TEST(a_forked_child_may_not_use_mapped_slabs) {
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    DESTROY(buffer);
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }

@@ -3,10 +3,6 @@
 
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define ROOM    9000
 #define OUTSIDE 0xa5
 

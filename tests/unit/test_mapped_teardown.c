@@ -3,7 +3,6 @@
 #include "forked_child.h"
 #include "vulkan_test.h"
 
-#include <stdbool.h>
 #include <sys/wait.h>
 
 static struct subject {
@@ -94,8 +93,7 @@ TEST(mapped_memory_needs_no_current_context) {
 }
 
 TEST(mapped_memory_works_with_another_context_current) {
-    CUcontext other;
-    OK_CU(cu->cuCtxCreate_v2(&other, 0, 0));
+    CUcontext other = MADE_CU(CUcontext, cuCtxCreate_v2, 0, 0);
     for (size_t i = 0; i < COUNT(methods); i++) {
         make(methods[i]);
         all_works(methods[i]);

@@ -3,7 +3,6 @@
 #include "vulkan_test.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 
 EACH_TEST(start_with_icd, NULL);
 
@@ -82,10 +81,9 @@ static void small_ones(const struct worker *w, int round) {
 }
 
 static void one_with_a_view(const struct worker *w, int round) {
-    gpumem_host_view *view;
     unsigned char back[3000];
     gpumem_buffer *buffer = NEW_BUFFER(w->group->plain, 2 * MIB);
-    OK(gpumem_host_view_create(buffer, NULL, &view));
+    gpumem_host_view *view = MADE(gpumem_host_view *, gpumem_host_view_create, buffer, NULL);
     OK(gpumem_buffer_grow(buffer, 4 * MIB, NULL));
     unsigned char *host = gpumem_host_view_pointer(view);
     size_t at = 2 * MIB - 1500;
@@ -127,9 +125,7 @@ static void run(gpumem_mapped_method method, bool views) {
     if (group.plain)
         OK(gpumem_resource_destroy(group.plain));
     const gpumem_stats stats = device_stats();
-    assert_int_equal(stats.allocations, 0);
-    assert_int_equal(stats.committed_bytes, 0);
-    assert_int_equal(stats.quarantined, 0);
+    MEMBERS(stats, (allocations, 0), (committed_bytes, 0), (quarantined, 0));
     assert_nothing_left();
 }
 

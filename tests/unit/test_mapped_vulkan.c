@@ -2,8 +2,6 @@
  * method needs. */
 #include "vulkan_test.h"
 
-#include <stdbool.h>
-
 EACH_TEST(start_with_icd, NULL);
 
 static gpumem_resource *mapped;
@@ -14,8 +12,7 @@ static void make(const gpumem_mapped_options *options) {
 
 static void end(void) {
     OK(gpumem_resource_destroy(mapped));
-    assert_int_equal(device_stats().committed_bytes, 0);
-    assert_int_equal(device_stats().quarantined, 0);
+    MEMBERS(device_stats(), (committed_bytes, 0), (quarantined, 0));
     assert_nothing_left();
 }
 
@@ -102,12 +99,11 @@ TEST(small_buffers_never_share_an_atom) {
 
 /* A producer that acquires the next chunk invalidates it. */
 static void stored_beside(gpumem_resource *resource, size_t alignment) {
-    gpumem_ring *ring;
     gpumem_ring_chunk first = {.size = sizeof first}, second = {.size = sizeof second};
     char bytes[16];
-    OK(gpumem_ring_create(
-        resource, GPUMEM_RING_OPTIONS(.chunk_bytes = 16, .chunk_count = 4, .alignment = alignment),
-        &ring));
+    gpumem_ring *ring =
+        MADE(gpumem_ring *, gpumem_ring_create, resource,
+             GPUMEM_RING_OPTIONS(.chunk_bytes = 16, .chunk_count = 4, .alignment = alignment));
     OK(gpumem_ring_acquire(ring, 0, 0, &first));
     memcpy(first.host, "fifteen letters", 16);
     OK(gpumem_ring_acquire(ring, 0, 0, &second));
@@ -239,8 +235,7 @@ TEST(freed_memory_returns_to_the_vulkan_budget) {
     gpumem_buffer *buffers[3] = {NULL}, *none = NULL;
     setenv("VULKAN_ICD_BUDGET", "12582912", 1);
     make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_EXPORT, .method_strict = 1));
-    assert_int_equal(info_of(mapped).budget_bytes, 12 * MIB);
-    assert_int_equal(info_of(mapped).budget_used, 0);
+    MEMBERS(info_of(mapped), (budget_bytes, 12 * MIB), (budget_used, 0));
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < COUNT(buffers); i++)
             buffers[i] = NEW_BUFFER(mapped, 4 * MIB);

@@ -2,7 +2,6 @@
 #include "library_test.h"
 
 #include <sys/wait.h>
-#include <unistd.h>
 
 EACH_TEST(open_device, close_device);
 
@@ -37,9 +36,7 @@ TEST(the_library_reports_its_driver) {
     assert_int_equal(info.softgpu, 1);
     assert_true(info.driver_version >= 12000);
     assert_non_null(strstr(info.driver_path, "softgpu"));
-    int count = 0;
-    OK(gpumem_device_count(library, &count));
-    assert_int_equal(count, info.device_count);
+    assert_int_equal(MADE(int, gpumem_device_count, library), info.device_count);
     gpumem_library_info unsized = {0};
     FAILS(INVALID_ARGUMENT, gpumem_library_get_info(library, &unsized));
 }
@@ -52,8 +49,7 @@ TEST(devices_are_described_and_found_by_uuid) {
     assert_true(strlen(info.name) > 0);
     assert_true(info.memory_bytes > 0);
     assert_int_equal(info.granularity_minimum, 2 * MIB);
-    gpumem_device *found;
-    OK(gpumem_device_open_uuid(library, info.uuid, &found));
+    gpumem_device *found = MADE(gpumem_device *, gpumem_device_open_uuid, library, info.uuid);
     assert_ptr_equal(found, device);
     OK(gpumem_device_close(found));
     info.uuid[0] ^= 0xff;
@@ -80,12 +76,10 @@ TEST(open_objects_prevent_closing_their_parents) {
 
 TEST(closing_leaks_nothing) {
     gpumem_library *second;
-    gpumem_device *other;
     OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &second));
     char *before = soft->state_dump();
-    OK(gpumem_device_open(second, 0, &other));
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(other, NULL, &resource));
+    gpumem_device *other = MADE(gpumem_device *, gpumem_device_open, second, 0);
+    gpumem_resource *resource = MADE(gpumem_resource *, gpumem_pinned_resource_create, other, NULL);
     gpumem_buffer *buffer = NEW_BUFFER(resource, 100);
     DESTROY(buffer, resource);
     OK(gpumem_device_close(other));

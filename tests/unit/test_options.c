@@ -10,8 +10,7 @@ struct grown {
 TEST(null_and_zeroed_options_mean_the_defaults) {
     gpumem_buffer_options out, zero = {0};
     OK(GM_OPTIONS_READ(gpumem_buffer_options, NULL, &out));
-    assert_int_equal(out.size, sizeof out);
-    assert_int_equal(out.capacity, 0);
+    MEMBERS(out, (size, sizeof out), (capacity, 0));
     OK(GM_OPTIONS_READ(gpumem_buffer_options, &zero, &out));
     assert_int_equal(out.size, sizeof out);
 }
@@ -28,8 +27,7 @@ TEST(newer_options_are_read_if_their_unknown_members_are_zero) {
     gpumem_buffer_options out;
     struct grown given = {.known = {.size = sizeof given, .capacity = 5}};
     OK(GM_OPTIONS_READ(gpumem_buffer_options, &given.known, &out));
-    assert_int_equal(out.capacity, 5);
-    assert_int_equal(out.size, sizeof out);
+    MEMBERS(out, (capacity, 5), (size, sizeof out));
     given.future = 1;
     FAILS(INVALID_ARGUMENT, GM_OPTIONS_READ(gpumem_buffer_options, &given.known, &out));
     SAYS("does not know");
@@ -39,8 +37,7 @@ TEST(writing_a_result_keeps_the_callers_size) {
     struct grown result = {.known = {.size = sizeof result}, .future = 9};
     gpumem_buffer_options filled = {.size = sizeof filled, .capacity = 5};
     OK(GM_RESULT_WRITE(gpumem_buffer_options, &result.known, &filled));
-    assert_int_equal(result.known.size, sizeof result);
-    assert_int_equal(result.known.capacity, 5);
+    MEMBERS(result.known, (size, sizeof result), (capacity, 5));
     assert_int_equal(result.future, 9);
     FAILS(INVALID_ARGUMENT, GM_RESULT_WRITE(gpumem_buffer_options, NULL, &filled));
 }
@@ -58,10 +55,8 @@ TEST(older_options_are_read_up_to_their_size) {
     for (size_t size = 16; size <= sizeof given; size += 8) {
         given.size = size;
         OK(gm_options_read(&sample, &given, &out));
-        assert_int_equal(out.size, sizeof out);
-        assert_int_equal(out.first, 7);
-        assert_int_equal(out.second, size >= 24 ? 8 : 0);
-        assert_int_equal(out.third, size >= 32 ? 9 : 0);
+        MEMBERS(out, (size, sizeof out), (first, 7), (second, size >= 24 ? 8 : 0),
+                (third, size >= 32 ? 9 : 0));
     }
     for (given.size = 1; given.size < 16; given.size++) {
         FAILS_SAYING(INVALID_ARGUMENT, "sample: size is", gm_options_read(&sample, &given, &out));
@@ -81,10 +76,8 @@ TEST(older_results_are_written_up_to_their_size) {
         result = (struct sample){size, 90, 91, 92};
         OK(gm_result_check(&sample, &result));
         OK(gm_result_write(&sample, &result, &filled));
-        assert_int_equal(result.size, size);
-        assert_int_equal(result.first, 1);
-        assert_int_equal(result.second, size >= 24 ? 2 : 91);
-        assert_int_equal(result.third, size >= 32 ? 3 : 92);
+        MEMBERS(result, (size, size), (first, 1), (second, size >= 24 ? 2 : 91),
+                (third, size >= 32 ? 3 : 92));
     }
     result = (struct sample){15, 90, 91, 92};
     FAILS(INVALID_ARGUMENT, gm_result_check(&sample, &result));

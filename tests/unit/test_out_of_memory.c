@@ -13,12 +13,11 @@ static int setup(void **state) {
     return 0;
 }
 
-static int teardown(void **state) {
+AFTER(close_device) {
     DESTROY(limited, pool);
-    return close_device(state);
 }
 
-EACH_TEST(setup, teardown);
+EACH_TEST(setup, after);
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
@@ -60,9 +59,7 @@ TEST(memory_freed_by_the_failure_callback_is_used) {
         a.spare[i] = NEW_BUFFER(resource, 20 * MIB);
     gpumem_buffer *buffer = NEW_BUFFER(resource, 40 * MIB);
     assert_int_equal(a.asked, 2);
-    assert_int_equal(a.failure.attempt, 2);
-    assert_int_equal(a.failure.attempts_left, 7);
-    assert_int_equal(a.failure.bytes, 40 * MIB);
+    MEMBERS(a.failure, (attempt, 2), (attempts_left, 7), (bytes, 40 * MIB));
     FAILS(OUT_OF_CAPACITY, a.failure.status);
     assert_ptr_equal(a.failure.resource, resource);
     assert_non_null(strstr(a.message, "exceed the limit"));
@@ -152,14 +149,12 @@ static void check_bytes(gpumem_buffer *buffer, unsigned char value) {
 }
 
 TEST(a_fallback_allocates_what_the_first_resource_cannot) {
-    gpumem_resource *source;
     gpumem_resource *pinned = NEW_PINNED();
     gpumem_resource *both = NEW_FALLBACK(limited, pinned);
     gpumem_resource_properties p = properties_of(both);
-    assert_int_equal(p.host_accessible, 0);
-    assert_int_equal(p.exportable, 1);
+    MEMBERS(p, (host_accessible, 0), (exportable, 1));
     gpumem_buffer *first = NEW_BUFFER(both, 60 * MIB), *second = NEW_BUFFER(both, 8 * MIB);
-    OK(gpumem_fallback_get_source(first, &source));
+    gpumem_resource *source = MADE(gpumem_resource *, gpumem_fallback_get_source, first);
     assert_ptr_equal(source, limited);
     OK(gpumem_fallback_get_source(second, &source));
     assert_ptr_equal(source, pinned);
@@ -168,8 +163,7 @@ TEST(a_fallback_allocates_what_the_first_resource_cannot) {
     check_bytes(first, 0x5a);
     check_bytes(second, 0xa5);
     gpumem_stats now = device_stats(); /* once, where the memory is */
-    assert_int_equal(now.in_use_bytes, 68 * MIB);
-    assert_int_equal(now.allocations, 2);
+    MEMBERS(now, (in_use_bytes, 68 * MIB), (allocations, 2));
     gpumem_export *exported = NEW_EXPORT(first);
     OK(gpumem_export_destroy(exported));
     FAILS(NOT_SUPPORTED, gpumem_export_create(second, &exported));
@@ -225,10 +219,9 @@ TEST(frees_through_a_fallback_wait_for_streams) {
     gpumem_resource *ordered = NEW_POOL();
     gpumem_resource *both = NEW_FALLBACK(limited, ordered);
     struct gate gate = gate_with_stream();
-    gpumem_buffer *first, *second;
     gpumem_buffer_options options = {.size = sizeof options, .stream = gate.stream};
-    OK(gpumem_buffer_allocate(both, 60 * MIB, &options, &first));
-    OK(gpumem_buffer_allocate(both, 8 * MIB, &options, &second));
+    gpumem_buffer *first = MADE(gpumem_buffer *, gpumem_buffer_allocate, both, 60 * MIB, &options);
+    gpumem_buffer *second = MADE(gpumem_buffer *, gpumem_buffer_allocate, both, 8 * MIB, &options);
     OK(gpumem_buffer_free(first, gate.stream));
     OK(gpumem_buffer_free(second, gate.stream));
     assert_int_equal(device_stats().deferred_frees, 2); /* the second by the driver */
@@ -243,13 +236,11 @@ TEST(frees_through_a_fallback_wait_for_streams) {
 /* A part of a chunk is committed memory too: what a buffer has is what the other resource took. */
 TEST(a_buffer_of_a_fallback_counts_what_its_source_committed) {
     gpumem_resource *pinned, *both;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    pinned = NEW_PINNED();
     OK(gpumem_fallback_resource_create(limited, pinned, &both));
     gpumem_buffer *first = NEW_BUFFER(both, 60 * MIB - 1), *second = NEW_BUFFER(both, 8 * MIB - 1);
     assert_int_equal(gpumem_buffer_size(first), 60 * MIB - 1);
     assert_int_equal(gpumem_buffer_committed(first), 60 * MIB);
     assert_true(gpumem_buffer_committed(second) >= 8 * MIB - 1);
-    OK(gpumem_buffer_free(first, NULL));
-    OK(gpumem_buffer_free(second, NULL));
-    DESTROY(both, pinned);
+    DESTROY(first, second, both, pinned);
 }

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
-#include <unistd.h>
 
 EACH_TEST(open_device, close_device);
 
@@ -190,7 +189,6 @@ static void slow_properties(void *user, gpumem_resource_properties *properties) 
 }
 
 static gpumem_resource *make_slow(struct slow *slow) {
-    gpumem_resource *resource;
     const gpumem_resource_ops ops = {
         .size = sizeof ops,
         .kind = "slow",
@@ -199,8 +197,7 @@ static gpumem_resource *make_slow(struct slow *slow) {
         .resize = slow_resize,
         .properties = slow_properties,
     };
-    OK(gpumem_resource_create(device, &ops, slow, &resource));
-    return resource;
+    return MADE(gpumem_resource *, gpumem_resource_create, device, &ops, slow);
 }
 
 static void *work_off(void *unused) {

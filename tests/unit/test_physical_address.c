@@ -1,8 +1,6 @@
 /* The physical memory behind an address, and what the driver says of it. */
 #include "library_test.h"
 
-#include <unistd.h>
-
 #define PAGE (2 * MIB)
 
 #define MEMORY(...) GPUMEM_PHYSICAL_OPTIONS(__VA_ARGS__)
@@ -19,12 +17,11 @@ static int begin(void **state) {
     return 0;
 }
 
-static int end(void **state) {
+AFTER(close_device) {
     OK(gpumem_reservation_destroy(range));
-    return close_device(state);
 }
 
-EACH_TEST(begin, end);
+EACH_TEST(begin, after);
 
 static gpumem_physical *create(size_t pages, const gpumem_physical_options *options) {
     gpumem_physical *made;
@@ -72,17 +69,14 @@ TEST(memory_found_by_address_can_be_mapped_again) {
     fill(base, 2 * PAGE, 0x42);
     assert_int_equal(byte_at(base + 6 * PAGE - 1), 0x42);
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.committed_bytes, 2 * PAGE);
-    assert_int_equal(stats.imported_bytes, 2 * PAGE);
-    assert_int_equal(stats.chunks, 2);
+    MEMBERS(stats, (committed_bytes, 2 * PAGE), (imported_bytes, 2 * PAGE), (chunks, 2));
     /* It lives as long as the last who holds it. */
     DESTROY(first, made);
     assert_int_equal(byte_at(base + 4 * PAGE), 0x42);
     FAILS(BUSY, gpumem_physical_destroy(found));
     DESTROY(second, found);
     stats = device_stats();
-    assert_int_equal(stats.imported_bytes, 0);
-    assert_int_equal(stats.chunks, 0);
+    MEMBERS(stats, (imported_bytes, 0), (chunks, 0));
 }
 
 /* Of a virtual buffer, whose handles the library never shows: the chunk, not the buffer. */
@@ -124,8 +118,7 @@ TEST(an_address_without_a_vmm_mapping_is_refused) {
 /* cuMemGetAddressRange, the only one that knows the size, finds no mapping that nobody may use. */
 TEST(the_size_can_be_given_for_inaccessible_memory) {
     gpumem_physical *made = create(1, NULL), *found;
-    gpumem_mapping *mapping;
-    OK(gpumem_mapping_create(range, 0, made, &mapping));
+    gpumem_mapping *mapping = MADE(gpumem_mapping *, gpumem_mapping_create, range, 0, made);
     char *before = soft->state_dump();
     FAILS(NOT_SUPPORTED, gpumem_physical_from_address(device, base, 0, &found));
     SAYS("give access");
@@ -140,25 +133,17 @@ TEST(the_size_can_be_given_for_inaccessible_memory) {
 TEST(properties_are_those_the_driver_reports) {
     gpumem_physical *memory = create(2, NULL);
     gpumem_physical_properties p = physical_properties_of(memory);
-    assert_int_equal(p.bytes, 2 * PAGE);
-    assert_int_equal(p.granularity, PAGE);
-    assert_int_equal(p.allocation_type, GPUMEM_ALLOCATION_PINNED);
-    assert_int_equal(p.location, GPUMEM_LOCATION_DEVICE);
-    assert_int_equal(p.device, 0);
-    assert_int_equal(p.numa_node, -1);
-    assert_int_equal(p.exports_fd, 1);
-    assert_int_equal(p.exports_fabric, 0);
-    assert_int_equal(p.gpu_direct_rdma, 0);
-    assert_int_equal(p.compression, 0);
+    MEMBERS(p, (bytes, 2 * PAGE), (granularity, PAGE), (allocation_type, GPUMEM_ALLOCATION_PINNED),
+            (location, GPUMEM_LOCATION_DEVICE), (device, 0), (numa_node, -1), (exports_fd, 1),
+            (exports_fabric, 0));
+    MEMBERS(p, (gpu_direct_rdma, 0), (compression, 0));
     OK(gpumem_physical_destroy(memory));
 
     memory =
         create(1, MEMORY(.location = GPUMEM_LOCATION_HOST_NUMA, .handle_type = GPUMEM_HANDLE_NONE));
     p = physical_properties_of(memory);
-    assert_int_equal(p.location, GPUMEM_LOCATION_HOST_NUMA);
-    assert_int_equal(p.device, -1);
-    assert_int_equal(p.numa_node, 0);
-    assert_int_equal(p.exports_fd, 0);
+    MEMBERS(p, (location, GPUMEM_LOCATION_HOST_NUMA), (device, -1), (numa_node, 0),
+            (exports_fd, 0));
     OK(gpumem_physical_destroy(memory));
 
     memory = create(1, NULL);
@@ -182,9 +167,7 @@ TEST(properties_of_memory_of_other_code_are_read) {
     gpumem_physical *found;
     OK(gpumem_physical_from_address(device, base, PAGE, &found));
     gpumem_physical_properties p = physical_properties_of(found);
-    assert_int_equal(p.gpu_direct_rdma, 1);
-    assert_int_equal(p.compression, 1);
-    assert_int_equal(p.exports_fd, 0);
+    MEMBERS(p, (gpu_direct_rdma, 1), (compression, 1), (exports_fd, 0));
     int fd;
     FAILS_SAYING(NOT_SUPPORTED, "GPUMEM_HANDLE_POSIX_FD", gpumem_physical_export_fd(found, &fd));
     OK(gpumem_physical_destroy(found));
@@ -221,10 +204,8 @@ TEST(a_refused_release_is_counted_once) {
     OK(gpumem_physical_destroy(found));
     assert_int_equal(soft->fault_disarm(), 1);
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.quarantined, 1);
-    assert_int_equal(stats.quarantined_bytes, 0);
-    assert_int_equal(stats.committed_bytes, PAGE);
-    assert_int_equal(stats.imported_bytes, 0);
+    MEMBERS(stats, (quarantined, 1), (quarantined_bytes, 0), (committed_bytes, PAGE),
+            (imported_bytes, 0));
     DESTROY(mapping, made);
     assert_int_equal(device_stats().committed_bytes, 0);
 }

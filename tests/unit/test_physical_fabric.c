@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define PAGE   (2 * MIB)
 #define FABRIC GPUMEM_PHYSICAL_OPTIONS(.handle_type = GPUMEM_HANDLE_FABRIC)
@@ -83,16 +82,13 @@ static int run_other(const gpumem_fabric_handle *handle) {
 /* ---- This one -------------------------------------------------------------------------------- */
 
 TEST(physical_memory_is_shared_by_fabric_handle) {
-    gpumem_physical *memory;
-    gpumem_fabric_handle handle;
-    OK(gpumem_physical_create(device, PAGE, FABRIC, &memory));
+    gpumem_physical *memory = MADE(gpumem_physical *, gpumem_physical_create, device, PAGE, FABRIC);
     gpumem_physical_properties properties = {.size = sizeof properties};
     OK(gpumem_physical_get_properties(memory, &properties));
-    assert_int_equal(properties.exports_fabric, 1);
-    assert_int_equal(properties.exports_fd, 0);
+    MEMBERS(properties, (exports_fabric, 1), (exports_fd, 0));
     map(memory);
     fill(0x51);
-    OK(gpumem_physical_export_fabric(memory, &handle));
+    gpumem_fabric_handle handle = MADE(gpumem_fabric_handle, gpumem_physical_export_fabric, memory);
     assert_int_equal(run_other(&handle), 0);
     assert_int_equal(last_byte(), 0x52);
     unmap();
@@ -104,11 +100,10 @@ TEST(physical_memory_is_shared_by_fabric_handle) {
 }
 
 TEST(exporting_the_wrong_handle_type_is_refused) {
-    gpumem_physical *fabric, *plain;
     gpumem_fabric_handle handle;
     int fd = -1;
-    OK(gpumem_physical_create(device, PAGE, FABRIC, &fabric));
-    OK(gpumem_physical_create(device, PAGE, NULL, &plain));
+    gpumem_physical *fabric = MADE(gpumem_physical *, gpumem_physical_create, device, PAGE, FABRIC);
+    gpumem_physical *plain = MADE(gpumem_physical *, gpumem_physical_create, device, PAGE, NULL);
     FAILS_SAYING(NOT_SUPPORTED, "GPUMEM_HANDLE_POSIX_FD", gpumem_physical_export_fd(fabric, &fd));
     FAILS(NOT_SUPPORTED, gpumem_physical_export_fabric(plain, &handle));
     SAYS("GPUMEM_HANDLE_FABRIC");

@@ -2,8 +2,6 @@
  * cannot. */
 #include "library_test.h"
 
-#include <unistd.h>
-
 EACH_TEST(open_device, close_device);
 
 #define MEMORY(...) GPUMEM_PHYSICAL_OPTIONS(__VA_ARGS__)
@@ -12,15 +10,13 @@ EACH_TEST(open_device, close_device);
 static void crosses_between_cpu_and_device(const gpumem_physical_options *options) {
     gpumem_reservation *range;
     gpumem_physical *memory;
-    gpumem_mapping *mapping;
-    gpumem_access access;
     unsigned char seen = 0;
     OK(gpumem_reservation_create(device, 2 * MIB, NULL, &range));
     OK(gpumem_physical_create(device, 2 * MIB, options, &memory));
-    OK(gpumem_mapping_create(range, 0, memory, &mapping));
+    gpumem_mapping *mapping = MADE(gpumem_mapping *, gpumem_mapping_create, range, 0, memory);
     OK(gpumem_mapping_set_access(mapping, -1, GPUMEM_ACCESS_READ_WRITE));
     OK(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
-    OK(gpumem_mapping_get_access(mapping, -1, &access));
+    gpumem_access access = MADE(gpumem_access, gpumem_mapping_get_access, mapping, -1);
     assert_int_equal(access, GPUMEM_ACCESS_READ_WRITE);
     CUdeviceptr address = gpumem_mapping_address(mapping);
     volatile unsigned char *bytes = (volatile unsigned char *)(uintptr_t)address;
@@ -45,8 +41,7 @@ TEST(host_numa_current_uses_the_threads_node) {
     crosses_between_cpu_and_device(MEMORY(.location = GPUMEM_LOCATION_HOST_NUMA_CURRENT));
     gpumem_resource *resource = NEW_VIRTUAL(.location = GPUMEM_LOCATION_HOST_NUMA_CURRENT);
     gpumem_resource_properties properties = properties_of(resource);
-    assert_int_equal(properties.host_accessible, 1);
-    assert_int_equal(properties.handle_type, GPUMEM_HANDLE_POSIX_FD);
+    MEMBERS(properties, (host_accessible, 1), (handle_type, GPUMEM_HANDLE_POSIX_FD));
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -61,10 +56,9 @@ TEST(host_memory_without_a_numa_node_cannot_be_exported) {
 TEST(cpu_access_to_device_memory_is_refused) {
     gpumem_reservation *range;
     gpumem_physical *memory;
-    gpumem_mapping *mapping;
     OK(gpumem_reservation_create(device, 2 * MIB, NULL, &range));
     OK(gpumem_physical_create(device, 2 * MIB, NULL, &memory));
-    OK(gpumem_mapping_create(range, 0, memory, &mapping));
+    gpumem_mapping *mapping = MADE(gpumem_mapping *, gpumem_mapping_create, range, 0, memory);
     FAILS(NOT_SUPPORTED, gpumem_mapping_set_access(mapping, -1, GPUMEM_ACCESS_READ));
     SAYS("the CPU");
     DESTROY(mapping, memory, range);

@@ -3,7 +3,6 @@
 
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 EACH_TEST(open_device, close_device);
 
@@ -21,10 +20,9 @@ static void check_shared(gpumem_buffer *buffer) {
 
 /* The driver knows the memory as host memory. */
 static void check_pinned(gpumem_buffer *buffer) {
-    unsigned type = 0;
     use_context();
-    OK_CU(cu->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                    gpumem_buffer_pointer(buffer)));
+    unsigned type = MADE_CU(unsigned, cuPointerGetAttribute, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                            gpumem_buffer_pointer(buffer));
     leave_context();
     assert_int_equal(type, CU_MEMORYTYPE_HOST);
 }
@@ -37,14 +35,11 @@ static void use_method(gpumem_pinned_method method) {
     check_pinned(small);
     check_pinned(big);
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.pinned_bytes, 14 * MIB);
-    assert_int_equal(stats.committed_bytes, 14 * MIB);
-    assert_int_equal(stats.chunks, 2);
-    assert_int_equal(stats.in_use_bytes, 100 + 10 * MIB);
+    MEMBERS(stats, (pinned_bytes, 14 * MIB), (committed_bytes, 14 * MIB), (chunks, 2),
+            (in_use_bytes, 100 + 10 * MIB));
     DESTROY(small, big);
     stats = device_stats();
-    assert_int_equal(stats.cached_bytes, 14 * MIB);
-    assert_int_equal(stats.pinned_bytes, 14 * MIB);
+    MEMBERS(stats, (cached_bytes, 14 * MIB), (pinned_bytes, 14 * MIB));
     OK(gpumem_resource_destroy(resource));
     stats = device_stats();
     assert_int_equal(stats.pinned_bytes + stats.cached_bytes + stats.committed_bytes, 0);
@@ -170,10 +165,7 @@ TEST(a_shareable_host_pool_uses_the_nearest_numa_node) {
         gpumem_resource *resource =
             NEW_PINNED(.method = GPUMEM_PINNED_POOL, .ipc = 1, .numa_bind = named);
         gpumem_pool_info info = pool_info_of(resource);
-        assert_int_equal(info.numa_node, nearest);
-        assert_int_equal(info.ipc_enabled, 1);
-        assert_int_equal(info.owned, 1);
-        assert_int_equal(info.has_uuid, 1);
+        MEMBERS(info, (numa_node, nearest), (ipc_enabled, 1), (owned, 1), (has_uuid, 1));
         OK(gpumem_resource_destroy(resource));
     }
 }
@@ -291,8 +283,7 @@ TEST(nonexistent_numa_nodes_are_refused_at_creation) {
 
 TEST(binding_to_an_existing_numa_node_works_or_names_mbind) {
     gpumem_buffer *buffer = NULL;
-    gpumem_resource *resource;
-    resource = NEW_PINNED(.numa_bind = 1);
+    gpumem_resource *resource = NEW_PINNED(.numa_bind = 1);
     gpumem_status status = gpumem_buffer_allocate(resource, MIB, NULL, &buffer);
     if (status == GPUMEM_OK)
         check_shared(buffer);

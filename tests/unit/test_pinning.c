@@ -9,7 +9,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 static gpumem_resource *resource;
 
@@ -152,8 +151,7 @@ static struct gm_pump fitted(size_t left_mib, size_t more_mib, unsigned threads,
 
 TEST(file_readers_use_at_most_half_of_the_remaining_memory) {
     struct gm_pump pump = fitted(968, 0, 8, 0);
-    assert_int_equal(pump.threads, 8);
-    assert_int_equal(pump.chunk, 8 * MIB);
+    MEMBERS(pump, (threads, 8), (chunk, 8 * MIB));
     pump = fitted(256, 0, 8, 0);
     assert_int_equal(pump.threads, 8);
     pump = fitted(255, 0, 8, 0);
@@ -161,18 +159,14 @@ TEST(file_readers_use_at_most_half_of_the_remaining_memory) {
     pump = fitted(255, 155, 8, 0);
     assert_int_equal(pump.threads, 3);
     pump = fitted(32, 0, 8, 0);
-    assert_int_equal(pump.threads, 1);
-    assert_int_equal(pump.chunk, 8 * MIB);
+    MEMBERS(pump, (threads, 1), (chunk, 8 * MIB));
     pump = fitted(31, 0, 8, 0);
-    assert_int_equal(pump.threads, 1);
-    assert_int_equal(pump.chunk, 7 * MIB + 768 * KIB);
+    MEMBERS(pump, (threads, 1), (chunk, 7 * MIB + 768 * KIB));
     /* A checksum is made of chunks of one size. */
     pump = fitted(31, 0, 8, 8 * MIB);
-    assert_int_equal(pump.threads, 1);
-    assert_int_equal(pump.chunk, 8 * MIB);
+    MEMBERS(pump, (threads, 1), (chunk, 8 * MIB));
     pump = fitted(100, 200, 8, 0);
-    assert_int_equal(pump.threads, 1);
-    assert_int_equal(pump.chunk, 64 * KIB);
+    MEMBERS(pump, (threads, 1), (chunk, 64 * KIB));
 }
 
 TEST(memory_kept_by_the_callers_resource_serves_readers) {

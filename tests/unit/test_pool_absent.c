@@ -2,8 +2,6 @@
 #include "library_test.h"
 #include "temporary.h"
 
-#include <unistd.h>
-
 static void check_bytes(gpumem_resource *resource) {
     gpumem_buffer *buffer = NEW_BUFFER(resource, 4096);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 0x5a, NULL));
@@ -20,8 +18,7 @@ TEST(without_host_pools_slabs_replace_them_with_a_note) {
     OK(gpumem_pinned_resource_create(device, POOL(.maximum_bytes = 8 * MIB), &resource));
     gpumem_resource_properties properties = properties_of(resource);
     assert_string_equal(properties.kind, "pinned");
-    assert_int_equal(properties.stream_ordered, 0);
-    assert_int_equal(properties.host_accessible, 1);
+    MEMBERS(properties, (stream_ordered, 0), (host_accessible, 1));
     assert_string_equal(properties.note, "slabs in place of the driver's host pool: attribute "
                                          "HOST_MEMORY_POOLS_SUPPORTED is 0");
     check_bytes(resource);

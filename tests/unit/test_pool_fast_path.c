@@ -95,8 +95,7 @@ TEST(a_driver_that_needs_the_context_is_called_again_with_it) {
         OK(gpumem_buffer_free(buffer, NULL));
         assert_int_equal(soft->fault_disarm(), 1);
         assert_int_equal(soft->call_count("cuCtxPushCurrent_v2") - pushes, 2);
-        assert_int_equal(stats_of(pool).allocations, 0);
-        assert_int_equal(stats_of(pool).quarantined, 0);
+        MEMBERS(stats_of(pool), (allocations, 0), (quarantined, 0));
     }
     uint64_t used = 1;
     OK(gpumem_pool_get_attribute(pool, GPUMEM_POOL_USED_CURRENT, &used));
@@ -136,10 +135,7 @@ TEST(driver_refusals_are_reported_and_counted) {
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(soft->fault_disarm(), 1);
     gpumem_stats stats = stats_of(pool);
-    assert_int_equal(stats.quarantined, 1);
-    assert_int_equal(stats.quarantined_bytes, MIB);
-    assert_int_equal(stats.allocations, 0);
-    assert_int_equal(stats.in_use_bytes, 0);
+    MEMBERS(stats, (quarantined, 1), (quarantined_bytes, MIB), (allocations, 0), (in_use_bytes, 0));
     DESTROY(stream, pool);
 }
 
@@ -151,11 +147,8 @@ TEST(statistics_of_one_thread_are_exact) {
     gpumem_buffer *a = allocate_on(pool, 3 * MIB, stream), *b = allocate_on(pool, 5000, stream);
     OK(gpumem_buffer_free(a, NULL));
     gpumem_stats stats = stats_of(pool), all = device_stats();
-    assert_int_equal(stats.in_use_bytes, 5000);
-    assert_int_equal(stats.in_use_high, 3 * MIB + 5000);
-    assert_int_equal(stats.committed_high, all.committed_high);
-    assert_int_equal(stats.allocations, 1);
-    assert_int_equal(stats.allocations_total, 2);
+    MEMBERS(stats, (in_use_bytes, 5000), (in_use_high, 3 * MIB + 5000),
+            (committed_high, all.committed_high), (allocations, 1), (allocations_total, 2));
     assert_int_equal(all.in_use_bytes, 5000);
     /* What was the highest before does not count again. */
     gpumem_buffer *c = allocate_on(pool, MIB, stream);
@@ -163,9 +156,8 @@ TEST(statistics_of_one_thread_are_exact) {
     gpumem_buffer *d = allocate_on(pool, 200 * MIB, stream), *e = allocate_on(pool, MIB, stream);
     OK(gpumem_buffer_free(d, NULL));
     stats = stats_of(pool);
-    assert_int_equal(stats.in_use_high, 202 * MIB + 5000);
-    assert_int_equal(stats.in_use_bytes, 2 * MIB + 5000);
-    assert_int_equal(stats.reserved_bytes, 2 * MIB + 5000);
+    MEMBERS(stats, (in_use_high, 202 * MIB + 5000), (in_use_bytes, 2 * MIB + 5000),
+            (reserved_bytes, 2 * MIB + 5000));
     FAILS_SAYING(BUSY, "3 buffers", gpumem_resource_destroy(pool));
     DESTROY(b, c, e, stream, pool);
 }
@@ -180,10 +172,8 @@ TEST(statistics_of_the_fast_and_the_general_path_add_up) {
     OK(gpumem_buffer_free(short_way, other)); /* two streams are joined */
     OK(gpumem_buffer_free(usual_way, NULL));
     gpumem_stats stats = stats_of(pool);
-    assert_int_equal(stats.allocations, 0);
-    assert_int_equal(stats.in_use_bytes, 0);
-    assert_int_equal(stats.reserved_bytes, 0);
-    assert_int_equal(stats.allocations_total, 2);
+    MEMBERS(stats, (allocations, 0), (in_use_bytes, 0), (reserved_bytes, 0),
+            (allocations_total, 2));
     DESTROY(stream, other, pool);
 }
 
@@ -227,14 +217,12 @@ TEST(statistics_of_all_threads_add_up) {
         workers[i] = (struct worker){.pool = pool, .stream = NEW_STREAM()};
     run(work, workers);
     gpumem_stats stats = stats_of(pool);
-    assert_int_equal(stats.allocations, THREADS * KEPT);
-    assert_int_equal(stats.in_use_bytes, THREADS * KEPT * 1000);
-    assert_int_equal(stats.allocations_total, THREADS * (5 * PAIRS + KEPT));
+    MEMBERS(stats, (allocations, THREADS * KEPT), (in_use_bytes, THREADS * KEPT * 1000),
+            (allocations_total, THREADS * (5 * PAIRS + KEPT)));
     FAILS(BUSY, gpumem_resource_destroy(pool));
     run(free_kept, workers);
     stats = stats_of(pool);
-    assert_int_equal(stats.allocations, 0);
-    assert_int_equal(stats.in_use_bytes, 0);
+    MEMBERS(stats, (allocations, 0), (in_use_bytes, 0));
     for (int i = 0; i < THREADS; i++)
         OK(gpumem_stream_destroy(device, workers[i].stream));
     OK(gpumem_resource_destroy(pool));

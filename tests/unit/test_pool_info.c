@@ -55,14 +55,8 @@ TEST(without_options_the_current_host_pool_is_used) {
     assert_int_equal(soft->call_count("cuMemPoolCreate"), made);
     gpumem_pool_info info = pool_info_of(resource);
     assert_ptr_equal(info.handle, driver_pool(1, CU_MEM_LOCATION_TYPE_HOST));
-    assert_int_equal(info.owned, 0);
-    assert_int_equal(info.ipc_enabled, 0);
-    assert_int_equal(info.mapped, 0);
-    assert_int_equal(info.device_id, -1);
-    assert_int_equal(info.numa_node, -1);
-    assert_int_equal(info.device_accessible, 1);
-    assert_int_equal(info.host_accessible, 1);
-    assert_int_equal(info.has_uuid, 0);
+    MEMBERS(info, (owned, 0), (ipc_enabled, 0), (mapped, 0), (device_id, -1), (numa_node, -1),
+            (device_accessible, 1), (host_accessible, 1), (has_uuid, 0));
     check_bytes(resource);
     /* Closing it leaves the pool, which can be allocated from afterwards. */
     OK(gpumem_resource_destroy(resource));
@@ -86,8 +80,7 @@ TEST(a_pool_made_current_is_used_and_not_destroyed) {
     assert_ptr_equal(pool_info_of(fallback).handle, driver_pool(0, CU_MEM_LOCATION_TYPE_HOST));
     assert_int_equal(pool_info_of(fallback).owned, 0);
     assert_int_equal(pool_info_of(own).owned, 1);
-    CUmemoryPool handle = NULL;
-    OK(gpumem_pool_get_handle(own, &handle));
+    CUmemoryPool handle = MADE(CUmemoryPool, gpumem_pool_get_handle, own);
     assert_ptr_equal(handle, pool_info_of(own).handle);
     assert_true(handle != mine && handle != pool_info_of(fallback).handle);
     check_bytes(current);
@@ -109,11 +102,8 @@ TEST(device_pools_report_their_handle_and_owner) {
     assert_ptr_equal(pool_info_of(fallback).handle, driver_pool(0, CU_MEM_LOCATION_TYPE_DEVICE));
     assert_int_equal(pool_info_of(current).owned, 0);
     gpumem_pool_info info = pool_info_of(own);
-    assert_int_equal(info.owned, 1);
-    assert_int_equal(info.device_id, gpumem_device_ordinal(device));
-    assert_int_equal(info.numa_node, -1);
-    assert_int_equal(info.device_accessible, 1);
-    assert_int_equal(info.host_accessible, 0);
+    MEMBERS(info, (owned, 1), (device_id, gpumem_device_ordinal(device)), (numa_node, -1),
+            (device_accessible, 1), (host_accessible, 0));
     check_bytes(own);
     DESTROY(current, fallback, own);
     virtual_one = NEW_VIRTUAL();

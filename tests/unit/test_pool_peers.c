@@ -25,8 +25,7 @@ static size_t peers_of(gpumem_resource *pool, int *peers) {
 
 /* What the other device may do, by doing it: its driver call's answer. */
 static CUresult other_sets(CUdeviceptr at, unsigned char value) {
-    CUcontext other;
-    OK_CU(cu->cuDevicePrimaryCtxRetain(&other, 1));
+    CUcontext other = MADE_CU(CUcontext, cuDevicePrimaryCtxRetain, 1);
     OK_CU(cu->cuCtxPushCurrent_v2(other));
     CUresult result = cu->cuMemsetD8_v2(at, value, 64);
     OK_CU(cu->cuCtxSynchronize());
@@ -146,9 +145,7 @@ TEST(a_refused_peer_change_is_undone) {
 }
 
 static uint64_t number(gpumem_resource *pool, gpumem_pool_attribute attribute) {
-    uint64_t value;
-    OK(gpumem_pool_get_attribute(pool, attribute, &value));
-    return value;
+    return MADE(uint64_t, gpumem_pool_get_attribute, pool, attribute);
 }
 
 /* A resource's trim leaves pools of others alone; this does what it says. */
@@ -176,7 +173,4 @@ TEST(trimming_a_shared_pool_releases_its_unused_memory) {
     OK(gpumem_resource_destroy(pool));
 }
 
-BEFORE_TESTS {
-    setenv("SOFTGPU_DEVICES", "2", 1);
-    return 0;
-}
+BEFORE_TESTS_DO(setenv("SOFTGPU_DEVICES", "2", 1));

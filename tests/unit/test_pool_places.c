@@ -3,8 +3,6 @@
 #include "library_test.h"
 #include "temporary.h"
 
-#include <unistd.h>
-
 static gpumem_resource *shared_pool(gpumem_handle_type type) {
     return NEW_POOL(.ipc = 1, .handle_type = type);
 }
@@ -24,8 +22,7 @@ TEST(a_pool_is_shared_by_the_bytes_of_a_fabric_handle) {
     static const unsigned char zero[64];
     unsigned char byte = 0;
     OK(gpumem_pool_get_share_handle(pool, &handle));
-    assert_int_equal(handle.type, GPUMEM_HANDLE_FABRIC);
-    assert_int_equal(handle.descriptor, -1);
+    MEMBERS(handle, (type, GPUMEM_HANDLE_FABRIC), (descriptor, -1));
     assert_memory_not_equal(handle.fabric, zero, sizeof zero);
     FAILS(NOT_SUPPORTED, gpumem_pool_send(pool, 0, NULL));
     OK(gpumem_pool_from_share_handle(device, &handle, &mapped));
@@ -42,12 +39,11 @@ TEST(a_pool_is_shared_by_the_bytes_of_a_fabric_handle) {
 
 /* Its memory is of the first device, whatever the other process says. */
 TEST(importing_a_pool_on_another_device_is_refused) {
-    gpumem_device *other;
     gpumem_resource *pool = shared_pool(GPUMEM_HANDLE_POSIX_FD), *mapped;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     gpumem_pool_share_buffer shared = {.size = sizeof shared};
     gpumem_buffer *buffer = filled(pool, 1), *none = NULL;
-    OK(gpumem_device_open(library, 1, &other));
+    gpumem_device *other = MADE(gpumem_device *, gpumem_device_open, library, 1);
     OK(gpumem_pool_export_buffer(buffer, &shared));
     OK(gpumem_pool_get_share_handle(pool, &handle));
     OK(gpumem_pool_from_share_handle(other, &handle, &mapped));
@@ -61,10 +57,9 @@ TEST(importing_a_pool_on_another_device_is_refused) {
 
 /* The registry is the library's: a pool of any device is found. */
 TEST(the_registry_finds_pools_of_every_device) {
-    gpumem_device *other;
     gpumem_resource *pool, *mapped, *found = NULL;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
-    OK(gpumem_device_open(library, 1, &other));
+    gpumem_device *other = MADE(gpumem_device *, gpumem_device_open, library, 1);
     OK(gpumem_device_pool_resource_create(other, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
     OK(gpumem_pool_get_share_handle(pool, &handle));
     OK(gpumem_pool_from_share_handle(other, &handle, &mapped));

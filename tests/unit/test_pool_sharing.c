@@ -173,12 +173,7 @@ static int other_process(int host, int socket) {
 /* ---- This process ---------------------------------------------------------------------------- */
 
 static gpumem_resource *shared_pool(int host) {
-    gpumem_resource *made;
-    if (host)
-        made = NEW_PINNED(.method = GPUMEM_PINNED_POOL, .ipc = 1);
-    else
-        made = NEW_POOL(.ipc = 1);
-    return made;
+    return host ? NEW_PINNED(.method = GPUMEM_PINNED_POOL, .ipc = 1) : NEW_POOL(.ipc = 1);
 }
 
 static void share(int host) {
@@ -226,8 +221,7 @@ TEST(the_shared_handle_is_exported_only_once) {
     assert_int_equal(soft->call_count("cuMemPoolExportToShareableHandle"), calls + 1);
     assert_true(first.descriptor > 2);
     assert_int_equal(fcntl(first.descriptor, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-    assert_int_equal(first.location, GPUMEM_LOCATION_HOST_NUMA);
-    assert_int_equal(first.numa_node, 0);
+    MEMBERS(first, (location, GPUMEM_LOCATION_HOST_NUMA), (numa_node, 0));
     /* Who closes what is the resource's is told, and nobody else's file is closed or sent. */
     close(first.descriptor);
     FAILS_SAYING(SYSTEM, "closed by other code", gpumem_pool_get_share_handle(pool, &second));
@@ -311,13 +305,12 @@ static void *import_and_free(void *argument) {
     for (int i = 0; i < ROUNDS && !self->failed; i++) {
         gpumem_buffer *buffer;
         gpumem_resource *found = NULL;
-        unsigned char byte = 0;
         if (gpumem_pool_import_buffer(self->mapped, self->shared, &buffer) != GPUMEM_OK) {
             self->failed = 1;
             break;
         }
         /* Read by the CPU: a mapping that was taken away would kill. */
-        byte = *((unsigned char *)gpumem_buffer_host_pointer(buffer) + 4095);
+        unsigned char byte = *((unsigned char *)gpumem_buffer_host_pointer(buffer) + 4095);
         self->failed |= byte != 0x2f;
         self->failed |= gpumem_pool_register(self->mapped, self->shared->pool, &found) != GPUMEM_OK;
         self->failed |= gpumem_buffer_free(buffer, NULL) != GPUMEM_OK;
@@ -347,8 +340,7 @@ TEST(threads_import_and_free_one_buffer) {
         assert_int_equal(importers[i].failed, 0);
     }
     gpumem_stats stats = stats_of(mapped);
-    assert_int_equal(stats.imported_bytes, 0);
-    assert_int_equal(stats.allocations_total, THREADS * ROUNDS);
+    MEMBERS(stats, (imported_bytes, 0), (allocations_total, THREADS * ROUNDS));
     DESTROY(mapped, buffer, pool);
 }
 
@@ -372,12 +364,11 @@ static int owner(int socket) {
 
 /* Bytes and the giving back do not need the owner any more. */
 TEST(imported_pool_memory_survives_its_killed_owner) {
-    gpumem_resource *mapped;
     gpumem_buffer *buffer, *again;
     gpumem_pool_share_buffer shared;
     int socket, status = 0;
     pid_t child = other_start("owner", SOCK_STREAM, &socket);
-    OK(gpumem_pool_receive(device, socket, NULL, &mapped));
+    gpumem_resource *mapped = MADE(gpumem_resource *, gpumem_pool_receive, device, socket, NULL);
     assert_int_equal(read(socket, &shared, sizeof shared), sizeof shared);
     OK(gpumem_pool_import_buffer(mapped, &shared, &buffer));
     assert_int_equal(kill(child, SIGKILL), 0);

@@ -9,18 +9,12 @@
 ALL_TESTS(open_device, close_device);
 
 static gpumem_resource *pool_of(int host) {
-    gpumem_resource *made;
-    if (host)
-        made = NEW_PINNED(.method = GPUMEM_PINNED_POOL, .pool = GPUMEM_POOL_OWN);
-    else
-        made = NEW_POOL(.pool = GPUMEM_POOL_OWN);
-    return made;
+    return host ? NEW_PINNED(.method = GPUMEM_PINNED_POOL, .pool = GPUMEM_POOL_OWN)
+                : NEW_POOL(.pool = GPUMEM_POOL_OWN);
 }
 
 static uint64_t used(gpumem_resource *resource) {
-    uint64_t value = 0;
-    OK(gpumem_pool_get_attribute(resource, GPUMEM_POOL_USED_CURRENT, &value));
-    return value;
+    return MADE(uint64_t, gpumem_pool_get_attribute, resource, GPUMEM_POOL_USED_CURRENT);
 }
 
 static uint64_t reserved(gpumem_resource *resource) {
@@ -281,8 +275,6 @@ TEST(device_pool_memory_can_be_allocated_in_a_capture) {
     gpumem_resource *pinned = NEW_PINNED();
     gpumem_buffer *out = allocate_on(pinned, 4096, GPUMEM_STREAM_NONE);
     unsigned char *seen = gpumem_buffer_host_pointer(out);
-    CUgraph graph = NULL;
-    CUgraphExec exec = NULL;
     CUstream stream = NEW_STREAM();
     use_context();
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -290,11 +282,9 @@ TEST(device_pool_memory_can_be_allocated_in_a_capture) {
     OK(gpumem_buffer_fill(buffer, 0, 4096, 0x6b, stream));
     OK(gpumem_buffer_read(buffer, 0, seen, 4096, stream));
     OK(gpumem_buffer_free(buffer, stream));
-    OK_CU(cu->cuStreamEndCapture(stream, &graph));
-    size_t nodes = 0;
-    OK_CU(cu->cuGraphGetNodes(graph, NULL, &nodes));
-    assert_int_equal(nodes, 4);
-    OK_CU(cu->cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
+    assert_int_equal(GOT_CU(size_t, cuGraphGetNodes, graph, NULL), 4);
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
     for (int i = 0; i < 2; i++) {
         memset(seen, 0, 4096);
         OK_CU(cu->cuGraphLaunch(exec, stream));
@@ -314,7 +304,6 @@ TEST(device_pool_memory_can_be_allocated_in_a_capture) {
 TEST(host_pool_memory_in_a_capture_is_refused) {
     gpumem_resource *resource = pool_of(1);
     gpumem_buffer *none = NULL;
-    CUgraph graph = NULL;
     CUstream captured = NEW_STREAM();
     CUstream other = NEW_STREAM();
     use_context();
@@ -323,10 +312,8 @@ TEST(host_pool_memory_in_a_capture_is_refused) {
     gpumem_buffer *at_once = allocate_on(resource, 4096, GPUMEM_STREAM_NONE);
     memset(gpumem_buffer_host_pointer(at_once), 1, 4096);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 0x41, captured));
-    OK_CU(cu->cuStreamEndCapture(captured, &graph));
-    size_t nodes = 0;
-    OK_CU(cu->cuGraphGetNodes(graph, NULL, &nodes));
-    assert_int_equal(nodes, 1);
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, captured);
+    assert_int_equal(GOT_CU(size_t, cuGraphGetNodes, graph, NULL), 1);
     OK_CU(cu->cuGraphDestroy(graph));
     OK_CU(cu->cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
     FAILS_SAYING(

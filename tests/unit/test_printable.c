@@ -2,7 +2,6 @@
 #include "base/printable.h"
 
 #include "test.h"
-#include <string.h>
 
 static void becomes(const char *text, const char *expected) {
     char shown[256];

@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 
 /* ---- A pthread_create that can refuse -------------------------------------------------------- */
 

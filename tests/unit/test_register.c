@@ -2,18 +2,13 @@
 #include "library_test.h"
 #include "temporary.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 ALL_TESTS(open_device, close_device);
 
 static gpumem_buffer *pin(void *address, size_t bytes, int read_only) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_register(device, address, bytes,
-                              GPUMEM_REGISTER_OPTIONS(.read_only = read_only), &buffer));
-    return buffer;
+    return MADE(gpumem_buffer *, gpumem_buffer_register, device, address, bytes,
+                GPUMEM_REGISTER_OPTIONS(.read_only = read_only));
 }
 
 /* Whether the driver knows the address. */

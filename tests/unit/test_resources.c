@@ -93,9 +93,8 @@ TEST(out_of_range_copies_are_refused) {
     FAILS(INVALID_ARGUMENT, gpumem_buffer_copy(other, 16, buffer, 1, 16, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_allocate(pool, 0, NULL, &buffer));
     OK(gpumem_buffer_write(buffer, 16, NULL, 0, NULL));
-    DESTROY(buffer, other);
     OK(gpumem_buffer_free(NULL, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(buffer, other, pool);
 }
 
 /* ---- Wrappers -------------------------------------------------------------------------------- */
@@ -195,8 +194,7 @@ TEST(a_custom_resource_calls_its_functions) {
         .properties = own_properties,
         .destroy = own_destroy,
     };
-    gpumem_resource *resource;
-    OK(gpumem_resource_create(device, &ops, &own, &resource));
+    gpumem_resource *resource = MADE(gpumem_resource *, gpumem_resource_create, device, &ops, &own);
     gpumem_resource_properties properties = properties_of(resource);
     assert_string_equal(properties.kind, "mine");
     assert_int_equal(properties.granularity, 1);

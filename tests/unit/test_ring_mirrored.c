@@ -21,10 +21,7 @@ static void end_ring(void) {
     OK(gpumem_ring_destroy(ring));
     OK(gpumem_resource_destroy(mapped));
     const gpumem_stats stats = device_stats();
-    assert_int_equal(stats.committed_bytes, 0);
-    assert_int_equal(stats.mappings, 0);
-    assert_int_equal(stats.chunks, 0);
-    assert_int_equal(stats.quarantined, 0);
+    MEMBERS(stats, (committed_bytes, 0), (mappings, 0), (chunks, 0), (quarantined, 0));
 }
 
 static unsigned char value(uint64_t sequence, size_t i) {
@@ -157,10 +154,8 @@ TEST(a_ring_refused_by_vulkan_leaks_nothing) {
         if (status == GPUMEM_OK)
             break;
         const struct vulkan_icd_live after = icd->live();
-        assert_int_equal(after.memories, before.memories);
-        assert_int_equal(after.maps, before.maps);
-        assert_int_equal(device_stats().mappings, 0);
-        assert_int_equal(device_stats().chunks, 0);
+        MEMBERS(after, (memories, before.memories), (maps, before.maps));
+        MEMBERS(device_stats(), (mappings, 0), (chunks, 0));
         refused++;
     }
     assert_true(refused >= 12); /* six pieces, imported and mapped */

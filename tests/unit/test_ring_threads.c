@@ -109,9 +109,8 @@ TEST(every_chunk_arrives_once_and_complete) {
     OK(gpumem_ring_get_info(ring, &info));
     assert_int_equal(atomic_load(&wrong), 0);
     assert_int_equal(atomic_load(&received), atomic_load(&committed));
-    assert_int_equal(info.released, atomic_load(&committed));
-    assert_int_equal(info.abandoned, atomic_load(&abandoned));
-    assert_int_equal(info.acquired, info.released + info.abandoned);
+    MEMBERS(info, (released, atomic_load(&committed)), (abandoned, atomic_load(&abandoned)),
+            (acquired, info.released + info.abandoned));
     assert_true(info.waits > 0);
 }
 

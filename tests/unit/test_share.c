@@ -1,4 +1,5 @@
 /* Export and import between processes. The other process is this program again, by exec. */
+#include "share/refusal.h"
 #include "share_test.h"
 
 EACH_TEST(setup, teardown);
@@ -216,6 +217,16 @@ TEST(a_description_can_be_sent_by_other_means) {
                                     .id = gpumem_device_handle(device)};
     cu->cuMemGetAccess(&flags, &location, gpumem_buffer_pointer(read_only));
     assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
+    /* What an importer may do, it can find out beforehand. */
+    gpumem_buffer *const both[] = {imported, read_only};
+    for (int i = 0; i < 2; i++) {
+        gpumem_access access = GPUMEM_ACCESS_NONE;
+        OK(gpumem_buffer_get_access(both[i], 0, 0, &access));
+        assert_int_equal(access, i ? GPUMEM_ACCESS_READ : GPUMEM_ACCESS_READ_WRITE);
+        assert_int_equal(attributes_of(both[i]).read_only, i);
+    }
+    FAILS(NOT_PERMITTED, gpumem_buffer_fill(read_only, 0, MIB, 1, NULL));
+    FAILS(NOT_PERMITTED, gpumem_buffer_copy(read_only, 0, imported, 0, MIB, NULL));
     /* Memory lives until both have let go. */
     DESTROY(exported, buffer);
     assert_int_equal(check_content(imported), 0);
@@ -319,24 +330,71 @@ TEST(descriptors_of_an_empty_packet_are_closed) {
     DESTROY(exported, buffer);
 }
 
-/* What the other side writes ends up on terminals. */
-TEST(control_characters_in_a_refusal_are_replaced) {
-    gpumem_buffer *buffer = filled_buffer(1);
-    int sockets[2];
-    gpumem_export *exported = NEW_EXPORT(buffer);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+/* What the other side writes ends up on terminals: control characters of one and of two bytes, a
+ * change of the text's direction, and what is not UTF-8 at all. */
+TEST(what_is_not_printable_in_a_refusal_is_escaped) {
+    static const struct {
+        const char *sent, *shown;
+    } words[] = {
+        {"\033[2Jgone\n", "\\x1b[2Jgone\\x0a"},
+        {"\xc2\x9b"
+         "31mred",
+         "\\xc2\\x9b31mred"},
+        {"\xe2\x80\xaegnp.exe", "\\xe2\\x80\\xaegnp.exe"},
+        {"\xff\xc3(\xed\xa0\x80", "\\xff\\xc3(\\xed\\xa0\\x80"},
+        {"caf\xc3\xa9", "caf\xc3\xa9"},
+    };
     struct {
         char magic[8];
         uint32_t verdict;
         int32_t status;
         char message[240];
-    } answer = {{'g', 'p', 'u', 'm', 'e', 'm', '-', 'a'}, 3, 77, "\033[2Jgone\n"};
+    } answer = {{'g', 'p', 'u', 'm', 'e', 'm', '-', 'a'}, 3, 77, ""};
+    struct {
+        char magic[8];
+        int32_t status;
+        uint32_t zero;
+        char message[240];
+    } of_pool = {{'g', 'p', 'u', 'm', 'e', 'm', '-', 'q'}, 77, 0, ""};
+    gpumem_buffer *buffer = filled_buffer(1);
+    gpumem_export *exported = NEW_EXPORT(buffer);
+    gpumem_resource *pool = NEW_POOL(.pool = GPUMEM_POOL_OWN, .ipc = 1);
+    int sockets[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    for (size_t i = 0; i < COUNT(words); i++) {
+        char wanted[256];
+        snprintf(wanted, sizeof wanted, "refused (unknown status): %s", words[i].shown);
+        strcpy(answer.message, words[i].sent);
+        strcpy(of_pool.message, words[i].sent);
+        assert_int_equal(send(sockets[1], &answer, sizeof answer, 0), sizeof answer);
+        FAILS_SAYING(PEER, wanted, gpumem_export_send(exported, sockets[0], NULL));
+        assert_int_equal(send(sockets[1], &of_pool, sizeof of_pool, 0), sizeof of_pool);
+        FAILS_SAYING(PEER, wanted, gpumem_pool_send(pool, sockets[0], NULL));
+    }
+    /* As long as can be, without an end. */
+    memset(answer.message, 0xff, sizeof answer.message);
     assert_int_equal(send(sockets[1], &answer, sizeof answer, 0), sizeof answer);
-    FAILS(PEER, gpumem_export_send(exported, sockets[0], NULL));
-    SAYS("refused (unknown status): ?[2Jgone?");
+    FAILS_SAYING(PEER, "\\xff\\xff", gpumem_export_send(exported, sockets[0], NULL));
     close(sockets[0]);
     close(sockets[1]);
-    DESTROY(exported, buffer);
+    DESTROY(exported, buffer, pool);
+}
+
+/* Cut where a character ends, so that the other side can print it. */
+TEST(a_refusal_is_cut_between_characters) {
+    char text[GM_REFUSAL_BYTES], longest[300] = "a";
+    while (strlen(longest) < 290)
+        strcat(longest, "\xc3\xa9");
+    (void)gm_fail(GPUMEM_ERROR_DATA, "%s", longest);
+    gm_refusal_write(text);
+    assert_int_equal(strlen(text), GM_REFUSAL_BYTES - 1);
+    FAILS(PEER, gm_refusal_read(GPUMEM_ERROR_DATA, text));
+    SAYS(text);
+    (void)gm_fail(GPUMEM_ERROR_DATA, "%s", longest + 1);
+    gm_refusal_write(text);
+    assert_int_equal(strlen(text), GM_REFUSAL_BYTES - 2);
+    FAILS(PEER, gm_refusal_read(GPUMEM_ERROR_DATA, text));
+    SAYS(text);
 }
 
 CHILD(other) {

@@ -115,14 +115,13 @@ static int setup(void **state) {
     return 0;
 }
 
-static int teardown(void **state) {
+AFTER(close_device) {
     OK(gpumem_listener_close(listener));
     DESTROY(buffer, resource);
     assert_int_equal(rmdir(folder), 0);
-    return close_device(state);
 }
 
-EACH_TEST(setup, teardown);
+EACH_TEST(setup, after);
 
 static pid_t start(enum place place) {
     char number[12];
@@ -240,9 +239,7 @@ TEST(importers_that_die_leave_nothing_behind) {
     shutdown(survivor.connection, SHUT_WR);
     finish(&survivor);
     OK(gpumem_device_trim(device, 1));
-    assert_int_equal(device_stats().committed_bytes, CHUNK);
-    assert_int_equal(device_stats().exports, 0);
-    assert_int_equal(device_stats().quarantined, 0);
+    MEMBERS(device_stats(), (committed_bytes, CHUNK), (exports, 0), (quarantined, 0));
 }
 
 /* Killed from outside, at no chosen place, while it is busy with the memory. */

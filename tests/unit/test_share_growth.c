@@ -137,10 +137,9 @@ TEST(another_process_follows_growth) {
 }
 
 TEST(imported_memory_survives_its_killed_owner) {
-    gpumem_buffer *import;
     int socket, status = 0;
     pid_t owner = other_start("owner", SOCK_STREAM, &socket);
-    OK(gpumem_import_receive(device, socket, CAPACITY, &import));
+    gpumem_buffer *import = MADE(gpumem_buffer *, gpumem_import_receive, device, socket, CAPACITY);
     FAILS(PEER, gpumem_import_update(import, socket, GPUMEM_SHARE_OPTIONS(.timeout_ms = 50)));
     SAYS("within 50 ms");
     assert_int_equal(kill(owner, SIGKILL), 0);
@@ -212,9 +211,7 @@ static void end(struct pair *pair) {
     close(pair->sockets[0]);
     close(pair->sockets[1]);
     OK(gpumem_device_trim(device, 1));
-    assert_int_equal(device_stats().imported_bytes, 0);
-    assert_int_equal(device_stats().mappings, 0);
-    assert_int_equal(device_stats().reserved_bytes, 0);
+    MEMBERS(device_stats(), (imported_bytes, 0), (mappings, 0), (reserved_bytes, 0));
 }
 
 static void grow(struct pair *pair, size_t bytes) {
@@ -329,10 +326,9 @@ TEST(growth_can_be_sent_by_other_means) {
     gpumem_buffer *created;
     const void *description;
     size_t bytes;
-    int fd;
     begin(&pair, CHUNK, CAPACITY);
     OK(gpumem_export_get_description(pair.exported, &description, &bytes));
-    OK(gpumem_export_get_descriptor(pair.exported, 0, &fd));
+    int fd = MADE(int, gpumem_export_get_descriptor, pair.exported, 0);
     OK(gpumem_import_create(device, description, bytes, &fd, 1, CAPACITY, &created));
     FAILS(INVALID_ARGUMENT, gpumem_import_update(created, pair.sockets[1], NULL));
     grow(&pair, 3 * CHUNK);

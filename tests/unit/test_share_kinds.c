@@ -148,12 +148,7 @@ static int other_process(const char *what, int socket) {
 /* ---- This process ---------------------------------------------------------------------------- */
 
 static gpumem_resource *shared_pool(int host) {
-    gpumem_resource *made;
-    if (host)
-        made = NEW_PINNED(.method = GPUMEM_PINNED_POOL, .ipc = 1);
-    else
-        made = NEW_POOL(.ipc = 1);
-    return made;
+    return host ? NEW_PINNED(.method = GPUMEM_PINNED_POOL, .ipc = 1) : NEW_POOL(.ipc = 1);
 }
 
 static gpumem_buffer *filled(gpumem_resource *from, size_t bytes, size_t alignment,
@@ -203,9 +198,8 @@ TEST(operations_unsupported_by_pool_memory_are_refused) {
     gpumem_export *exported = NEW_EXPORT(buffer);
     int socket;
     pid_t child = other_start("refuse", SOCK_SEQPACKET, &socket);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         FAILS_SAYING(PEER, "refused", gpumem_export_send(exported, socket, NULL));
-    }
     assert_int_equal(other_end(child, socket), 0);
     DESTROY(exported, buffer, pool);
     gpumem_resource *plain = NEW_POOL();
@@ -260,10 +254,9 @@ TEST(damaged_descriptions_are_refused) {
     CUevent event, none = NULL;
     const void *description;
     size_t bytes;
-    int fd;
     gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_description(exported, &description, &bytes));
-    OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    int fd = MADE(int, gpumem_export_get_descriptor, exported, 0);
     struct gm_pool_description good, lie;
     assert_int_equal(bytes, sizeof good);
     memcpy(&good, description, sizeof good);

@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 EACH_TEST(open_device, close_device);
 
@@ -92,12 +91,8 @@ static void check(int with_sockets) {
     OK(gpumem_device_trim(device, 1)); /* also the events that frees have used */
     SAME_STATE(before);
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.imported_bytes, 0);
-    assert_int_equal(stats.quarantined, 0);
-    assert_int_equal(stats.allocations, 1);
-    assert_int_equal(stats.mappings, 1);
-    assert_int_equal(stats.chunks, 1);
-    assert_int_equal(stats.reserved_bytes, 2 * MIB);
+    MEMBERS(stats, (imported_bytes, 0), (quarantined, 0), (allocations, 1), (mappings, 1),
+            (chunks, 1), (reserved_bytes, 2 * MIB));
     DESTROY(exported, buffer, resource);
 }
 

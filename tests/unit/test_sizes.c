@@ -37,12 +37,8 @@ static void refuse_huge(gpumem_resource *resource) {
     }
     SAME_STATE(before);
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.allocations, 0);
-    assert_int_equal(stats.in_use_bytes, 0);
-    assert_int_equal(stats.committed_bytes, stats.cached_bytes);
-    assert_int_equal(stats.reserved_bytes, 0);
-    assert_int_equal(stats.quarantined, 0);
-    assert_int_equal(stats.allocations_failed, failed + 3 * COUNT(huge));
+    MEMBERS(stats, (allocations, 0), (in_use_bytes, 0), (committed_bytes, stats.cached_bytes),
+            (reserved_bytes, 0), (quarantined, 0), (allocations_failed, failed + 3 * COUNT(huge)));
     OK(gpumem_resource_destroy(resource));
 }
 

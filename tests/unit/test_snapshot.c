@@ -137,9 +137,8 @@ TEST(a_cache_lists_the_owner_of_each_block) {
     NUMBER(listed, "free_bytes", info.free_bytes);
     assert_int_equal(json_count(json_find(listed, "segments")), info.segments);
 
-    char *without;
-    OK(gpumem_snapshot(device, GPUMEM_SNAPSHOT_OPTIONS(.without_pieces = 1, .without_buffers = 1),
-                       &without));
+    char *without = MADE(char *, gpumem_snapshot, device,
+                         GPUMEM_SNAPSHOT_OPTIONS(.without_pieces = 1, .without_buffers = 1));
     assert_true(json_is_valid(without));
     assert_null(strstr(without, "pieces"));
     assert_null(strstr(without, "\"buffers\""));
@@ -156,7 +155,12 @@ TEST(memory_used_by_queued_work_is_listed_as_pending) {
     CUdeviceptr address = gpumem_buffer_pointer(deferred);
     DESTROY(buffer, deferred);
     const char *now = take();
-    assert_int_equal(pieces(json_find(resource_of_kind(now, "caching"), "cache"), "pending"), 1);
+    const char *caching = resource_of_kind(now, "caching");
+    assert_int_equal(pieces(json_find(caching, "cache"), "pending"), 1);
+    NUMBER(caching, "cache.pending_bytes", 1024);
+    NUMBER(caching, "statistics.deferred_bytes", 1024);
+    NUMBER(caching, "statistics.deferred_frees", 1);
+    NUMBER(now, "statistics.deferred_frees", 2);
     assert_int_equal(json_count(json_find(now, "deferred")), 1);
     NUMBER(now, "deferred.0.address", address);
     NUMBER(now, "deferred.0.bytes", 5000);
@@ -176,9 +180,8 @@ TEST(exports_and_imports_are_listed) {
     gpumem_export *exported = NEW_EXPORT(buffer);
     const void *description;
     size_t bytes;
-    int fd;
     OK(gpumem_export_get_description(exported, &description, &bytes));
-    OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    int fd = MADE(int, gpumem_export_get_descriptor, exported, 0);
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
     const char *now = take();
     assert_int_equal(json_count(json_find(now, "exports")), 1);

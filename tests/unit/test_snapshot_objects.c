@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 EACH_TEST(open_device, teardown);
 
@@ -31,9 +30,7 @@ TEST(chunks_are_listed_without_the_holes_between_them) {
     memcpy(text, handle + 1, strcspn(handle + 1, "\""));
     assert_non_null(with(json_find(now, "virtual_memory.physical"), "handle", text));
 
-    size_t released = 0;
-    OK(gpumem_buffer_decommit(buffer, 2 * MIB, 4 * MIB, NULL, &released));
-    assert_int_equal(released, 4 * MIB);
+    assert_int_equal(MADE(size_t, gpumem_buffer_decommit, buffer, 2 * MIB, 4 * MIB, NULL), 4 * MIB);
     listed = buffer_of(virtual_of(take()), buffer);
     assert_int_equal(json_count(json_find(listed, "chunks")), 2);
     NUMBER(listed, "chunks.0.offset", 0);
@@ -134,12 +131,11 @@ TEST(a_handle_held_twice_is_listed_once) {
 }
 
 TEST(memory_found_by_address_has_an_unknown_origin) {
-    CUdeviceptr address = 0;
     CUmemGenericAllocationHandle handle = 0;
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
     gpumem_physical *found;
-    OK_CU(cu->cuMemAddressReserve(&address, 2 * MIB, 0, 0, 0));
+    CUdeviceptr address = MADE_CU(CUdeviceptr, cuMemAddressReserve, 2 * MIB, 0, 0, 0);
     OK_CU(cu->cuMemCreate(&handle, 2 * MIB, &prop, 0));
     OK_CU(cu->cuMemMap(address, 2 * MIB, 0, handle, 0));
     OK(gpumem_physical_from_address(device, address, 2 * MIB, &found));
@@ -171,9 +167,8 @@ TEST(mappings_unmapped_by_range_are_no_longer_listed) {
     assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 1);
     NUMBER(now, "virtual_memory.mappings.0.address", gpumem_reservation_address(reservation));
     assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 3);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++)
         DESTROY(mappings[i], physical[i]);
-    }
     OK(gpumem_reservation_destroy(reservation));
     assert_int_equal(json_count(json_find(take(), "virtual_memory.reservations")), 0);
 }
@@ -208,11 +203,10 @@ static void end_nothing(void *user, CUdeviceptr pointer, size_t bytes, CUstream 
 }
 
 TEST(foreign_memory_is_listed_with_its_kind) {
-    CUdeviceptr address = 0;
     size_t ended = 0;
     gpumem_buffer *plain, *given;
     use_context();
-    OK_CU(cu->cuMemAlloc_v2(&address, MIB));
+    CUdeviceptr address = MADE_CU(CUdeviceptr, cuMemAlloc_v2, MIB);
     OK(gpumem_buffer_from_pointer(device, address, 4096, GPUMEM_FOREIGN_OPTIONS(.read_only = 1),
                                   &plain));
     OK(gpumem_buffer_from_pointer(
@@ -318,11 +312,9 @@ static unsigned long long graph_blocks(const char *cache, const char **pool) {
 }
 
 TEST(memory_of_captures_is_listed_as_owned_by_graphs) {
-    gpumem_capture_pool *pool;
-    CUgraph graph = NULL;
     gpumem_resource *pinned = NEW_PINNED();
     gpumem_resource *cache = NEW_CACHING(pinned);
-    OK(gpumem_capture_pool_create(cache, &pool));
+    gpumem_capture_pool *pool = MADE(gpumem_capture_pool *, gpumem_capture_pool_create, cache);
     CUstream stream = NEW_STREAM();
     use_context();
     OK(gpumem_capture_pool_begin(pool, stream));
@@ -333,7 +325,7 @@ TEST(memory_of_captures_is_listed_as_owned_by_graphs) {
     NUMBER(of, "capture_pools", 1);
     assert_int_equal(graph_blocks(of, &named), 1);
     assert_non_null(named);
-    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu->cuGraphDestroy(graph));
     OK(gpumem_capture_pool_end(pool, stream));
     leave_context();

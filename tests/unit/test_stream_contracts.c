@@ -1,8 +1,6 @@
 /* What a stream of NULL means, call by call, and what the named ones mean. */
 #include "library_test.h"
 
-#include <unistd.h>
-
 static gpumem_resource *resource;
 
 static int setup(void **state) {
@@ -150,6 +148,5 @@ TEST(a_write_from_pinned_memory_is_asynchronous) {
     OK(gpumem_buffer_read(buffer, 0, &back, 1, NULL));
     synchronize(NULL);
     assert_int_equal(back, 2);
-    DESTROY(buffer, staging, &gate);
-    OK(gpumem_resource_destroy(pinned));
+    DESTROY(buffer, staging, &gate, pinned);
 }

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 static gpumem_resource *big, *pool;
 
@@ -65,9 +64,8 @@ static void free_elsewhere(gpumem_buffer *buffer) {
 /* This thread's per-thread stream waits for a gate. */
 static struct gate hold_per_thread_stream(void) {
     struct gate gate = gate_with_stream();
-    CUdeviceptr address = 0;
     push();
-    OK_CU(cu->cuMemHostGetDevicePointer_v2(&address, gate.flag, 0));
+    CUdeviceptr address = MADE_CU(CUdeviceptr, cuMemHostGetDevicePointer_v2, gate.flag, 0);
     OK_CU(cu->cuStreamWaitValue32_v2(CU_STREAM_PER_THREAD, address, 1, CU_STREAM_WAIT_VALUE_EQ));
     pop();
     return gate;

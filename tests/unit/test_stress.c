@@ -250,9 +250,8 @@ static void *work(void *user) {
 /* ---- The runs -------------------------------------------------------------------------------- */
 
 static void *pin(size_t bytes) {
-    void *pinned = NULL;
     use_context();
-    OK_CU(cu->cuMemHostAlloc(&pinned, bytes, 0));
+    void *pinned = MADE_CU(void *, cuMemHostAlloc, bytes, 0);
     leave_context();
     return pinned;
 }
@@ -271,14 +270,10 @@ static void check_nothing_left(struct world *world) {
     for (size_t i = 0; i < world->count; i++) {
         stats = (gpumem_stats){.size = sizeof stats};
         OK(gpumem_resource_get_stats(world->all[i], &stats));
-        assert_int_equal(stats.in_use_bytes, 0);
-        assert_int_equal(stats.deferred_frees, 0);
-        assert_int_equal(stats.quarantined, 0);
+        MEMBERS(stats, (in_use_bytes, 0), (deferred_frees, 0), (quarantined, 0));
     }
     stats = device_stats();
-    assert_int_equal(stats.allocations, 0);
-    assert_int_equal(stats.in_use_bytes, 0);
-    assert_int_equal(stats.committed_bytes, stats.cached_bytes);
+    MEMBERS(stats, (allocations, 0), (in_use_bytes, 0), (committed_bytes, stats.cached_bytes));
 }
 
 /* Resources are destroyed in their order in `world`. */

@@ -4,9 +4,6 @@
 
 #include <semaphore.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 struct seen {
     sigset_t blocked;

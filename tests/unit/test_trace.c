@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* What was written, and an errno to answer from some byte on. */
 struct sink {
@@ -32,13 +31,10 @@ static int take(void *user, const char *text, size_t bytes) {
     return 0;
 }
 
-static int setup(void **state) {
-    if (open_device(state) != 0)
-        return -1;
+BEFORE(open_device) {
     memset(&sink, 0, sizeof sink);
     upstream = NEW_VIRTUAL();
     traced = NEW_TRACE(upstream, .write = take, .user = &sink);
-    return 0;
 }
 
 static int teardown(void **state) {
@@ -46,7 +42,7 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
-EACH_TEST(setup, teardown);
+EACH_TEST(before, teardown);
 
 static gpumem_buffer *make(size_t bytes, size_t capacity) {
     return NEW_BUFFER_WITH(traced, bytes, .capacity = capacity);

@@ -6,20 +6,16 @@
 
 static gpumem_resource *upstream, *tracked;
 
-static int setup(void **state) {
-    if (open_device(state) != 0)
-        return -1;
+BEFORE(open_device) {
     upstream = NEW_VIRTUAL();
     OK(gpumem_tracking_resource_create(upstream, NULL, &tracked));
-    return 0;
 }
 
-static int teardown(void **state) {
+AFTER(close_device) {
     DESTROY(tracked, upstream);
-    return close_device(state);
 }
 
-EACH_TEST(setup, teardown);
+EACH_TEST(before, after);
 
 /* Two places of the program; each has one call, so one return address. */
 static __attribute__((noinline)) gpumem_buffer *make_here(gpumem_resource *from, size_t bytes) {
@@ -60,12 +56,9 @@ TEST(live_buffers_are_listed_with_their_call_sites) {
     OK(gpumem_buffer_free(c, NULL));
     OK(gpumem_tracking_visit(tracked, note, &seen));
     assert_int_equal(seen.count, 2);
-    assert_int_equal(seen.list[0].number, 1);
-    assert_int_equal(seen.list[0].bytes, 7 * MIB);
-    assert_int_equal(seen.list[0].committed_bytes, 8 * MIB);
-    assert_int_equal(seen.list[0].pointer, gpumem_buffer_pointer(a));
-    assert_int_equal(seen.list[1].number, 2);
-    assert_int_equal(seen.list[1].bytes, MIB);
+    MEMBERS(seen.list[0], (number, 1), (bytes, 7 * MIB), (committed_bytes, 8 * MIB),
+            (pointer, gpumem_buffer_pointer(a)));
+    MEMBERS(seen.list[1], (number, 2), (bytes, MIB));
     assert_int_equal(seen.frames[0], 1);
     assert_true(within(seen.first[0], make_here));
     assert_true(within(seen.first[1], make_there));

@@ -22,13 +22,12 @@ static int setup(void **state) {
     return 0;
 }
 
-static int teardown(void **state) {
+AFTER(close_device) {
     OK(gpumem_device_close(second));
     OK(gpumem_close(second_library));
-    return close_device(state);
 }
 
-EACH_TEST(setup, teardown);
+EACH_TEST(setup, after);
 
 static gpumem_resource *with_cache(gpumem_device *of) {
     gpumem_resource *made;
@@ -68,9 +67,8 @@ TEST(cached_ranges_of_another_library_handle_are_released) {
 }
 
 TEST(a_pool_of_another_library_handle_is_trimmed) {
-    gpumem_resource *other;
-    OK(gpumem_device_pool_resource_create(
-        second, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &other));
+    gpumem_resource *other = MADE(gpumem_resource *, gpumem_device_pool_resource_create, second,
+                                  GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN));
     fill_cache(other, HALF_AND_MORE);
     OK(gpumem_stream_synchronize(second, NULL));
     assert_true(cached(second) >= HALF_AND_MORE);
@@ -93,10 +91,8 @@ TEST(a_cache_of_another_library_handle_is_emptied) {
 
 /* What the other freed and queued work still holds back is waited for. */
 TEST(deferred_frees_of_another_library_handle_are_waited_for) {
-    gpumem_resource *other;
-    CUstream stream;
-    OK(gpumem_virtual_resource_create(second, NULL, &other));
-    OK(gpumem_stream_create(second, NULL, &stream));
+    gpumem_resource *other = MADE(gpumem_resource *, gpumem_virtual_resource_create, second, NULL);
+    CUstream stream = MADE(CUstream, gpumem_stream_create, second, NULL);
     gpumem_buffer *buffer = NEW_BUFFER(other, HALF_AND_MORE);
     OK(gpumem_buffer_fill(buffer, 0, HALF_AND_MORE, 1, stream));
     OK(gpumem_buffer_free(buffer, stream));
@@ -125,8 +121,7 @@ TEST(trimming_does_not_touch_other_library_handles) {
 }
 
 TEST(other_devices_keep_their_caches) {
-    gpumem_device *neighbour;
-    OK(gpumem_device_open(second_library, 1, &neighbour));
+    gpumem_device *neighbour = MADE(gpumem_device *, gpumem_device_open, second_library, 1);
     gpumem_resource *apart = with_cache(neighbour), *other = with_cache(second);
     fill_cache(apart, 64 * MIB);
     fill_cache(other, HALF_AND_MORE);

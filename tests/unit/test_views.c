@@ -3,18 +3,14 @@
 
 #include <pthread.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static gpumem_resource *virtual_memory, *pool, *cache, *pinned;
 
-static int setup(void **state) {
-    if (open_device(state) != 0)
-        return -1;
+BEFORE(open_device) {
     virtual_memory = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .exact_growth = 1, .capacity = 64 * MIB);
     pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     cache = NEW_CACHING(pool);
     pinned = NEW_PINNED();
-    return 0;
 }
 
 static int teardown(void **state) {
@@ -22,7 +18,7 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
-ALL_TESTS(setup, teardown);
+ALL_TESTS(before, teardown);
 
 TEST(a_view_covers_its_part_of_the_buffer) {
     gpumem_buffer *buffer = allocate_on(virtual_memory, 4 * MIB, NULL);

@@ -65,8 +65,7 @@ TEST(an_access_change_applies_to_present_and_future_buffers) {
     uint64_t calls = soft->call_count("cuMemSetAccess");
     OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_NONE)); /* as it is */
     assert_int_equal(soft->call_count("cuMemSetAccess"), calls);
-    DESTROY(present, future);
-    DESTROY(cached, resource);
+    DESTROY(present, future, cached, resource);
 }
 
 TEST(setting_peers_replaces_the_earlier_ones) {
@@ -126,6 +125,66 @@ TEST(access_to_a_range_changes_whole_chunks) {
     DESTROY(buffer, resource);
 }
 
+/* By each call that writes; `other` may be read. */
+static void writing_is_refused(gpumem_buffer *buffer, size_t offset, gpumem_buffer *other) {
+    static const unsigned char host[64];
+    const gpumem_rows rows = {.width = 8, .count = 4, .to_pitch = 16};
+    const gpumem_buffer_copy_item item = {
+        .to = buffer, .to_offset = offset, .from = other, .bytes = 64};
+    FAILS_SAYING(NOT_PERMITTED, "write", gpumem_buffer_fill(buffer, offset, 64, 1, NULL));
+    FAILS(NOT_PERMITTED, gpumem_buffer_fill_sync(buffer, offset, 64, 1, NULL));
+    FAILS(NOT_PERMITTED, gpumem_buffer_fill_pattern(buffer, offset, 64, host, 4, NULL));
+    FAILS(NOT_PERMITTED, gpumem_buffer_write(buffer, offset, host, 64, NULL));
+    FAILS(NOT_PERMITTED, gpumem_buffer_write_sync(buffer, offset, host, 64, NULL));
+    FAILS(NOT_PERMITTED, gpumem_buffer_write_2d(buffer, offset, host, &rows, NULL));
+    FAILS(NOT_PERMITTED, gpumem_buffer_copy(buffer, offset, other, 0, 64, NULL));
+    FAILS(NOT_PERMITTED, gpumem_buffer_copy_sync(buffer, offset, other, 0, 64, NULL));
+    FAILS(NOT_PERMITTED, gpumem_buffer_copy_2d(buffer, offset, other, 0, &rows, NULL));
+    FAILS(NOT_PERMITTED, gpumem_buffer_copy_batch(&item, 1, NULL, NULL));
+}
+
+static void access_is_kept_to(gpumem_resource *resource) {
+    gpumem_buffer *buffer = allocate(resource, 8 * MIB, 0, NULL);
+    gpumem_buffer *other = allocate(resource, 2 * MIB, 0, NULL);
+    gpumem_buffer *view = NEW_VIEW(buffer, 3 * MIB, 2 * MIB);
+    unsigned char byte;
+    OK(gpumem_buffer_fill_sync(buffer, 0, 8 * MIB, 7, NULL));
+    OK(gpumem_buffer_free(view, NULL)); /* which holds the buffer */
+    OK(gpumem_buffer_set_access(buffer, 4 * MIB, 4 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
+    view = NEW_VIEW(buffer, 3 * MIB, 2 * MIB);
+    writing_is_refused(buffer, 4 * MIB, other);
+    writing_is_refused(buffer, 4 * MIB - 4, other);
+    writing_is_refused(view, MIB, other);
+    OK(gpumem_buffer_fill_sync(buffer, 0, 4 * MIB, 8, NULL));
+    OK(gpumem_buffer_fill_sync(view, 0, MIB, 9, NULL));
+    OK(gpumem_buffer_read_sync(view, MIB, &byte, 1, NULL));
+    assert_int_equal(byte, 7);
+    OK(gpumem_buffer_free(view, NULL));
+    OK(gpumem_buffer_set_access(buffer, 4 * MIB, 4 * MIB, 0, GPUMEM_ACCESS_NONE, NULL));
+    FAILS_SAYING(NOT_PERMITTED, "read", gpumem_buffer_read_sync(buffer, 4 * MIB, &byte, 1, NULL));
+    FAILS(NOT_PERMITTED, gpumem_buffer_copy(other, 0, buffer, 4 * MIB - 1, 64, NULL));
+    OK(gpumem_buffer_read_sync(buffer, 4 * MIB - 1, &byte, 1, NULL));
+    assert_int_equal(byte, 9);
+    DESTROY(buffer, other);
+}
+
+TEST(copies_without_access_are_refused_by_name) {
+    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 4 * MIB);
+    gpumem_resource *tracked = NEW_TRACKING(resource, .frames = 1);
+    access_is_kept_to(resource);
+    access_is_kept_to(tracked);
+    gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0, NULL), *view;
+    gpumem_buffer *other = allocate(tracked, 2 * MIB, 0, NULL);
+    OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
+    view = NEW_VIEW(buffer, 0, MIB);
+    writing_is_refused(view, 0, other);
+    gpumem_access access = GPUMEM_ACCESS_NONE;
+    OK(gpumem_buffer_get_access(view, MIB - 1, 0, &access));
+    assert_int_equal(access, GPUMEM_ACCESS_READ);
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_get_access(view, MIB, 0, &access));
+    DESTROY(view, buffer, other, tracked, resource);
+}
+
 TEST(revoking_access_waits_for_the_buffers_streams) {
     gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0, NULL);
@@ -143,8 +202,7 @@ TEST(revoking_access_waits_for_the_buffers_streams) {
     OK(gpumem_buffer_set_access(buffer, 0, 4 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
     OK_CU(cu->cuStreamQuery(stream));
     leave_context();
-    DESTROY(buffer, resource);
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(buffer, resource, stream);
 }
 
 struct taker {
@@ -236,7 +294,6 @@ TEST(changing_access_to_held_memory_is_refused) {
 
 TEST(changing_access_during_a_capture_is_refused) {
     gpumem_resource *resource = NEW_VIRTUAL();
-    CUgraph graph;
     CUstream stream = NEW_STREAM();
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0, stream);
     use_context();
@@ -244,11 +301,10 @@ TEST(changing_access_during_a_capture_is_refused) {
     FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
     SAYS("capturing");
     OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
-    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu->cuGraphDestroy(graph));
     leave_context();
-    DESTROY(buffer, resource);
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(buffer, resource, stream);
 }
 
 TEST(changing_access_to_memory_of_a_cache_is_refused) {
@@ -354,7 +410,4 @@ TEST(threads_use_buffers_while_access_changes) {
     OK(gpumem_resource_destroy(resource));
 }
 
-BEFORE_TESTS {
-    setenv("SOFTGPU_DEVICES", "2", 1);
-    return 0;
-}
+BEFORE_TESTS_DO(setenv("SOFTGPU_DEVICES", "2", 1));

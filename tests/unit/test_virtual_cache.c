@@ -3,6 +3,7 @@
 #include "library_test.h"
 #include "memory/virtual/virtual_resource.h"
 #include "opener.h"
+#include "refused_memory.h"
 
 #include <gpumem/share.h>
 #include <pthread.h>
@@ -70,9 +71,8 @@ TEST(cached_memory_is_counted_and_trimmed) {
     free_it(small);
     free_it(large);
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.cached_bytes, 10 * MIB);
-    assert_int_equal(stats.committed_bytes, 10 * MIB);
-    assert_int_equal(stats.reserved_bytes, 34 * MIB);
+    MEMBERS(stats, (cached_bytes, 10 * MIB), (committed_bytes, 10 * MIB),
+            (reserved_bytes, 34 * MIB));
     assert_int_equal(stats.in_use_bytes + stats.allocations, 0);
     assert_int_equal(stats.mappings, 2);
     OK(gpumem_resource_trim(resource, 8 * MIB)); /* the oldest goes first */
@@ -126,8 +126,7 @@ TEST(cached_memory_is_reused_by_other_streams_after_its_work) {
     gpumem_buffer *now = allocate(resource, 4 * MIB, other);
     assert_true(gpumem_buffer_pointer(now) == address); /* the work is done: anybody's */
     free_it(now);
-    DESTROY(resource, &gate);
-    OK(gpumem_stream_destroy(device, other));
+    DESTROY(resource, &gate, other);
 }
 
 TEST(busy_memory_over_the_cache_maximum_is_released_later) {
@@ -141,12 +140,52 @@ TEST(busy_memory_over_the_cache_maximum_is_released_later) {
         free_it(buffers[i]);
     }
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.cached_bytes, 4 * MIB);
-    assert_int_equal(stats.deferred_frees, 2);
+    MEMBERS(stats, (cached_bytes, 4 * MIB), (deferred_frees, 2));
     gate_drain(&gate); /* no fault: all were mapped until here */
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().committed_bytes, 0);
     DESTROY(resource, &gate);
+}
+
+struct freeing {
+    gpumem_buffer *buffer;
+    long refused; /* which request for host memory */
+    bool was_refused;
+};
+
+static void *free_without_host_memory(void *data) {
+    struct freeing *freeing = data;
+    refuse_memory(freeing->refused);
+    (void)gpumem_buffer_free(freeing->buffer, NULL);
+    freeing->was_refused = end_refusal();
+    return NULL;
+}
+
+/* What cannot be recorded, to be released later, is waited for: nothing is lost. */
+TEST(busy_memory_is_released_although_host_memory_runs_out) {
+    gpumem_resource *resource = make_caching(2 * MIB);
+    struct freeing freeing = {.was_refused = true};
+    bool waited = false;
+    while (freeing.was_refused) {
+        struct gate gate = gate_with_stream();
+        uint64_t waits = soft->call_count("cuEventSynchronize");
+        freeing = (struct freeing){allocate(resource, 12 * MIB, gate.stream), ++freeing.refused, 0};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, free_without_host_memory, &freeing), 0);
+        while (pthread_tryjoin_np(thread, NULL) != 0) {
+            if (soft->call_count("cuEventSynchronize") != waits) {
+                waited = true;
+                gate_release(&gate);
+            }
+            sched_yield();
+        }
+        gate_drain(&gate);
+        OK(gpumem_device_trim(device, 1));
+        assert_int_equal(device_stats().committed_bytes + device_stats().quarantined, 0);
+        DESTROY(&gate);
+    }
+    assert_true(waited);
+    OK(gpumem_resource_destroy(resource));
 }
 
 TEST(memory_of_a_capture_is_not_reused) {
@@ -173,7 +212,6 @@ TEST(memory_of_a_capture_is_not_reused) {
 TEST(a_capture_gets_no_busy_cached_memory) {
     gpumem_resource *resource = make_caching(GIB);
     struct gate gate = gate_with_stream();
-    CUgraph graph;
     use_context();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x11, gate.stream));
@@ -181,7 +219,7 @@ TEST(a_capture_gets_no_busy_cached_memory) {
     OK_CU(cu->cuStreamBeginCapture_v2(gate.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     buffer = allocate(resource, 4 * MIB, gate.stream);
     assert_true(gpumem_buffer_pointer(buffer) != busy);
-    OK_CU(cu->cuStreamEndCapture(gate.stream, &graph));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, gate.stream);
     OK_CU(cu->cuGraphDestroy(graph));
     free_it(buffer);
     leave_context();
@@ -247,8 +285,7 @@ TEST(chunks_released_by_a_shrink_serve_the_next_growth) {
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
     OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.cached_bytes, 6 * MIB);
-    assert_int_equal(stats.committed_bytes, 8 * MIB);
+    MEMBERS(stats, (cached_bytes, 6 * MIB), (committed_bytes, 8 * MIB));
     uint64_t created = soft->call_count("cuMemCreate");
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
     assert_int_equal(soft->call_count("cuMemCreate"), created);
@@ -320,7 +357,14 @@ struct worker {
     unsigned number;
 };
 
-/* Each writes its own bytes over all that it gets, on its own stream, and finds them there. */
+/* At the beginning of each piece of 2 MiB and at the end: pages that are not used cost no time. */
+static void write_pages(gpumem_buffer *buffer, size_t bytes, unsigned char value, CUstream stream) {
+    for (size_t at = 0; at < bytes; at += 2 * MIB)
+        OK(gpumem_buffer_fill(buffer, at, 4 * KIB, value, stream));
+    OK(gpumem_buffer_fill(buffer, bytes - 4 * KIB, 4 * KIB, value, stream));
+}
+
+/* Each writes its own bytes into all that it gets, on its own stream, and finds them there. */
 static void *write_and_read(void *data) {
     const struct worker *worker = data;
     CUstream stream = NEW_STREAM();
@@ -331,7 +375,7 @@ static void *write_and_read(void *data) {
         for (unsigned n = 0; n < AT_ONCE; n++) {
             size_t bytes = (1 + (i + n) % 3) * 2 * MIB;
             buffers[n] = allocate(worker->resource, bytes, stream);
-            OK(gpumem_buffer_fill(buffers[n], 0, bytes, value, stream));
+            write_pages(buffers[n], bytes, value, stream);
             OK(gpumem_buffer_read(buffers[n], 0, &seen[n][0], 1, stream));
             OK(gpumem_buffer_read(buffers[n], bytes - 1, &seen[n][1], 1, stream));
             if (n % 2)

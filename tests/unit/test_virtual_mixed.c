@@ -20,14 +20,13 @@ static int begin(void **state) {
     return 0;
 }
 
-static int end(void **state) {
+AFTER(close_device) {
     OK(gpumem_reservation_destroy(range));
     for (size_t i = 1; i < 4; i++)
         OK(gpumem_physical_destroy(memory[i]));
-    return close_device(state);
 }
 
-EACH_TEST(begin, end);
+EACH_TEST(begin, after);
 
 static unsigned next_random(unsigned *seed) {
     *seed = *seed * 1664525u + 1013904223u;
@@ -114,8 +113,7 @@ static void check_all(void) {
                          is_mapped ? GPUMEM_MAPPING_MAPPED : GPUMEM_MAPPING_UNMAPPED);
         if (!is_mapped)
             continue;
-        gpumem_access access;
-        OK(gpumem_mapping_get_access(model[i].object, 0, &access));
+        gpumem_access access = MADE(gpumem_access, gpumem_mapping_get_access, model[i].object, 0);
         assert_int_equal(access, model[i].access);
         mapped++;
     }

@@ -36,8 +36,7 @@ TEST(moving_a_buffer_keeps_memory_and_content) {
         assert_int_equal(host[i], 0x5a);
     free(host);
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.reserved_bytes, 64 * MIB);
-    assert_int_equal(stats.committed_bytes, 64 * MIB);
+    MEMBERS(stats, (reserved_bytes, 64 * MIB), (committed_bytes, 64 * MIB));
     OK(gpumem_buffer_shrink(buffer, 4 * MIB, NULL));
     OK(gpumem_buffer_move_to_capacity(buffer, 4 * MIB, NULL, &now)); /* less will do as well */
     assert_int_equal(gpumem_buffer_capacity(buffer), gpumem_buffer_committed(buffer));
@@ -74,9 +73,8 @@ TEST(a_buffer_may_be_freed_right_after_moving) {
     gpumem_resource *resource = NEW_VIRTUAL(.cache_bytes = GIB);
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(resource, 4 * MIB, gate.stream);
-    CUdeviceptr now = 0;
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, gate.stream));
-    OK(gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, &now));
+    (void)MADE(CUdeviceptr, gpumem_buffer_move_to_capacity, buffer, 8 * MIB, NULL);
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 2, gate.stream));
     OK(gpumem_buffer_free(buffer, NULL));
     gate_drain(&gate);
@@ -88,20 +86,16 @@ TEST(a_buffer_may_be_freed_right_after_moving) {
 TEST(moving_a_buffer_keeps_holes_and_access) {
     gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1);
     gpumem_buffer *buffer = allocate_on(resource, 12 * MIB, NULL);
-    CUdeviceptr now = 0;
     OK(gpumem_buffer_decommit(buffer, 0, 4 * MIB, NULL, NULL));
     OK(gpumem_buffer_set_access(buffer, 4 * MIB, 4 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
-    OK(gpumem_buffer_move_to_capacity(buffer, 32 * MIB, NULL, &now));
-    gpumem_access access;
-    OK(gpumem_buffer_get_access(buffer, 4 * MIB, 0, &access));
+    (void)MADE(CUdeviceptr, gpumem_buffer_move_to_capacity, buffer, 32 * MIB, NULL);
+    gpumem_access access = MADE(gpumem_access, gpumem_buffer_get_access, buffer, 4 * MIB, 0);
     assert_int_equal(access, GPUMEM_ACCESS_READ);
     assert_int_equal(gpumem_buffer_committed(buffer), 8 * MIB);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(buffer, 0, 1, 1, NULL));
     OK(gpumem_buffer_recommit(buffer, 0, 4 * MIB));
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, NULL));
-    size_t released = 0;
-    OK(gpumem_buffer_decommit(buffer, 0, 12 * MIB, NULL, &released));
-    assert_int_equal(released, 12 * MIB);
+    assert_int_equal(MADE(size_t, gpumem_buffer_decommit, buffer, 0, 12 * MIB, NULL), 12 * MIB);
     end(buffer, resource);
 }
 
@@ -129,8 +123,7 @@ TEST(wrapped_buffers_can_be_moved) {
     gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_resource *limit = NEW_LIMIT(resource, GIB);
     gpumem_buffer *buffer = allocate_on(limit, 4 * MIB, NULL);
-    CUdeviceptr now = 0;
-    OK(gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, &now));
+    (void)MADE(CUdeviceptr, gpumem_buffer_move_to_capacity, buffer, 8 * MIB, NULL);
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
     OK(gpumem_buffer_fill(buffer, 0, 8 * MIB, 1, NULL));
     gpumem_stats stats = stats_of(limit);

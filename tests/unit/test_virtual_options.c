@@ -51,22 +51,16 @@ static void check_defaults(const gpumem_virtual_options *options) {
     struct seen seen = look(options);
     assert_string_equal(seen.resource.note, "");
     assert_string_equal(seen.resource.kind, "virtual");
-    assert_int_equal(seen.resource.location, GPUMEM_LOCATION_DEVICE);
-    assert_int_equal(seen.resource.handle_type, GPUMEM_HANDLE_POSIX_FD);
-    assert_int_equal(seen.resource.exportable, 1);
-    assert_int_equal(seen.resource.host_accessible, 0);
+    MEMBERS(seen.resource, (location, GPUMEM_LOCATION_DEVICE),
+            (handle_type, GPUMEM_HANDLE_POSIX_FD), (exportable, 1), (host_accessible, 0));
     size_t recommended;
     OK(gpumem_physical_granularity(device, NULL, GPUMEM_GRANULARITY_RECOMMENDED, &recommended));
     assert_int_equal(seen.resource.granularity, recommended);
     assert_true(seen.address % recommended == 0);
-    assert_int_equal(seen.memory.allocation_type, GPUMEM_ALLOCATION_PINNED);
-    assert_int_equal(seen.memory.location, GPUMEM_LOCATION_DEVICE);
-    assert_int_equal(seen.memory.device, 0);
-    assert_int_equal(seen.memory.exports_fd, 1);
-    assert_int_equal(seen.memory.exports_fabric, 0);
-    assert_int_equal(seen.memory.gpu_direct_rdma, 0);
-    assert_int_equal(seen.access[0], GPUMEM_ACCESS_READ_WRITE);
-    assert_int_equal(seen.access[1], GPUMEM_ACCESS_NONE);
+    MEMBERS(seen.memory, (allocation_type, GPUMEM_ALLOCATION_PINNED),
+            (location, GPUMEM_LOCATION_DEVICE), (device, 0), (exports_fd, 1), (exports_fabric, 0),
+            (gpu_direct_rdma, 0));
+    MEMBERS(seen, (access[0], GPUMEM_ACCESS_READ_WRITE), (access[1], GPUMEM_ACCESS_NONE));
 }
 
 TEST(defaults_equal_those_of_cuda_core) {
@@ -83,8 +77,7 @@ TEST(defaults_equal_those_of_cuda_core) {
 
 TEST(location_is_obeyed) {
     struct seen seen = look(OPTIONS(.location = GPUMEM_LOCATION_HOST_NUMA));
-    assert_int_equal(seen.memory.location, GPUMEM_LOCATION_HOST_NUMA);
-    assert_int_equal(seen.memory.numa_node, 0);
+    MEMBERS(seen.memory, (location, GPUMEM_LOCATION_HOST_NUMA), (numa_node, 0));
     assert_int_equal(seen.resource.host_accessible, 1);
     seen = look(OPTIONS(.location = GPUMEM_LOCATION_HOST));
     assert_int_equal(seen.resource.location, GPUMEM_LOCATION_HOST);
@@ -110,10 +103,9 @@ TEST(handle_type_is_obeyed) {
 /* A hint, as in the reference: the note says where it is not followed. */
 TEST(gpu_direct_rdma_is_requested_but_not_required) {
     struct seen seen = look(OPTIONS(.gpu_direct_rdma = 1));
-    int can = 0;
-    OK_CU(cu->cuDeviceGetAttribute(&can,
-                                   CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
-                                   gpumem_device_handle(device)));
+    int can = MADE_CU(int, cuDeviceGetAttribute,
+                      CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+                      gpumem_device_handle(device));
     assert_int_equal(seen.memory.gpu_direct_rdma, can);
     assert_int_equal(strstr(seen.resource.note, "RDMA") != NULL, !can);
 }
@@ -146,12 +138,10 @@ TEST(peers_get_the_requested_access) {
     assert_int_equal(seen.access[0], GPUMEM_ACCESS_READ_WRITE);
     assert_int_equal(seen.access[1], GPUMEM_ACCESS_READ_WRITE);
     seen = look(OPTIONS(.peers = both, .peer_count = 2, .peer_access = GPUMEM_ACCESS_READ));
-    assert_int_equal(seen.access[0], GPUMEM_ACCESS_READ_WRITE);
-    assert_int_equal(seen.access[1], GPUMEM_ACCESS_READ);
+    MEMBERS(seen, (access[0], GPUMEM_ACCESS_READ_WRITE), (access[1], GPUMEM_ACCESS_READ));
     seen = look(OPTIONS(.peers = both, .peer_count = 2, .self_access = GPUMEM_ACCESS_NONE,
                         .peer_access = GPUMEM_ACCESS_READ_WRITE));
-    assert_int_equal(seen.access[0], GPUMEM_ACCESS_NONE);
-    assert_int_equal(seen.access[1], GPUMEM_ACCESS_READ_WRITE);
+    MEMBERS(seen, (access[0], GPUMEM_ACCESS_NONE), (access[1], GPUMEM_ACCESS_READ_WRITE));
     gpumem_resource *none;
     FAILS_SAYING(
         INVALID_ARGUMENT, "peer device 7",
@@ -167,7 +157,4 @@ TEST(self_access_is_obeyed) {
                      GPUMEM_ACCESS_NONE);
 }
 
-BEFORE_TESTS {
-    setenv("SOFTGPU_DEVICES", "2", 1);
-    return 0;
-}
+BEFORE_TESTS_DO(setenv("SOFTGPU_DEVICES", "2", 1));

@@ -25,9 +25,7 @@ static gpumem_mapping *map(size_t page, gpumem_physical *memory) {
 }
 
 static gpumem_access access_of(gpumem_mapping *mapping) {
-    gpumem_access access;
-    OK(gpumem_mapping_get_access(mapping, 0, &access));
-    return access;
+    return MADE(gpumem_access, gpumem_mapping_get_access, mapping, 0);
 }
 
 static void fill(CUdeviceptr address, size_t bytes, int value) {
@@ -63,14 +61,13 @@ static int map_three(void **state) {
     return 0;
 }
 
-static int end_three(void **state) {
+AFTER(close_device) {
     DESTROY_EACH(mapping, 3);
     DESTROY_EACH(memory, 3);
     OK(gpumem_reservation_destroy(range));
-    return close_device(state);
 }
 
-EACH_TEST(map_three, end_three);
+EACH_TEST(map_three, after);
 
 TEST(one_driver_call_unmaps_several_mappings) {
     uint64_t calls = soft->call_count("cuMemUnmap");
@@ -134,8 +131,7 @@ TEST(unmapped_mapping_objects_outlive_their_reservation) {
         memory[i] = NULL;
     }
     assert_true(gpumem_mapping_address(mapping[0]) == base);
-    assert_int_equal(device_stats().reserved_bytes, 0);
-    assert_int_equal(device_stats().committed_bytes, 0);
+    MEMBERS(device_stats(), (reserved_bytes, 0), (committed_bytes, 0));
     range = NULL;
 }
 

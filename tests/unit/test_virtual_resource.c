@@ -36,11 +36,9 @@ TEST(growing_keeps_pointer_and_content) {
     for (size_t mib = 1; mib <= 256; mib *= 2)
         check_bytes(buffer, mib * MIB - 1, 1, 0x5b);
     gpumem_stats stats = device_stats();
-    assert_int_equal(stats.in_use_bytes, 256 * MIB);
-    assert_int_equal(stats.committed_bytes, 256 * MIB);
-    assert_int_equal(stats.reserved_bytes, 256 * MIB);
-    assert_int_equal(stats.chunks, gpumem_buffer_chunks(buffer));
-    assert_int_equal(stats.mappings, gpumem_buffer_chunks(buffer));
+    MEMBERS(stats, (in_use_bytes, 256 * MIB), (committed_bytes, 256 * MIB),
+            (reserved_bytes, 256 * MIB), (chunks, gpumem_buffer_chunks(buffer)),
+            (mappings, gpumem_buffer_chunks(buffer)));
     DESTROY(buffer, resource);
     stats = device_stats();
     assert_int_equal(stats.committed_bytes + stats.reserved_bytes + stats.chunks + stats.mappings,
@@ -144,9 +142,7 @@ TEST(the_chosen_handle_type_is_reported) {
     gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_resource_properties p = properties_of(resource);
     assert_string_equal(p.kind, "virtual");
-    assert_int_equal(p.handle_type, GPUMEM_HANDLE_POSIX_FD);
-    assert_int_equal(p.exportable, 1);
-    assert_int_equal(p.granularity, 2 * MIB);
+    MEMBERS(p, (handle_type, GPUMEM_HANDLE_POSIX_FD), (exportable, 1), (granularity, 2 * MIB));
     assert_string_equal(p.note, "");
     OK(gpumem_resource_destroy(resource));
 

@@ -20,14 +20,8 @@ TEST(the_vulkan_device_is_described) {
     assert_string_equal(info.reason, "");
     assert_string_equal(info.library, GPUMEM_BINARY_DIR VULKAN_ICD_FILE);
     assert_string_equal(info.device_name, "test driver, device 0");
-    assert_int_equal(info.memory_type, 2);
-    assert_int_equal(info.coherent, 1);
-    assert_int_equal(info.placed, 1);
-    assert_int_equal(info.atom, VULKAN_ICD_ATOM);
-    assert_int_equal(info.heap_bytes, GIB);
-    assert_int_equal(info.has_budget, 1);
-    assert_int_equal(info.budget_bytes, 4 * MIB);
-    assert_int_equal(info.used_bytes, 0);
+    MEMBERS(info, (memory_type, 2), (coherent, 1), (placed, 1), (atom, VULKAN_ICD_ATOM),
+            (heap_bytes, GIB), (has_budget, 1), (budget_bytes, 4 * MIB), (used_bytes, 0));
     assert_int_equal(info.allocation_limit, 4096);
 }
 
@@ -36,8 +30,7 @@ TEST(a_missing_vulkan_driver_is_explained) {
     FAILS(NO_DEVICE, before);
     choose_vulkan("/nowhere/libvulkan.so");
     gpumem_vulkan_info info = query();
-    assert_int_equal(info.available, 0);
-    assert_int_equal(info.memory_type, -1);
+    MEMBERS(info, (available, 0), (memory_type, -1));
     assert_non_null(strstr(info.reason, "/nowhere/libvulkan.so: "));
     assert_string_equal(info.library, "");
     SAYS("device 7"); /* an answer is no failure: the last one is remembered */

@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
 
 static gpumem_resource *memory, *pool;
 
@@ -46,9 +48,7 @@ static void check_heard(size_t index, int watch, gpumem_leaving reason, CUdevice
                         size_t bytes) {
     assert_true(index < heard_count);
     assert_int_equal(heard[index].watch, watch);
-    assert_int_equal(heard[index].event.reason, reason);
-    assert_int_equal(heard[index].event.base, base);
-    assert_int_equal(heard[index].event.bytes, bytes);
+    MEMBERS(heard[index].event, (reason, reason), (base, base), (bytes, bytes));
 }
 
 static gpumem_watch *watch_buffer(gpumem_buffer *buffer, int *name) {
@@ -156,9 +156,8 @@ TEST(imported_and_foreign_memory_can_be_watched) {
     gpumem_buffer *imported, *foreign, *buffer = allocate_on(memory, 2 * MIB, NULL);
     const void *description;
     size_t bytes;
-    int fd;
     gpumem_export *exported = NEW_EXPORT(buffer);
-    OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    int fd = MADE(int, gpumem_export_get_descriptor, exported, 0);
     OK(gpumem_export_get_description(exported, &description, &bytes));
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
     OK(gpumem_buffer_from_pointer(device, gpumem_buffer_pointer(buffer) + 16, 100, NULL, &foreign));
@@ -339,6 +338,77 @@ TEST(ending_a_watch_waits_for_its_callback) {
     pthread_join(ending, NULL);
     assert_true(call.ended);
     assert_false(is_mapped(address));
+}
+
+/* One of two watches whose functions meet, and then end one of them. */
+struct meeting {
+    pthread_t thread;
+    pthread_barrier_t *both_inside;
+    gpumem_buffer *buffer;
+    gpumem_watch **ends;
+    gpumem_status status;
+    atomic_int calls;
+};
+
+static void end_when_both_are_inside(void *user, const gpumem_leaving_event *event) {
+    struct meeting *self = user;
+    atomic_fetch_add(&self->calls, 1);
+    pthread_barrier_wait(self->both_inside);
+    self->status = gpumem_watch_end(*self->ends);
+    pthread_barrier_wait(self->both_inside); /* neither left while the other ended a watch */
+}
+
+static void *free_of_meeting(void *user) {
+    return free_it(((struct meeting *)user)->buffer);
+}
+
+/* Two threads, each inside one of these watches, end the watches that `first` and `second` name. */
+static void meet(gpumem_watch **first, gpumem_watch **second, struct meeting sides[2],
+                 gpumem_watch *made[2]) {
+    pthread_barrier_t both;
+    struct timespec limit;
+    assert_int_equal(pthread_barrier_init(&both, NULL, 2), 0);
+    for (size_t i = 0; i < 2; i++) {
+        sides[i] = (struct meeting){.both_inside = &both,
+                                    .buffer = allocate_on(memory, 2 * MIB, NULL),
+                                    .ends = i ? second : first};
+        OK(gpumem_buffer_watch(sides[i].buffer, end_when_both_are_inside, &sides[i], &made[i]));
+    }
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&sides[i].thread, NULL, free_of_meeting, &sides[i]), 0);
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec += 40;
+    for (size_t i = 0; i < 2; i++) {
+        if (pthread_timedjoin_np(sides[i].thread, NULL, &limit) != 0) {
+            print_error("two threads that end each other's watch have stayed in their functions\n");
+            _exit(1);
+        }
+        assert_int_equal(atomic_load(&sides[i].calls), 1);
+    }
+    pthread_barrier_destroy(&both);
+}
+
+TEST(watches_may_end_one_another_from_inside) {
+    gpumem_watch *made[2];
+    struct meeting sides[2];
+    meet(&made[1], &made[0], sides, made);
+    OK(sides[0].status);
+    OK(sides[1].status);
+    for (size_t i = 0; i < 2; i++)
+        FAILS(INVALID_ARGUMENT, gpumem_watch_end(made[i]));
+}
+
+/* Only one of them ends it. */
+TEST(two_functions_may_end_the_same_watch) {
+    gpumem_watch *third, *made[2];
+    struct meeting sides[2];
+    OK(gpumem_resource_watch(memory, listen, &three, &third));
+    heard_count = 0;
+    meet(&third, &third, sides, made);
+    assert_int_equal(heard_count, 0);
+    assert_int_equal(sides[0].status + sides[1].status, GPUMEM_ERROR_INVALID_ARGUMENT);
+    for (size_t i = 0; i < 2; i++)
+        OK(gpumem_watch_end(made[i]));
 }
 
 enum { THREADS = 6, ROUNDS = 150 };

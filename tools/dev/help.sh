@@ -108,7 +108,7 @@ Runs programs from PyPI on softgpu, those whose test's name matches RE. The firs
 environments in build/clients, which takes some minutes and a network.
 USAGE
     lint) cat <<'USAGE' ;;
-usage: ./dev lint [format|clang|tidy|tidy-quick|tidy-recent|cppcheck|clang-build]
+usage: ./dev lint [format|clang|tidy|tidy-quick|tidy-recent|cppcheck|cppcheck-recent|clang-build]
 
 clang-format, clang's warnings, clang-tidy, cppcheck and the repository's own rules; or one of them:
 
@@ -127,7 +127,7 @@ USAGE
     package) cat <<'USAGE' ;;
 usage: ./dev package
 
-Makes dist/gpumem_*.deb and dist/gpumem-*.whl of a release build of its own, in build/package.
+Makes dist/gpumem_*.deb and dist/gpumem-*.whl of the release build.
 Two minutes.
 USAGE
     floors) cat <<'USAGE' ;;

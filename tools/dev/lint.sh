@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: lint.sh format|format-all|clang|clang-build|tidy|tidy-quick|tidy-recent|cppcheck
+# usage: lint.sh format|format-all|clang|clang-build|tidy|tidy-quick|tidy-recent|cppcheck|cppcheck-recent
 # One part of ./dev lint. Exit status: 0 nothing found, 77 it cannot be told here, and why.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -52,12 +52,11 @@ recent() {
     done
 }
 
-# incorrectLogicOperator: cppcheck takes two calls through one pointer for the same value.
-cppcheck_all() {
-    our_sources 'src/*.c' 'tools/*.c' |
-        xargs cppcheck --quiet --std=c11 --inline-suppr --error-exitcode=1 -j "$JOBS" \
-            --enable=warning,portability --suppress=incorrectLogicOperator \
-            -D_GNU_SOURCE -D'ElfW(type)=Elf64_##type' -I include -I src
+# The files of standard input. incorrectLogicOperator: cppcheck takes two calls through one pointer for the same value.
+cppcheck_them() {
+    xargs -r cppcheck --quiet --std=c11 --inline-suppr --error-exitcode=1 -j "$JOBS" \
+        --enable=warning,portability --suppress=incorrectLogicOperator \
+        -D_GNU_SOURCE -D'ElfW(type)=Elf64_##type' -I include -I src
 }
 
 case ${1:-} in
@@ -78,9 +77,10 @@ tidy) our_sources 'src/*.c' 'tools/*.c' | tidy ;;
 # The static analyzer takes nearly all of clang-tidy's time.
 tidy-quick) our_sources 'src/*.c' 'tools/*.c' | tidy --checks='-clang-analyzer-*' ;;
 tidy-recent) recent | tidy ;;
-cppcheck) cppcheck_all ;;
+cppcheck) our_sources 'src/*.c' 'tools/*.c' | cppcheck_them ;;
+cppcheck-recent) recent | cppcheck_them ;;
 *)
-    echo "usage: lint.sh format|format-all|clang|clang-build|tidy|tidy-quick|tidy-recent|cppcheck" >&2
+    echo "usage: lint.sh format|format-all|clang|clang-build|tidy|tidy-quick|tidy-recent|cppcheck|cppcheck-recent" >&2
     exit 2
     ;;
 esac

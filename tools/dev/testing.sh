@@ -25,7 +25,7 @@ command_lint() {
     [ $# -le 1 ] || wrong "lint: '$2' is not understood"
     case ${1:-} in
     '') command_test --only lint ;;
-    format | clang | tidy | tidy-quick | tidy-recent | cppcheck | clang-build)
+    format | clang | tidy | tidy-quick | tidy-recent | cppcheck | cppcheck-recent | clang-build)
         need_for lint
         guard lint "$@"
         sh tools/dev/lint.sh "$1"

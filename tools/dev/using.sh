@@ -96,7 +96,9 @@ command_package() {
     no_arguments package "$@"
     need_for package
     guard package "$@"
-    quietly "packaging" packaging/make.sh dist || exit 1
+    quietly "building release" build gpumem_manual gpumem_static vkgdr softgpu softgpu_shim softgpu_audit \
+        softgpu_wrappers gpumem_profiles || exit 1
+    quietly "packaging" packaging/make.sh dist "$BUILD" || exit 1
     say "made:" dist/gpumem_*.deb dist/gpumem-*.whl dist/vkgdr-*.whl
 }
 

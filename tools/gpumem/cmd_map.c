@@ -9,9 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SCHEMA       "gpumem.snapshot"
-#define VERSION      1
-#define HISTORY_MOST ((size_t)256 << 20) /* browsers do not accept a string of 512 MiB */
+#define SCHEMA  "gpumem.snapshot"
+#define VERSION 1
 
 const char cmd_map_usage[] =
     "usage: gpumem map [OPTION...] SNAPSHOT\n"
@@ -69,8 +68,8 @@ static void put_string(FILE *out, const char *text) {
     fputc('"', out);
 }
 
-static void put_part(FILE *out, const char *name, const struct map_text *snapshot,
-                     const struct map_text *history) {
+static void put_part(FILE *out, const char *name, const struct cli_text *snapshot,
+                     const struct cli_text *history) {
     if (strcmp(name, "STYLE") == 0)
         fputs(map_page_css, out);
     else if (strcmp(name, "SCRIPT") == 0)
@@ -84,7 +83,7 @@ static void put_part(FILE *out, const char *name, const struct map_text *snapsho
 }
 
 /* Lines of the page such as @STYLE@ are replaced by its parts. */
-static void put_page(FILE *out, const struct map_text *snapshot, const struct map_text *history) {
+static void put_page(FILE *out, const struct cli_text *snapshot, const struct cli_text *history) {
     for (const char *at = map_page_html; *at;) {
         size_t length = strcspn(at, "\n");
         char name[16];
@@ -99,8 +98,8 @@ static void put_page(FILE *out, const struct map_text *snapshot, const struct ma
     }
 }
 
-static int write_page(const char *path, const struct map_text *snapshot,
-                      const struct map_text *history) {
+static int write_page(const char *path, const struct cli_text *snapshot,
+                      const struct cli_text *history) {
     char *text = NULL;
     size_t size = 0;
     FILE *memory = open_memstream(&text, &size);
@@ -121,7 +120,7 @@ static int write_page(const char *path, const struct map_text *snapshot,
 
 /* ---- Inputs ---------------------------------------------------------------------------------- */
 
-static int check_snapshot(const char *path, const struct map_text *snapshot) {
+static int check_snapshot(const char *path, const struct cli_text *snapshot) {
     struct map_facts facts = map_check(snapshot->text);
     if (!facts.valid)
         return cli_error(CLI_FILE, "%s:%zu: not JSON", path, facts.line);
@@ -134,13 +133,10 @@ static int check_snapshot(const char *path, const struct map_text *snapshot) {
     return CLI_OK;
 }
 
-static int read_log(const char *path, struct map_text *history) {
+static int read_log(const char *path, struct cli_text *history) {
     int status = map_read(path, history);
     if (status != CLI_OK)
         return status;
-    if (history->size > HISTORY_MOST)
-        return cli_error(CLI_FILE, "%s: a log of more than %zu MiB is too long for a page", path,
-                         HISTORY_MOST >> 20);
     const char *line = history->text;
     while (*line == '#')
         line += strcspn(line, "\n") + (line[strcspn(line, "\n")] == '\n');
@@ -155,8 +151,8 @@ static int read_log(const char *path, struct map_text *history) {
     return CLI_OK;
 }
 
-static int gather(const struct arguments *arguments, struct map_text *snapshot,
-                  struct map_text *history) {
+static int gather(const struct arguments *arguments, struct cli_text *snapshot,
+                  struct cli_text *history) {
     int status;
     if (arguments->demo) {
         status = map_demo(arguments->driver, arguments->device, snapshot, history);
@@ -169,7 +165,7 @@ static int gather(const struct arguments *arguments, struct map_text *snapshot,
     }
     if (status == CLI_OK && arguments->log) {
         free(history->text);
-        *history = (struct map_text){0};
+        *history = (struct cli_text){0};
         status = read_log(arguments->log, history);
     }
     return status;
@@ -225,7 +221,7 @@ static int parse(int argc, char **argv, struct arguments *arguments) {
 
 int cmd_map(int argc, char **argv) {
     struct arguments arguments = {.device = -1};
-    struct map_text snapshot = {0}, history = {0};
+    struct cli_text snapshot = {0}, history = {0};
     int status = parse(argc, argv, &arguments);
     if (status == CLI_OK)
         status = gather(&arguments, &snapshot, &history);

@@ -194,7 +194,7 @@ static gpumem_status map_by_hand(struct demo *d) {
     return status;
 }
 
-static gpumem_status fill(struct demo *d, struct map_text *snapshot) {
+static gpumem_status fill(struct demo *d, struct cli_text *snapshot) {
     gpumem_status status = make_resources(d);
     if (status == GPUMEM_OK)
         status = make_long_lived(d);
@@ -237,7 +237,7 @@ static void empty(struct demo *d) {
         (void)gpumem_resource_destroy(d->resources[i]);
 }
 
-static int run(struct demo *d, const char *driver, int device, struct map_text *snapshot) {
+static int run(struct demo *d, const char *driver, int device, struct cli_text *snapshot) {
     gpumem_status status = gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = driver), &d->library);
     if (status == GPUMEM_OK)
         status = gpumem_device_open(d->library, device < 0 ? 0 : device, &d->device);
@@ -254,7 +254,7 @@ static int run(struct demo *d, const char *driver, int device, struct map_text *
     return result;
 }
 
-int map_demo(const char *driver, int device, struct map_text *snapshot, struct map_text *history) {
+int map_demo(const char *driver, int device, struct cli_text *snapshot, struct cli_text *history) {
     struct demo demo = {.random = 2, .begin = cli_now()};
     demo.log = open_memstream(&history->text, &history->size);
     if (!demo.log)

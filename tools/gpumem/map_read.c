@@ -11,33 +11,16 @@
 
 #define DEEPEST 32
 
-static int read_stream(FILE *file, const char *path, struct map_text *text) {
-    size_t room = (size_t)1 << 16;
-    *text = (struct map_text){.text = malloc(room)};
-    while (text->text) {
-        text->size += fread(text->text + text->size, 1, room - 1 - text->size, file);
-        if (text->size < room - 1)
-            break;
-        char *grown = room > SIZE_MAX / 2 ? NULL : realloc(text->text, room *= 2);
-        if (!grown)
-            free(text->text);
-        text->text = grown;
-    }
-    if (!text->text)
-        return cli_error(CLI_NO_MEMORY, "map: no memory for %s", path);
-    text->text[text->size] = 0;
-    if (!ferror(file) && text->size && !memchr(text->text, 0, text->size))
-        return CLI_OK;
-    const char *why = ferror(file) ? strerror(errno)
-                      : text->size ? "it is not text"
-                                   : "it is empty";
-    int status = cli_error(CLI_FILE, "%s: %s", path, why);
+static int read_stream(FILE *file, const char *path, struct cli_text *text) {
+    int status = cli_read_text(file, path, MAP_TEXT_MOST, text);
+    if (status != CLI_OK || text->size)
+        return status;
     free(text->text);
-    *text = (struct map_text){0};
-    return status;
+    *text = (struct cli_text){0};
+    return cli_error(CLI_FILE, "%s: it is empty", path);
 }
 
-int map_read(const char *path, struct map_text *text) {
+int map_read(const char *path, struct cli_text *text) {
     if (strcmp(path, "-") == 0)
         return read_stream(stdin, "standard input", text);
     FILE *file = cli_open_text(path);

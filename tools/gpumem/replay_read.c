@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "descriptor.h"
 #include "replay.h"
+#include "text_file.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -35,6 +36,9 @@ static const char first_line[] = "#gpumem-log,1\n";
 
 /* The default stream has two names, which mean one stream. */
 #define LEGACY_STREAM 1
+
+/* Of a log, which is held in memory. */
+#define MOST ((size_t)16 << 30)
 
 /* Distinct values, numbered in order of appearance. */
 struct list {
@@ -75,33 +79,18 @@ static int no_memory(void) {
 
 /* ---- Text ------------------------------------------------------------------------------------ */
 
-static int unreadable(const struct reader *r, int error) {
-    (void)cli_error(CLI_FILE, "%s: %s", r->log->path, strerror(error));
-    return CLI_FILE;
-}
-
 static int load_text(struct reader *r) {
     FILE *file = cli_open_text(r->log->path);
-    if (!file)
-        return unreadable(r, errno);
-    size_t used = 0, room = 1 << 16;
-    char *text = malloc(room);
-    while (text) {
-        used += fread(text + used, 1, room - used, file);
-        if (used < room)
-            break;
-        char *more = room > SIZE_MAX / 2 ? NULL : realloc(text, room *= 2);
-        if (!more)
-            free(text);
-        text = more;
+    if (!file) {
+        (void)cli_error(CLI_FILE, "%s: %s", r->log->path, strerror(errno));
+        return CLI_FILE;
     }
-    int error = ferror(file) ? errno : 0;
+    struct cli_text text;
+    int result = cli_read_text(file, r->log->path, MOST, &text);
     fclose(file);
-    if (!text)
-        return no_memory();
-    r->text = r->at = text;
-    r->end = text + used;
-    return error ? unreadable(r, error) : CLI_OK;
+    r->text = r->at = text.text;
+    r->end = text.text + text.size;
+    return result;
 }
 
 /* Takes a field in quotes: the doubled ones inside become one, in place. False if it does not end
@@ -312,8 +301,6 @@ static int take_header(struct reader *r) {
 
 static int take_all(struct reader *r) {
     struct replay_log *log = r->log;
-    if (memchr(r->text, 0, (size_t)(r->end - r->text)))
-        return cli_error(CLI_FILE, "%s: not text: it contains a zero byte", log->path);
     for (const char *at = r->text; at < r->end; at++)
         r->lines += *at == '\n';
     if (r->lines > UINT32_MAX / 2)

@@ -54,6 +54,7 @@ class leaving_ref {
 
 /* Owns a watch of a buffer or a resource (gpumem_buffer_watch, gpumem_resource_watch), which it may
  * outlive. Destroying it ends the watch: the callable is then not running, and is not called again.
+ * Inside a callable of a watch it waits for no other thread: see gpumem_watch_end.
  */
 class watch : public owner<watch, borrowed<gpumem_watch>> {
   public:

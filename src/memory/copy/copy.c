@@ -3,19 +3,25 @@
 #include "base/cancel.h"
 #include "memory/virtual/virtual_resource.h"
 
-gpumem_status gm_copy_reads(gpumem_buffer *buffer, size_t offset, size_t bytes, CUstream stream,
+gpumem_status gm_copy_check(gpumem_buffer *buffer, size_t offset, size_t bytes, int writes,
                             const char *call) {
     GM_CHECK(buffer, call);
+    if (writes && buffer->read_only)
+        return gm_fail(GPUMEM_ERROR_NOT_PERMITTED, "%s: the buffer is read-only", call);
     gpumem_status status = gm_buffer_range(buffer, offset, bytes, call);
+    return status == GPUMEM_OK ? gm_virtual_permits(buffer, offset, bytes, writes, call) : status;
+}
+
+gpumem_status gm_copy_reads(gpumem_buffer *buffer, size_t offset, size_t bytes, CUstream stream,
+                            const char *call) {
+    gpumem_status status = gm_copy_check(buffer, offset, bytes, 0, call);
     return status == GPUMEM_OK && bytes ? gpumem_buffer_use(buffer, stream) : status;
 }
 
 gpumem_status gm_copy_writes(gpumem_buffer *buffer, size_t offset, size_t bytes, CUstream stream,
                              const char *call) {
-    GM_CHECK(buffer, call);
-    if (buffer->read_only)
-        return gm_fail(GPUMEM_ERROR_NOT_PERMITTED, "%s: the buffer is read-only", call);
-    return gm_copy_reads(buffer, offset, bytes, stream, call);
+    gpumem_status status = gm_copy_check(buffer, offset, bytes, 1, call);
+    return status == GPUMEM_OK && bytes ? gpumem_buffer_use(buffer, stream) : status;
 }
 
 int gm_copy_is_between_devices(const gpumem_buffer *to, const gpumem_buffer *from) {

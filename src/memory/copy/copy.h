@@ -34,6 +34,10 @@ int gm_copy_is_between_devices(const gpumem_buffer *to, const gpumem_buffer *fro
  * another mapping (seen on an H200; copies may). */
 size_t gm_fill_step(const gpumem_buffer *buffer, size_t offset, size_t bytes);
 
+/* Checks a range of a buffer that is to be read or written. */
+gpumem_status gm_copy_check(gpumem_buffer *buffer, size_t offset, size_t bytes, int writes,
+                            const char *call);
+
 /* Checks a range that a stream is about to read or write, and names the stream for the buffer. */
 gpumem_status gm_copy_reads(gpumem_buffer *buffer, size_t offset, size_t bytes, CUstream stream,
                             const char *call);

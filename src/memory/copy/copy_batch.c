@@ -149,16 +149,11 @@ gpumem_status gpumem_copy_batch(gpumem_device *device, const gpumem_copy_item *i
 static gpumem_status check(const gpumem_buffer_copy_item *items, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const gpumem_buffer_copy_item *item = &items[i];
-        GM_CHECK(item->to, "gpumem_buffer_copy_batch (to)");
-        GM_CHECK(item->from, "gpumem_buffer_copy_batch (from)");
-        if (item->to->read_only)
-            return gm_fail(GPUMEM_ERROR_NOT_PERMITTED,
-                           "gpumem_buffer_copy_batch: the buffer of item %zu is read-only", i);
-        gpumem_status status = gm_buffer_range(item->to, item->to_offset, item->bytes,
-                                               "gpumem_buffer_copy_batch (to)");
+        gpumem_status status = gm_copy_check(item->to, item->to_offset, item->bytes, 1,
+                                             "gpumem_buffer_copy_batch (to)");
         if (status == GPUMEM_OK)
-            status = gm_buffer_range(item->from, item->from_offset, item->bytes,
-                                     "gpumem_buffer_copy_batch (from)");
+            status = gm_copy_check(item->from, item->from_offset, item->bytes, 0,
+                                   "gpumem_buffer_copy_batch (from)");
         if (status != GPUMEM_OK)
             return status;
         GM_REQUIRE(item->to->resource->device->library == items[0].to->resource->device->library &&

@@ -22,4 +22,27 @@ gpumem_status gm_current_enter(struct gm_current *current, gpumem_device *device
 gpumem_status gm_current_enter_strict(struct gm_current *current, gpumem_device *device);
 void gm_current_leave(struct gm_current *current);
 
+/* A context that is made current when it turns out that the driver is needed. Entering is five
+ * driver calls, more than memory that is at hand costs altogether. */
+struct gm_late {
+    gpumem_device *device;
+    int entered;
+    struct gm_current current;
+};
+
+/* NULL: the context is current already. On failure the driver must not be called; a later attempt
+ * may succeed. */
+static inline gpumem_status gm_late_enter(struct gm_late *late) {
+    if (!late || late->entered)
+        return GPUMEM_OK;
+    gpumem_status status = gm_current_enter(&late->current, late->device);
+    late->entered = status == GPUMEM_OK;
+    return status;
+}
+
+static inline void gm_late_leave(struct gm_late *late) {
+    if (late->entered)
+        gm_current_leave(&late->current);
+}
+
 #endif

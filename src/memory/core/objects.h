@@ -185,9 +185,13 @@ struct gpumem_resource {
     struct gm_engine *engine;         /* mapped/engine.h; likewise */
     int users;                        /* made of the user's functions */
     int transparent;                  /* a wrapper without a limit of its own */
-    int own_stream;                   /* stream-ordered, with a stream for callers that name none */
-    int reclaims;                     /* its own functions handle running out of memory */
-    int tells_committed;              /* its `stats` has all that it took from the driver */
+    size_t multiple; /* of a wrapper: of which it makes addresses and capacities; 0: any */
+    int own_stream;  /* stream-ordered, with a stream for callers that name none */
+    int reclaims;    /* its own functions handle running out of memory */
+    /* Its allocate, deallocate and resize make the context current themselves, and only where they
+     * call the driver. */
+    int enters;
+    int tells_committed; /* its `stats` has all that it took from the driver */
     /* Where its small buffers come from, or NULL: a cache over this one, which ends with it and is
      * not known to the program. Set once, before the program has the resource. */
     _Atomic(gpumem_resource *) slabs;

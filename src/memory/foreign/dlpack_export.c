@@ -62,18 +62,17 @@ static void close_together(const int64_t *shape, int64_t *strides, int ndim) {
     }
 }
 
-/* Elements from the first to the end of the last that the tensor reaches; SIZE_MAX: too many. */
+/* Elements from the first to the end of the last that the tensor reaches; UINT64_MAX: too many. */
 static uint64_t reach(const int64_t *shape, const int64_t *strides, int ndim) {
-    uint64_t last = 0, step;
-    int empty = 0;
-    for (int i = 0; i < ndim; i++) {
-        empty |= shape[i] == 0;
-        if (shape[i] &&
-            (__builtin_mul_overflow((uint64_t)(shape[i] - 1), (uint64_t)strides[i], &step) ||
-             __builtin_add_overflow(last, step, &last)))
-            return empty ? 0 : UINT64_MAX;
-    }
-    return empty ? 0 : last + 1;
+    uint64_t end = 1, step;
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] == 0)
+            return 0;
+    for (int i = 0; i < ndim; i++)
+        if (__builtin_mul_overflow((uint64_t)(shape[i] - 1), (uint64_t)strides[i], &step) ||
+            __builtin_add_overflow(end, step, &end))
+            return UINT64_MAX;
+    return end;
 }
 
 static gpumem_status settle_shape(const gpumem_buffer *buffer, const gpumem_dlpack_options *options,

@@ -126,15 +126,15 @@ int gm_buffer_put_off(gpumem_resource *resource, const gpumem_allocation *alloca
 
 static gpumem_status try_allocate(gpumem_buffer *buffer, const gpumem_request *request) {
     gpumem_resource *resource = buffer->resource;
-    struct gm_current current;
-    gpumem_status status = gm_current_enter(&current, resource->device);
+    struct gm_late late = {.device = resource->device};
+    gpumem_status status = resource->enters ? GPUMEM_OK : gm_late_enter(&late);
     if (status != GPUMEM_OK)
         return status;
     gpumem_allocation allocation = {.size = sizeof allocation};
     gm_buffer_in_making = resource->mapped ? buffer : NULL;
     status = resource->ops.allocate(resource->user, request, &allocation);
     gm_buffer_in_making = NULL;
-    gm_current_leave(&current);
+    gm_late_leave(&late);
     if (status == GPUMEM_OK)
         buffer->allocation = allocation;
     return status;
@@ -295,6 +295,12 @@ gpumem_status gpumem_buffer_use(gpumem_buffer *buffer, CUstream stream) {
     return GPUMEM_OK;
 }
 
+/* Whether streams are asked before the memory is handed out again. A resource that keeps its order
+ * by itself needs that for further streams only; one that maps memory marks its own, too. */
+static int asks_streams(const gpumem_buffer *buffer, int ordered) {
+    return buffer->wait_count > (ordered && !buffer->resource->mapped);
+}
+
 /* The last reference is gone. */
 static void retire(gpumem_buffer *buffer) {
     gpumem_resource *resource = buffer->resource;
@@ -314,19 +320,19 @@ static void retire(gpumem_buffer *buffer) {
     atomic_fetch_sub(&resource->owned, 1);
     struct gm_error_record saved;
     gm_error_save(&saved);
-    struct gm_current current;
-    int entered = gm_current_enter(&current, device) == GPUMEM_OK;
-    int now = 0;
-    if (entered && resource->properties.stream_ordered && !buffer->homeless)
+    struct gm_late late = {.device = device};
+    int ordered = resource->properties.stream_ordered && !buffer->homeless, now = 0;
+    int ready =
+        (resource->enters && !asks_streams(buffer, ordered)) || gm_late_enter(&late) == GPUMEM_OK;
+    if (ready && ordered)
         now = gm_waits_join(buffer) == 0;
-    else if (entered)
+    else if (ready)
         now = gm_waits_mark(buffer);
     if (now)
         gm_buffer_finish(buffer, gm_buffer_home(buffer));
     else
         gm_defer(buffer);
-    if (entered)
-        gm_current_leave(&current);
+    gm_late_leave(&late);
     gm_work_off(device);
     gm_error_restore(&saved);
 }
@@ -397,12 +403,12 @@ gpumem_status gpumem_buffer_free(gpumem_buffer *buffer, CUstream stream) {
 static gpumem_status try_resize(gpumem_buffer *buffer, gpumem_allocation *allocation, size_t bytes,
                                 CUstream stream) {
     gpumem_resource *resource = buffer->resource;
-    struct gm_current current;
-    gpumem_status status = gm_current_enter(&current, resource->device);
+    struct gm_late late = {.device = resource->device};
+    gpumem_status status = resource->enters ? GPUMEM_OK : gm_late_enter(&late);
     if (status != GPUMEM_OK)
         return status;
     status = resource->ops.resize(resource->user, allocation, bytes, stream);
-    gm_current_leave(&current);
+    gm_late_leave(&late);
     return status;
 }
 
@@ -511,22 +517,20 @@ static void end_copy(gpumem_buffer *copy) {
 gpumem_status gm_buffer_wait(gpumem_buffer *buffer, CUstream stream, const char *what) {
     gpumem_status status = stream ? gpumem_buffer_use(buffer, stream) : GPUMEM_OK;
     gpumem_buffer copy;
-    struct gm_current current;
+    struct gm_late late = {.device = buffer->resource->device};
     if (status == GPUMEM_OK && copy_waits(buffer, &copy) != 0)
         status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to wait for streams");
     if (status != GPUMEM_OK)
         return status;
-    status = gm_current_enter(&current, buffer->resource->device);
-    if (status != GPUMEM_OK) {
-        end_copy(&copy);
-        return status;
+    status = copy.wait_count ? gm_late_enter(&late) : GPUMEM_OK;
+    if (status == GPUMEM_OK) {
+        gm_waits_mark(&copy);
+        if (!gm_waits_passed(&copy, 1))
+            status = gm_fail(gm_waits_are_events(&copy) ? GPUMEM_ERROR_DRIVER : GPUMEM_ERROR_BUSY,
+                             "cannot %s: %s", what, gm_waits_reason(&copy));
     }
-    gm_waits_mark(&copy);
-    if (!gm_waits_passed(&copy, 1))
-        status = gm_fail(gm_waits_are_events(&copy) ? GPUMEM_ERROR_DRIVER : GPUMEM_ERROR_BUSY,
-                         "cannot %s: %s", what, gm_waits_reason(&copy));
     end_copy(&copy);
-    gm_current_leave(&current);
+    gm_late_leave(&late);
     return status;
 }
 
@@ -614,8 +618,11 @@ gpumem_status gm_buffer_range(const gpumem_buffer *buffer, size_t offset, size_t
     GM_REQUIRE(offset <= size && bytes <= size - offset,
                "%s: %zu bytes at offset %zu do not fit in the %zu of the buffer", call, bytes,
                offset, size);
-    const struct gm_mapped *mapped = buffer->resource->mapped;
-    GM_REQUIRE(!mapped || mapped->is_whole(&buffer->allocation, offset, bytes),
+    /* Of a wrapper's buffer, that inside. A view holds its buffer, which has no holes there. */
+    const gpumem_buffer *inner = gm_buffer_innermost((gpumem_buffer *)(uintptr_t)buffer);
+    const struct gm_mapped *mapped = inner ? inner->resource->mapped : NULL;
+    size_t shift = mapped ? (size_t)(buffer->allocation.pointer - inner->allocation.pointer) : 0;
+    GM_REQUIRE(!mapped || mapped->is_whole(&inner->allocation, shift + offset, bytes),
                "%s: memory of the %zu bytes at offset %zu was decommitted", call, bytes, offset);
     return GPUMEM_OK;
 }

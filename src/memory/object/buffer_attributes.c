@@ -46,6 +46,31 @@ static void fill(const gpumem_buffer *buffer, const struct gm_pointer *known,
     out->handle_type = handle_type_of(known->handle_types);
 }
 
+/* Pageable memory, for example, of a resource of the user's. */
+static int is_of_the_users(gpumem_buffer *buffer) {
+    gpumem_buffer *root = buffer->root ? buffer->root : buffer;
+    const gpumem_buffer *inner = gm_buffer_innermost(root);
+    const gpumem_resource *resource = (inner ? inner : root)->resource;
+    while (resource && !resource->users)
+        resource = resource->upstream;
+    return resource != NULL;
+}
+
+/* What the driver does not know is as its resource says. */
+static void fill_unknown(const gpumem_buffer *buffer, gpumem_buffer_attributes *out) {
+    const gpumem_buffer *root = buffer->root ? buffer->root : buffer;
+    const gpumem_resource_properties *known = &root->resource->properties;
+    out->context = NULL;
+    out->location = known->location == GPUMEM_LOCATION_DEVICE && buffer->allocation.host_pointer
+                        ? GPUMEM_LOCATION_HOST
+                        : known->location;
+    int on_device = out->location == GPUMEM_LOCATION_DEVICE;
+    out->device_ordinal = on_device ? root->resource->device->ordinal : -1;
+    out->numa_node = -1;
+    out->device_accessible = known->device_accessible;
+    out->handle_type = GPUMEM_HANDLE_NONE;
+}
+
 gpumem_status gpumem_buffer_get_attributes(gpumem_buffer *buffer,
                                            gpumem_buffer_attributes *attributes) {
     GM_UNCANCELLED;
@@ -58,12 +83,15 @@ gpumem_status gpumem_buffer_get_attributes(gpumem_buffer *buffer,
         return status;
     status = gm_pointer_ask(device, buffer->allocation.pointer, &known);
     gm_current_leave(&current);
-    if (status == GPUMEM_OK && !known.type)
+    int unknown = status == GPUMEM_OK && !known.type;
+    if (unknown && !is_of_the_users(buffer))
         status = gm_fail(GPUMEM_ERROR_DRIVER, "the driver knows no memory at 0x%llx",
                          buffer->allocation.pointer);
     if (status != GPUMEM_OK)
         return status;
     gpumem_buffer_attributes filled = {.size = sizeof filled};
     fill(buffer, &known, &filled);
+    if (unknown)
+        fill_unknown(buffer, &filled);
     return GM_RESULT_WRITE(gpumem_buffer_attributes, attributes, &filled);
 }

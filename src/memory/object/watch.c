@@ -25,19 +25,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
 static uint64_t last_number;
 
-/* The calls of fn that this thread is in, innermost first. */
-struct frame {
-    const struct gpumem_watch *watch;
-    struct frame *outer;
-};
-static _Thread_local struct frame *frames;
-
-static unsigned own_calls(const struct gpumem_watch *watch) {
-    unsigned count = 0;
-    for (const struct frame *frame = frames; frame; frame = frame->outer)
-        count += frame->watch == watch;
-    return count;
-}
+/* How many calls of watches' functions this thread is in, one within another. */
+static _Thread_local unsigned depth;
 
 /* ---- Making and ending; the lock is held ----------------------------------------------------- */
 
@@ -75,12 +64,11 @@ static void empty(struct gpumem_watch **list) {
 
 /* With the lock, dropped meanwhile. */
 static void call(struct gpumem_watch *watch, const gpumem_leaving_event *event) {
-    struct frame frame = {watch, frames};
     watch->running++;
     pthread_mutex_unlock(&lock);
-    frames = &frame;
+    depth++;
     watch->fn(watch->user, event);
-    frames = frame.outer;
+    depth--;
     pthread_mutex_lock(&lock);
     watch->running--;
     if (watch->ended && !watch->running)
@@ -303,20 +291,35 @@ size_t gm_watches_of(const gpumem_buffer *buffer) {
     return count;
 }
 
-gpumem_status gpumem_watch_end(gpumem_watch *watch) {
-    GM_UNCANCELLED;
-    if (!watch)
-        return GPUMEM_OK;
-    GM_CHECK(watch, "gpumem_watch_end");
-    pthread_mutex_lock(&lock);
+/* With the lock, dropped while it waits. Two functions may end one watch at the same time. */
+static gpumem_status end(struct gpumem_watch *watch, const char *call) {
+    gpumem_status status = gm_object_check(watch->generation, "watch", call);
+    if (status != GPUMEM_OK)
+        return status;
     take_out(watch);
-    watch->generation = GM_DESTROYED;
-    unsigned own = own_calls(watch);
-    while (watch->running > own)
+    __atomic_store_n(&watch->generation, GM_DESTROYED, __ATOMIC_RELAXED);
+    /* A thread that is itself in such a function waits for none: what it waits for could wait for
+     * its own operation, or end its own watch. */
+    while (watch->running && !depth)
         pthread_cond_wait(&left, &lock);
     watch->ended = 1;
     if (!watch->running)
         gm_bury(watch);
-    pthread_mutex_unlock(&lock);
     return GPUMEM_OK;
+}
+
+gpumem_status gpumem_watch_end(gpumem_watch *watch) {
+    GM_UNCANCELLED;
+    static const char call[] = "gpumem_watch_end";
+    if (!watch)
+        return GPUMEM_OK;
+    /* Before the lock, which a forked child may find taken. */
+    gpumem_status status =
+        gm_object_check(__atomic_load_n(&watch->generation, __ATOMIC_RELAXED), "watch", call);
+    if (status != GPUMEM_OK)
+        return status;
+    pthread_mutex_lock(&lock);
+    status = end(watch, call);
+    pthread_mutex_unlock(&lock);
+    return status;
 }

@@ -177,7 +177,11 @@ static void note_slab(struct pinned_resource *p, struct gm_slab *slab, size_t si
 static gpumem_status make_slab(struct pinned_resource *p, size_t size, size_t bytes,
                                size_t alignment, struct gm_span **span) {
     struct gm_slab *slab;
-    gpumem_status status = gm_slab_create(p->device, &p->settings, size, &slab);
+    struct gm_late late = {.device = p->device};
+    gpumem_status status = gm_late_enter(&late);
+    if (status == GPUMEM_OK)
+        status = gm_slab_create(p->device, &p->settings, size, &slab);
+    gm_late_leave(&late);
     if (status != GPUMEM_OK) {
         note_slab(p, NULL, size, 0);
         return status;
@@ -253,9 +257,14 @@ static void deallocate(void *user, const gpumem_allocation *allocation, CUstream
     size_t keep = p->options.keep_nothing ? 0
                   : p->options.keep_bytes ? (size_t)p->options.keep_bytes
                                           : SIZE_MAX;
-    struct gm_slab *surplus = take_empty(p, keep);
+    /* Where the context cannot be made current, the next free or trim gives them back. */
+    struct gm_late late = {.device = p->device};
+    struct gm_slab *surplus = NULL;
+    if (p->empty > keep && gm_late_enter(&late) == GPUMEM_OK)
+        surplus = take_empty(p, keep);
     pthread_mutex_unlock(&p->lock);
     end_slabs(p, surplus);
+    gm_late_leave(&late);
 }
 
 static void trim(void *user, size_t keep_bytes) {
@@ -474,6 +483,7 @@ static gpumem_status create_slabs(gpumem_device *device, const gpumem_pinned_opt
         destroy(p);
         return status;
     }
+    p->resource->enters = 1;
     gm_describe_set(p->resource, &description);
     *resource = p->resource;
     return GPUMEM_OK;

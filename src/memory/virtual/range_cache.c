@@ -102,6 +102,7 @@ static int is_idle(const struct gm_range_cache *cache, struct gm_range *range) {
 struct asker {
     gpumem_device *device;
     CUstream stream;
+    struct gm_late *late;
     struct gm_wait wait;
     int named, usable;
 };
@@ -128,6 +129,10 @@ static struct gm_range *find(struct gm_range_cache *cache, size_t capacity, size
             range->extent.address % alignment)
             continue;
         asked++;
+        if (range->last.state == GM_WAIT_PASSED)
+            return range;
+        if (gm_late_enter(asker->late) != GPUMEM_OK)
+            return NULL;
         if (is_idle(cache, range) || is_next_on(asker, range))
             return range;
     }
@@ -135,8 +140,9 @@ static struct gm_range *find(struct gm_range_cache *cache, size_t capacity, size
 }
 
 struct gm_range *gm_range_cache_take(struct gm_range_cache *cache, size_t capacity,
-                                     size_t committed, size_t alignment, CUstream stream) {
-    struct asker asker = {.device = cache->device, .stream = stream};
+                                     size_t committed, size_t alignment, CUstream stream,
+                                     struct gm_late *late) {
+    struct asker asker = {.device = cache->device, .stream = stream, .late = late};
     pthread_mutex_lock(&cache->lock);
     struct gm_range *range = find(cache, capacity, committed, alignment, &asker);
     if (range)
@@ -171,8 +177,11 @@ static int pop_chunk(struct gm_range_cache *cache, struct gm_chunk *chunk) {
 }
 
 /* The lock is held, and dropped while the driver takes memory back. */
-static int shrink_to(struct gm_range_cache *cache, uint64_t keep, size_t most_asked) {
+static int shrink_to(struct gm_range_cache *cache, uint64_t keep, size_t most_asked,
+                     struct gm_late *late) {
     while (cache->bytes > keep) {
+        if (gm_late_enter(late) != GPUMEM_OK)
+            return 0;
         struct gm_chunk chunk = {0};
         struct gm_range *range = NULL;
         if (!pop_chunk(cache, &chunk))
@@ -189,12 +198,13 @@ static int shrink_to(struct gm_range_cache *cache, uint64_t keep, size_t most_as
     return 1;
 }
 
-int gm_range_cache_give(struct gm_range_cache *cache, struct gm_range *range) {
+int gm_range_cache_give(struct gm_range_cache *cache, struct gm_range *range,
+                        struct gm_late *late) {
     size_t bytes = range->extent.committed;
     if (bytes > cache->maximum)
         return 0;
     pthread_mutex_lock(&cache->lock);
-    int kept = shrink_to(cache, cache->maximum - bytes, MOST_ASKED);
+    int kept = shrink_to(cache, cache->maximum - bytes, MOST_ASKED, late);
     if (kept) {
         range->given = ++cache->given;
         put_in(cache, range);
@@ -205,7 +215,7 @@ int gm_range_cache_give(struct gm_range_cache *cache, struct gm_range *range) {
 
 void gm_range_cache_trim(struct gm_range_cache *cache, uint64_t keep) {
     pthread_mutex_lock(&cache->lock);
-    (void)shrink_to(cache, keep, SIZE_MAX);
+    (void)shrink_to(cache, keep, SIZE_MAX, NULL);
     pthread_mutex_unlock(&cache->lock);
 }
 
@@ -219,7 +229,8 @@ int gm_range_cache_give_chunk(struct gm_range_cache *cache, const struct gm_chun
     if (chunk->bytes > cache->maximum)
         return 0;
     pthread_mutex_lock(&cache->lock);
-    int kept = shrink_to(cache, cache->maximum - chunk->bytes, MOST_ASKED) && has_chunk_room(cache);
+    int kept =
+        shrink_to(cache, cache->maximum - chunk->bytes, MOST_ASKED, NULL) && has_chunk_room(cache);
     if (kept) {
         cache->chunks[cache->chunk_count++] = *chunk;
         count(cache, chunk->bytes, 0);

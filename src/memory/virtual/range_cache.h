@@ -7,6 +7,7 @@
 #ifndef GM_MEMORY_RANGE_CACHE_H
 #define GM_MEMORY_RANGE_CACHE_H
 
+#include "memory/core/current_context.h"
 #include "memory/virtual/extent.h"
 
 #define GM_RANGE_BUCKETS 64
@@ -54,14 +55,16 @@ void gm_range_cache_end(struct gm_range_cache *cache);
 
 /*
  * A range of exactly these sizes that `stream` may use, or NULL. Its `last` has passed, or `stream`
- * is ordered after it. The context is current, as for all of these.
+ * is ordered after it. The context is made current where it is needed; for all others of these it
+ * is.
  */
 struct gm_range *gm_range_cache_take(struct gm_range_cache *cache, size_t capacity,
-                                     size_t committed, size_t alignment, CUstream stream);
+                                     size_t committed, size_t alignment, CUstream stream,
+                                     struct gm_late *late);
 
 /* Keeps the range, whose `last` has passed or is an event. 0 if there is no room: the caller still
  * owns it. */
-int gm_range_cache_give(struct gm_range_cache *cache, struct gm_range *range);
+int gm_range_cache_give(struct gm_range_cache *cache, struct gm_range *range, struct gm_late *late);
 
 /* The same for one unmapped chunk of `chunk->bytes`. */
 int gm_range_cache_take_chunk(struct gm_range_cache *cache, struct gm_chunk *chunk);

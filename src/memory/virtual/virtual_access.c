@@ -7,8 +7,10 @@
 #include "memory/core/vmm_calls.h"
 #include "memory/object/buffer.h"
 #include "memory/object/deferred_frees.h"
+#include "memory/object/resource.h"
 #include "memory/object/watch.h"
 #include "memory/virtual/virtual_resource.h"
+#include "memory/virtual/virtual_through.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -306,6 +308,9 @@ gpumem_status gpumem_buffer_set_access(gpumem_buffer *buffer, size_t offset, siz
     static const char call[] = "gpumem_buffer_set_access";
     GM_CHECK(buffer, call);
     GM_REQUIRE((unsigned)access <= GPUMEM_ACCESS_NONE, "%s: unknown access %d", call, (int)access);
+    gpumem_buffer *inner = gm_through(buffer);
+    if (inner)
+        return gm_through_set_access(buffer, inner, offset, bytes, ordinal, access, stream);
     struct gm_virtual_resource *v = gm_virtual_behind(buffer->resource);
     if (!v)
         return gm_virtual_missing(buffer, call);
@@ -334,12 +339,38 @@ static gpumem_access name_of(CUmemAccess_flags flags) {
     }
 }
 
+/* Of an import, which was received for one device, with one right. */
+static gpumem_status access_of_import(const gpumem_buffer *buffer, size_t offset, int ordinal,
+                                      const char *call, gpumem_access *access) {
+    CUmemLocation location;
+    gpumem_device *device = buffer->resource->device;
+    gpumem_status status = gm_virtual_check_range(buffer, offset, 1, call);
+    if (status == GPUMEM_OK)
+        status = gm_virtual_locate(device, ordinal, 0, call, &location);
+    if (status != GPUMEM_OK)
+        return status;
+    gpumem_access own = buffer->read_only ? GPUMEM_ACCESS_READ : GPUMEM_ACCESS_READ_WRITE;
+    *access = ordinal == device->ordinal ? own : GPUMEM_ACCESS_NONE;
+    return GPUMEM_OK;
+}
+
 gpumem_status gpumem_buffer_get_access(gpumem_buffer *buffer, size_t offset, int ordinal,
                                        gpumem_access *access) {
     GM_UNCANCELLED;
     static const char call[] = "gpumem_buffer_get_access";
     GM_CHECK(buffer, call);
     GM_REQUIRE(access, "%s: access is NULL", call);
+    if (buffer->root) {
+        gpumem_status status = gm_virtual_check_range(buffer, offset, 1, call);
+        offset += (size_t)(buffer->allocation.pointer - buffer->root->allocation.pointer);
+        return status == GPUMEM_OK ? gpumem_buffer_get_access(buffer->root, offset, ordinal, access)
+                                   : status;
+    }
+    if (gm_resource_is_imported(buffer->resource))
+        return access_of_import(buffer, offset, ordinal, call, access);
+    gpumem_buffer *inner = gm_through(buffer);
+    if (inner)
+        return gm_through_get_access(buffer, inner, offset, ordinal, access);
     struct gm_virtual_resource *v = gm_virtual_behind(buffer->resource);
     if (!v)
         return gm_virtual_missing(buffer, call);

@@ -7,6 +7,7 @@
 #include "memory/object/reclaim.h"
 #include "memory/object/watch.h"
 #include "memory/virtual/virtual_resource.h"
+#include "memory/virtual/virtual_through.h"
 
 static struct gm_extent *extent_of(const gpumem_buffer *buffer) {
     return &((struct gm_range *)buffer->allocation.cookie)->extent;
@@ -70,6 +71,9 @@ gpumem_status gpumem_buffer_decommit(gpumem_buffer *buffer, size_t offset, size_
     GM_UNCANCELLED;
     static const char call[] = "gpumem_buffer_decommit";
     GM_CHECK(buffer, call);
+    gpumem_buffer *inner = gm_through(buffer);
+    if (inner)
+        return gm_through_decommit(buffer, inner, offset, bytes, stream, released);
     struct gm_virtual_resource *v = gm_virtual_behind(buffer->resource);
     if (!v)
         return gm_virtual_missing(buffer, call);
@@ -113,6 +117,9 @@ gpumem_status gpumem_buffer_recommit(gpumem_buffer *buffer, size_t offset, size_
     GM_UNCANCELLED;
     static const char call[] = "gpumem_buffer_recommit";
     GM_CHECK(buffer, call);
+    gpumem_buffer *inner = gm_through(buffer);
+    if (inner)
+        return gm_through_recommit(buffer, inner, offset, bytes);
     struct gm_virtual_resource *v = gm_virtual_behind(buffer->resource);
     if (!v)
         return gm_virtual_missing(buffer, call);

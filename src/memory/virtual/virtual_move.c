@@ -8,6 +8,7 @@
 #include "memory/object/deferred_frees.h"
 #include "memory/object/watch.h"
 #include "memory/virtual/virtual_resource.h"
+#include "memory/virtual/virtual_through.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -136,8 +137,7 @@ static gpumem_status move_locked(struct gm_virtual_resource *v, gpumem_buffer *b
     return GPUMEM_OK;
 }
 
-/* Wrappers find what they know of an allocation by its address. */
-static void tell_wrappers(const gpumem_buffer *buffer, CUdeviceptr from) {
+void gm_virtual_tell_wrappers(const gpumem_buffer *buffer, CUdeviceptr from) {
     const gpumem_resource *resource = buffer->resource;
     for (; resource && !resource->apart; resource = resource->upstream)
         if (resource->moved)
@@ -156,7 +156,7 @@ static gpumem_status move(struct gm_virtual_resource *v, gpumem_buffer *buffer, 
         return status;
     }
     /* Before the old address can be reused. */
-    tell_wrappers(buffer, remains->allocation.pointer);
+    gm_virtual_tell_wrappers(buffer, remains->allocation.pointer);
     leave(v, remains);
     return GPUMEM_OK;
 }
@@ -178,6 +178,9 @@ gpumem_status gpumem_buffer_move_to_capacity(gpumem_buffer *buffer, size_t capac
     static const char call[] = "gpumem_buffer_move_to_capacity";
     GM_CHECK(buffer, call);
     GM_REQUIRE(address, "%s: address is NULL", call);
+    gpumem_buffer *inner = gm_through(buffer);
+    if (inner)
+        return gm_through_move(buffer, inner, capacity, stream, address);
     struct gm_virtual_resource *v = gm_virtual_behind(buffer->resource);
     if (!v)
         return gm_virtual_missing(buffer, call);

@@ -149,18 +149,18 @@ static gpumem_status make_range(struct gm_virtual_resource *v, size_t bytes, siz
 
 /* A freed range, with the memory that a new one would get. */
 static struct gm_range *find_range(struct gm_virtual_resource *v, const gpumem_request *request,
-                                   size_t capacity, size_t alignment) {
+                                   size_t capacity, size_t alignment, struct gm_late *late) {
     if (!v->cache.maximum)
         return NULL;
     size_t needed = round_up(request->bytes, v->granularity);
     return gm_range_cache_take(&v->cache, capacity, wanted(v, 0, needed, capacity), alignment,
-                               request->stream);
+                               request->stream, late);
 }
 
 /* ---- The resource's functions ---------------------------------------------------------------- */
 
 static gpumem_status allocate_range(struct gm_virtual_resource *v, const gpumem_request *request,
-                                    struct gm_range **range) {
+                                    struct gm_late *late, struct gm_range **range) {
     size_t asked = request->capacity ? request->capacity : v->options.capacity;
     if (asked < request->bytes)
         asked = request->bytes;
@@ -168,10 +168,11 @@ static gpumem_status allocate_range(struct gm_virtual_resource *v, const gpumem_
     if (!capacity)
         return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY, "%zu bytes exceeds the address space", asked);
     size_t alignment = request->alignment > v->alignment ? request->alignment : v->alignment;
-    *range = find_range(v, request, capacity, alignment);
+    *range = find_range(v, request, capacity, alignment, late);
     if (*range)
         return GPUMEM_OK;
-    return make_range(v, request->bytes, capacity, alignment, range);
+    gpumem_status status = gm_late_enter(late);
+    return status == GPUMEM_OK ? make_range(v, request->bytes, capacity, alignment, range) : status;
 }
 
 static void *host_pointer(const struct gm_virtual_resource *v, const struct gm_range *range) {
@@ -184,8 +185,9 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
                               gpumem_allocation *allocation) {
     struct gm_virtual_resource *v = user;
     struct gm_range *range = NULL;
+    struct gm_late late = {.device = v->device};
     pthread_rwlock_rdlock(&v->mapped.lock);
-    gpumem_status status = allocate_range(v, request, &range);
+    gpumem_status status = allocate_range(v, request, &late, &range);
     if (status == GPUMEM_OK) {
         range->state = GM_RANGE_LIVE;
         range->handed = atomic_fetch_add(&v->handed, 1) + 1;
@@ -201,6 +203,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
         };
     }
     pthread_rwlock_unlock(&v->mapped.lock);
+    gm_late_leave(&late);
     return status;
 }
 
@@ -217,13 +220,22 @@ static void lose(struct gm_virtual_resource *v, struct gm_range *range) {
     free(range);
 }
 
-/* Holds back memory that queued work uses or may use: until a stream can be queried, or for
- * good. */
+/*
+ * Holds back memory that queued work uses or may use, until a stream can be queried. Without host
+ * memory to record that, the work is waited for; only what cannot be waited for is held for good.
+ */
 static void put_off(struct gm_virtual_resource *v, struct gm_range *range,
                     const gpumem_allocation *allocation, CUstream stream) {
-    gm_wait_drop(v->device, &range->last);
-    range->last.state = GM_WAIT_PASSED;
-    if (gm_buffer_put_off(v->resource, allocation, stream) != 0)
+    struct gm_wait last = range->last; /* once it is recorded, others may release the range */
+    range->last = (struct gm_wait){.state = GM_WAIT_PASSED};
+    if (gm_buffer_put_off(v->resource, allocation, stream) == 0) {
+        gm_wait_drop(v->device, &last);
+        return;
+    }
+    range->last = last;
+    if (gm_wait_passed(v->device, &range->last, 1))
+        discard(v, range);
+    else
         lose(v, range);
 }
 
@@ -240,8 +252,9 @@ static void mark(struct gm_virtual_resource *v, struct gm_range *range, CUstream
         range->last.id = gm_wait_for(v->device, stream, 1).id;
 }
 
+/* Where a stream is to be marked, the context is current. */
 static void take_back(struct gm_virtual_resource *v, const gpumem_allocation *allocation,
-                      CUstream stream) {
+                      CUstream stream, struct gm_late *late) {
     struct gm_range *range = allocation->cookie;
     range->buffer = NULL;
     range->state = GM_RANGE_ENDING;
@@ -252,9 +265,9 @@ static void take_back(struct gm_virtual_resource *v, const gpumem_allocation *al
     int own =
         !atomic_load(&extent->shared) && !extent->given && !extent->holes && !extent->borrowed;
     if ((passed || range->last.state == GM_WAIT_EVENT) && own && v->cache.maximum &&
-        gm_range_cache_give(&v->cache, range))
+        gm_range_cache_give(&v->cache, range, late))
         return;
-    if (passed)
+    if (passed && gm_late_enter(late) == GPUMEM_OK)
         discard(v, range);
     else
         put_off(v, range, allocation, stream);
@@ -264,9 +277,11 @@ static void take_back(struct gm_virtual_resource *v, const gpumem_allocation *al
  * reached this point, unless that is NONE. */
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     struct gm_virtual_resource *v = user;
+    struct gm_late late = {.device = v->device};
     pthread_rwlock_rdlock(&v->mapped.lock);
-    take_back(v, allocation, stream);
+    take_back(v, allocation, stream, &late);
     pthread_rwlock_unlock(&v->mapped.lock);
+    gm_late_leave(&late);
 }
 
 /* The chunks wholly beyond `bytes`. */
@@ -278,13 +293,15 @@ static size_t surplus(const struct gm_extent *extent, size_t bytes) {
 }
 
 static gpumem_status resize_range(struct gm_virtual_resource *v, gpumem_allocation *allocation,
-                                  size_t bytes) {
+                                  size_t bytes, struct gm_late *late) {
     struct gm_extent *extent = &((struct gm_range *)allocation->cookie)->extent;
-    gpumem_status status;
-    if (bytes >= allocation->bytes)
-        status = commit(v, extent, bytes);
-    else
-        status = gm_extent_drop(extent, surplus(extent, bytes));
+    int grows = bytes >= allocation->bytes;
+    size_t count = grows ? 0 : surplus(extent, bytes);
+    gpumem_status status = GPUMEM_OK;
+    if (grows ? bytes > extent->committed : count > 0)
+        status = gm_late_enter(late);
+    if (status == GPUMEM_OK)
+        status = grows ? commit(v, extent, bytes) : gm_extent_drop(extent, count);
     /* Even after a failure: a driver that refuses everything does not map again what it unmapped,
      * and the size must not extend past the mappings. */
     allocation->committed_bytes = extent->committed - extent->holes;
@@ -299,9 +316,11 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
                             CUstream stream) {
     (void)stream;
     struct gm_virtual_resource *v = user;
+    struct gm_late late = {.device = v->device};
     pthread_rwlock_rdlock(&v->mapped.lock);
-    gpumem_status status = resize_range(v, allocation, bytes);
+    gpumem_status status = resize_range(v, allocation, bytes, &late);
     pthread_rwlock_unlock(&v->mapped.lock);
+    gm_late_leave(&late);
     return status;
 }
 
@@ -332,11 +351,16 @@ static gpumem_status share(const gpumem_allocation *allocation) {
     struct gm_range *range = allocation->cookie;
     struct gm_extent *extent = &range->extent;
     atomic_store(&extent->shared, 1);
-    if (gm_wait_passed(extent->device, &range->last, 1))
+    if (range->last.state == GM_WAIT_PASSED)
         return GPUMEM_OK;
-    return gm_fail(
-        GPUMEM_ERROR_DRIVER,
-        "the driver does not report whether earlier work on this memory is done; try again");
+    struct gm_late late = {.device = extent->device};
+    gpumem_status status = gm_late_enter(&late);
+    if (status == GPUMEM_OK && !gm_wait_passed(extent->device, &range->last, 1))
+        status = gm_fail(
+            GPUMEM_ERROR_DRIVER,
+            "the driver does not report whether earlier work on this memory is done; try again");
+    gm_late_leave(&late);
+    return status;
 }
 
 static int is_whole(const gpumem_allocation *allocation, size_t offset, size_t bytes) {
@@ -455,6 +479,7 @@ gpumem_status gm_virtual_make(gpumem_device *device, const gpumem_virtual_option
         end(v);
         return status;
     }
+    v->resource->enters = 1;
     v->cache.meter = &v->resource->meter;
     v->cache.maximum = v->options.cache_bytes;
     gm_describe_set(v->resource, &description);

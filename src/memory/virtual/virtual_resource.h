@@ -72,9 +72,17 @@ void gm_virtual_free_lists(struct gm_virtual_resource *v);
 /* The range of a buffer of a virtual resource or of the library's wrappers; NULL for others. */
 struct gm_virtual_resource *gm_virtual_behind(const gpumem_resource *resource);
 
+/* Wrappers find what they know of an allocation by its address, which was `from`. No lock is
+ * held. */
+void gm_virtual_tell_wrappers(const gpumem_buffer *buffer, CUdeviceptr from);
+
 /* For calls on a part of a buffer, which may have no memory. */
 gpumem_status gm_virtual_check_range(const gpumem_buffer *buffer, size_t offset, size_t bytes,
                                      const char *call);
+/* NOT_PERMITTED if the buffer's device may not read, or write, all of the range. OK for memory of
+ * other kinds. */
+gpumem_status gm_virtual_permits(const gpumem_buffer *buffer, size_t offset, size_t bytes,
+                                 int writes, const char *call);
 /* The error for a buffer of another kind. */
 gpumem_status gm_virtual_missing(const gpumem_buffer *buffer, const char *call);
 

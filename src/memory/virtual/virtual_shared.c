@@ -1,25 +1,18 @@
 /* Memory that others may map: kept out of the cache. */
 #include "base/cancel.h"
-#include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
 #include "memory/object/buffer.h"
 #include "memory/object/resource.h"
 #include "memory/virtual/virtual_resource.h"
+#include "memory/virtual/virtual_through.h"
 
 gpumem_status gpumem_buffer_mark_shared(gpumem_buffer *buffer) {
     GM_UNCANCELLED;
     static const char call[] = "gpumem_buffer_mark_shared";
     GM_CHECK(buffer, call);
-    const struct gm_mapped *mapped = buffer->resource->mapped;
-    struct gm_current current;
-    if (!mapped)
-        return gm_virtual_missing(buffer, call);
-    gpumem_status status = gm_current_enter(&current, buffer->resource->device);
-    if (status != GPUMEM_OK)
-        return status;
-    status = mapped->share(&buffer->allocation);
-    gm_current_leave(&current);
-    return status;
+    const gpumem_buffer *innermost = gm_through(buffer) ? gm_buffer_innermost(buffer) : buffer;
+    const struct gm_mapped *mapped = innermost ? innermost->resource->mapped : NULL;
+    return mapped ? mapped->share(&innermost->allocation) : gm_virtual_missing(buffer, call);
 }
 
 static int is_in(const struct gm_range *range, CUdeviceptr address) {

@@ -316,7 +316,8 @@ static CUresult read_cubin(struct sg_cubin *cubin) {
     result = sg_cubin_functions(cubin);
     if (result == CUDA_SUCCESS)
         result = sg_cubin_variables(cubin);
-    return result == CUDA_SUCCESS && cubin->options->relocatable ? sg_cubin_calls(cubin) : result;
+    const bool calls = cubin->options->relocatable || cubin->image->to_be_linked;
+    return result == CUDA_SUCCESS && calls ? sg_cubin_calls(cubin) : result;
 }
 
 CUresult sg_cubin_read(struct sg_bytes bytes, const struct sg_image_options *options,

@@ -253,6 +253,12 @@ static refuse_lane *how(const struct sg_watched_access *access) {
     }
 }
 
+/* Hardware faults on it wherever it is, and so does the engine: leaving it out would hide that. */
+static bool is_misaligned(const struct sg_watched_access *access, unsigned lane) {
+    uint64_t size = access->size;
+    return size <= 16 && (size & (size - 1)) == 0 && access->address[lane] & (size - 1);
+}
+
 static uint32_t refuses(void *user, const struct sg_watched_access *access) {
     struct watched *watched = user;
     uint32_t refused = 0;
@@ -261,7 +267,8 @@ static uint32_t refuses(void *user, const struct sg_watched_access *access) {
         return 0; /* coordinates cannot leave a CUDA array */
     for (uint32_t left = access->lanes; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
-        refused |= (uint32_t)refuse(watched, access, lane) << lane;
+        if (!is_misaligned(access, lane))
+            refused |= (uint32_t)refuse(watched, access, lane) << lane;
     }
     return refused;
 }

@@ -45,8 +45,7 @@ static bool keep(char *line, unsigned number, const char *path, char *why, size_
 }
 
 bool sg_suppressions_read(const char *path, char *why, size_t size) {
-    char *line = NULL;
-    size_t room = 0;
+    char line[4096]; /* a device like /dev/zero has a line without end */
     unsigned number = 0;
     bool good = true;
     FILE *file = gm_fd_stream(path, "r");
@@ -55,9 +54,15 @@ bool sg_suppressions_read(const char *path, char *why, size_t size) {
                  strerror(errno));
         return false;
     }
-    while (good && getline(&line, &room, file) >= 0)
-        good = keep(line, ++number, path, why, size);
-    free(line);
+    while (good && fgets(line, sizeof line, file)) {
+        number++;
+        good = strchr(line, '\n') || feof(file);
+        if (good)
+            good = keep(line, number, path, why, size);
+        else
+            snprintf(why, size, "%s, line %u: longer than %zu bytes", path, number,
+                     sizeof line - 1);
+    }
     fclose(file);
     return good;
 }

@@ -199,7 +199,7 @@ static void read_checks(struct sg_complaints *complaints, struct sg_config *into
     read_int(complaints, "SOFTGPU_CHECK_ERROR_EXIT", 0, 255, &into->check_error_exit);
 }
 
-/* "13.3": the number that cuDriverGetVersion returns, 13030. Nothing older than the functions. */
+/* "13.3": the number that cuDriverGetVersion returns, 13030. */
 static void read_version(struct sg_complaints *complaints, struct sg_config *into) {
     const char *value = lookup("SOFTGPU_DRIVER_VERSION");
     char accepted[64];
@@ -209,12 +209,12 @@ static void read_version(struct sg_complaints *complaints, struct sg_config *int
         return;
     if (value[0] >= '1' && value[0] <= '9' &&
         sscanf(value, "%2u.%1u%n", &major, &minor, &length) == 2 && value[length] == '\0' &&
-        (int)(major * 1000 + minor * 10) >= SG_FUNCTIONS_VERSION) {
+        (int)(major * 1000 + minor * 10) >= SG_OLDEST_DRIVER_VERSION) {
         into->driver_version = (int)(major * 1000 + minor * 10);
         return;
     }
     snprintf(accepted, sizeof accepted, "a version of CUDA from %d.%d on",
-             SG_FUNCTIONS_VERSION / 1000, SG_FUNCTIONS_VERSION % 1000 / 10);
+             SG_OLDEST_DRIVER_VERSION / 1000, SG_OLDEST_DRIVER_VERSION % 1000 / 10);
     complain(complaints, "SOFTGPU_DRIVER_VERSION", value, accepted);
 }
 

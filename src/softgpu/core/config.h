@@ -13,8 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* CUDA's version that functions.def describes. */
+/* Versions of CUDA. That of the newest function in functions.def, which rows.c checks: */
 #define SG_FUNCTIONS_VERSION 13000
+/* what the driver says that it is, unless a setting or the profile says otherwise: */
+#define SG_DRIVER_VERSION 13000
+/* and the oldest that these may say: programs that ask an older driver get other ABIs than those
+ * that were recorded. */
+#define SG_OLDEST_DRIVER_VERSION 13000
 
 /* Checkers: src/softgpu/check. */
 #define SG_CHECK_MEMORY 1u

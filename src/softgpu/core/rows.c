@@ -1,5 +1,7 @@
 #include "softgpu/core/rows.h"
 
+#include "softgpu/core/config.h"
+
 #include <string.h>
 
 #define PLAIN GPUMEM_FN_PLAIN
@@ -9,6 +11,11 @@ const struct sg_row sg_rows[GPUMEM_FN_COUNT] = {
 #define CU_FN(symbol, name, version, kind, params, args) {#symbol, #name, version, kind},
 #include <gpumem/functions.def>
 };
+
+#define CU_FN(symbol, name, version, kind, params, args)                                           \
+    _Static_assert(version <= SG_FUNCTIONS_VERSION, #symbol " is newer than "                      \
+                                                            "SG_FUNCTIONS_VERSION");
+#include <gpumem/functions.def>
 
 /* Slots hold row + 1; a power of two, more than twice the number of rows. */
 #define HASH_SIZE 2048u

@@ -5,7 +5,6 @@
 
 #include "softgpu/core/state.h"
 
-#define SG_DRIVER_VERSION  SG_FUNCTIONS_VERSION
 #define SG_ATTRIBUTE_LIMIT 256
 /* From API 13.3 (gpumem/cuda_api.h has 13.0): mmap accepts the descriptors of
  * cuMemGetHandleForAddressRange. Present only if the profile lists it. */

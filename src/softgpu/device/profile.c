@@ -133,9 +133,9 @@ static int read_api_version(struct reader *reader, const char *value) {
     long number;
     if (!first_time(reader, &reader->api_version, "api_version"))
         return 0;
-    if (!parse_int(value, SG_DRIVER_VERSION, 99990, &number) || number % 10 != 0)
+    if (!parse_int(value, SG_OLDEST_DRIVER_VERSION, 99990, &number) || number % 10 != 0)
         return wrong(reader, "api_version = %s: wanted %d or more, 13030 for 13.3", value,
-                     SG_DRIVER_VERSION);
+                     SG_OLDEST_DRIVER_VERSION);
     reader->profile->api_version = (int)number;
     return 1;
 }

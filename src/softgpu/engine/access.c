@@ -36,9 +36,7 @@ unsigned char *sg_access(struct sg_warp *warp, const struct sg_step *step, unsig
         room = warp->local_size;
         break;
     case SG_IN_PARAM:
-        bytes = warp->grid->parameters;
-        room = warp->grid->launch.parameter_bytes;
-        break;
+        return sg_reach_parameters(warp, step, lane, address, size);
     default: {
         const struct sg_range_cache *cache = &warp->caches[step->cache];
         uint64_t offset = address - cache->low;

@@ -96,9 +96,6 @@ static bool handed(struct sg_maker *maker, const struct sg_operand *operand, boo
         uint32_t number = maker->function->first_register + operand->reg;
         *place = maker->code->register_place[number];
         maker->unalias |= result && *place >> 30 != SG_BASE_REGISTERS;
-        if (sg_width_of_type(maker->program->registers[number].type) == SG_W_NONE)
-            return sg_maker_refuse(maker,
-                                   "an argument or result in a register of 128 bits or a vector");
         return !operand->negated || sg_maker_refuse(maker, "a negated argument");
     }
     if (result || operand->kind != SG_OPERAND_IMMEDIATE)
@@ -155,21 +152,6 @@ static bool runtime(struct sg_maker *maker, const struct sg_program_function *fu
     return true;
 }
 
-static bool in_quads(const struct sg_program *program, const struct sg_program_function *function) {
-    const struct sg_program_parameter *lists[] = {&program->parameters[function->first_parameter],
-                                                  &program->parameters[function->first_result]};
-    const uint32_t counts[] = {function->parameters, function->results};
-    for (unsigned k = 0; k < 2; k++)
-        for (uint32_t i = 0; i < counts[k]; i++) {
-            uint32_t reg = lists[k][i].reg;
-            if (lists[k][i].variable == SG_NO_VARIABLE && reg != SG_NO_REGISTER &&
-                (lists[k][i].count > 1 ||
-                 sg_type_bits(program->registers[function->first_register + reg].type) > 64))
-                return true;
-        }
-    return false;
-}
-
 static bool call(struct sg_maker *maker) {
     const struct sg_operand *target = sg_maker_operand(maker, 0);
     /* An indirect call's list continues with the sizes, which its target must match. */
@@ -177,9 +159,6 @@ static bool call(struct sg_maker *maker) {
     bool direct = target->kind == SG_OPERAND_FUNCTION;
     if (direct && maker->program->functions[target->first].runtime != SG_RUNTIME_NONE)
         return runtime(maker, &maker->program->functions[target->first]);
-    if (direct && in_quads(maker->program, &maker->program->functions[target->first]))
-        return sg_maker_refuse(maker,
-                               "an argument or result in a register of 128 bits or a vector");
     if (direct && maker->program->functions[target->first].instructions == 0)
         return sg_maker_refuse(maker, "a function without a body");
     for (unsigned i = 1; i < 3 && i < maker->in->operand_count; i++) {
@@ -248,8 +227,6 @@ static bool collective(struct sg_maker *maker, const struct sg_operand *result,
 static bool warp_function(struct sg_maker *maker) {
     const struct sg_instruction *in = maker->in;
     unsigned sources = in->op == SG_OP_shfl ? 3 : in->op == SG_OP_elect ? 0 : 1;
-    if (in->op != SG_OP_elect && !(in->modifiers & SG_MOD(SYNC)))
-        return sg_maker_refuse(maker, "a warp function without .sync");
     if (in->operand_count != sources + 2)
         return sg_maker_refuse(maker, "a warp function with other operands than it has");
     if (in->op == SG_OP_redux && in->type >= SG_TYPE_F16)

@@ -101,6 +101,9 @@ static bool variable(struct sg_maker *maker, const struct sg_operand *operand, u
     case SG_PLACE_FRAME:
         *place = frame_address(maker, offset, width);
         return true;
+    case SG_PLACE_THREAD: /* the entry's frame is the first */
+        *place = sg_maker_constant(maker, width, (uint64_t)offset);
+        return true;
     case SG_PLACE_SHARED:
     case SG_PLACE_DYNAMIC_SHARED:
         offset += SG_SHARED_BEGIN;
@@ -171,8 +174,6 @@ bool sg_maker_source(struct sg_maker *maker, const struct sg_operand *operand, u
         *place = sg_maker_constant(maker, width, (uint64_t)operand->value);
         return true;
     case SG_OPERAND_SPECIAL:
-        if (operand->first == SG_SPECIAL_ENVREG && operand->value != 1 && operand->value != 2)
-            return sg_maker_refuse(maker, "an environment register whose meaning is not known");
         *place = special(maker, operand, width);
         return true;
     case SG_OPERAND_VARIABLE:

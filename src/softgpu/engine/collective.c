@@ -219,12 +219,32 @@ static bool gather(struct sg_warp *warp, const struct sg_step *step, uint32_t la
     return true;
 }
 
+/*
+ * Lanes that their own masks leave out, where the masks differ: an H200 calls that an illegal
+ * instruction. Of one mask for all lanes it makes nothing, since the compiler leaves it out.
+ */
+static uint32_t left_out(const uint32_t *member, uint32_t lanes) {
+    uint32_t first = lanes ? member[__builtin_ctz(lanes)] : 0, differ = 0, out = 0;
+    for (unsigned l = 0; l < SG_LANES; l++) {
+        differ |= lanes >> l & 1 ? member[l] ^ first : 0;
+        out |= (lanes & ~member[l]) & 1u << l;
+    }
+    return differ ? out : 0;
+}
+
 const struct sg_step *sg_run_collective(struct sg_warp *warp, const struct sg_step *step) {
     uint32_t taken = sg_taken(warp, step), done = warp->mask & ~taken;
     uint32_t here = (uint32_t)(step - warp->grid->code->steps);
     const uint32_t *member = sg_place(warp, warp->grid->code->list[step->list]);
     if (warp->grid->code->watched)
         sg_watch_gathers(warp, step, taken, member);
+    uint32_t out = left_out(member, taken);
+    if (out) {
+        unsigned lane = (unsigned)__builtin_ctz(out);
+        sg_fault_note(warp, step, SG_FAULT_INSTRUCTION, lane, member[lane], 0,
+                      "the mask leaves out the lane itself");
+        return NULL;
+    }
     while (taken) {
         uint32_t members = member[__builtin_ctz(taken)], lanes = 0;
         for (unsigned l = 0; l < SG_LANES; l++)

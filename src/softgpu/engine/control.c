@@ -234,8 +234,6 @@ static bool same_sizes(const struct sg_program *program, const struct sg_program
         } else {
             unsigned type = program->registers[function->first_register + each[i].reg].type;
             bytes = type == SG_TYPE_PRED ? 0 : sg_type_bits(type) / 8;
-            if (bytes > 8)
-                return false;
         }
         if (bytes != sizes[i])
             return false;

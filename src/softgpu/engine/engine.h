@@ -164,8 +164,8 @@ struct sg_grid_fault {
 const char *sg_fault_name(enum sg_fault_kind kind);
 
 /* Prepares a grid; runs nothing yet. INVALID_VALUE: no blocks, no threads, more than 1024 threads
- * in a block, clusters that do not divide the grid or have more than 16 blocks, or fewer bytes of
- * parameters than the kernel reads; OUT_OF_MEMORY. *grid is set on success only. */
+ * in a block, clusters that do not divide the grid or have more than 16 blocks; OUT_OF_MEMORY.
+ * *grid is set on success only. */
 CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **grid);
 /*
  * Runs the grid until it is over (true: all is done, or it has failed), or for about `budget` warp

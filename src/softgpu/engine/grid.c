@@ -400,25 +400,31 @@ static void measure(struct sg_grid *grid) {
         grid->resident_most = launch->resident;
 }
 
-/* Sets the constants of this launch. False: fewer parameters than the kernel reads. */
-static bool patch(struct sg_grid *grid) {
+/* What is read behind the parameters, or in front of them, is zero. */
+static uint64_t parameter_at(const struct sg_grid *grid, int64_t offset, size_t size) {
+    const size_t room = grid->launch.parameter_bytes;
+    uint64_t value = 0;
+    if (offset >= 0 && (uint64_t)offset < room)
+        memcpy(&value, grid->parameters + offset,
+               size < room - (size_t)offset ? size : room - (size_t)offset);
+    return value;
+}
+
+/* Sets the constants of this launch. */
+static void patch(struct sg_grid *grid) {
     const struct sg_code *code = grid->code;
     const struct sg_grid_launch *launch = &grid->launch;
     for (uint32_t i = 0; i < code->patch_count; i++) {
         const struct sg_patch *what = &code->patches[i];
         size_t size = what->width == SG_W_16 ? 2 : what->width == SG_W_32 ? 4 : 8;
         uint64_t value = (uint64_t)what->value;
-        if (what->variable == SG_NO_VARIABLE) {
-            if (size > launch->parameter_bytes || value > launch->parameter_bytes - size)
-                return false;
-            memcpy(&value, grid->parameters + what->value, size);
-        } else if (launch->variables) {
+        if (what->variable == SG_NO_VARIABLE)
+            value = parameter_at(grid, what->value, size);
+        else if (launch->variables)
             value += launch->variables[what->variable];
-        }
         for (unsigned l = 0; l < SG_LANES; l++)
             memcpy(grid->constants + what->offset + l * size, &value, size);
     }
-    return true;
 }
 
 CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **result) {
@@ -441,7 +447,7 @@ CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **res
     atomic_flag_clear(&grid->faulted);
     measure(grid);
     atomic_init(&grid->held, launch->held);
-    grid->parameters = malloc(launch->parameter_bytes + 1);
+    grid->parameters = calloc(1, launch->parameter_bytes + SG_PAST_PARAMETERS);
     bool worker = worker_begin(grid, &grid->first);
     uint32_t constants = (code->constant_bytes + 511u) & ~255u;
     grid->constants = aligned_alloc(256, constants);
@@ -454,10 +460,7 @@ CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **res
         memcpy(grid->parameters, launch->parameters, launch->parameter_bytes);
     memcpy(grid->constants, code->constants, code->constant_bytes);
     memset(grid->constants + code->constant_bytes, 0, constants - code->constant_bytes);
-    if (!patch(grid)) {
-        sg_grid_end(grid);
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+    patch(grid);
     for (uint32_t i = 0; i < constants / SG_SLOT_LINE; i++) {
         grid->constant_tags[i] = (struct sg_tag){.kind = SG_TAG_KNOWN};
         memcpy(&grid->constant_tags[i].base, grid->constants + i * SG_SLOT_LINE, 8);

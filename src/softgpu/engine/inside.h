@@ -388,6 +388,10 @@ unsigned char *sg_reach_array(struct sg_warp *warp, const struct sg_step *step, 
  * `size`. */
 unsigned char *sg_reach_some(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                              uint64_t address, uint64_t size, uint64_t *got);
+/* Reads behind the launch's parameters give zero, as far as hardware's bank of constants goes. */
+#define SG_PAST_PARAMETERS 64u
+unsigned char *sg_reach_parameters(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                                   uint64_t address, uint64_t size);
 /*
  * Bytes of shared memory, of the block or another one of its cluster. In code that uses clusters
  * all blocks but a cluster's first have a warp->shared_size of 0, so that their accesses come here.

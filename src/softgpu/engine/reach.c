@@ -7,6 +7,8 @@
 /* The largest extent of a cached range, on each side. */
 #define FARTHEST ((uint64_t)1 << 30)
 
+#define ADDRESS_BITS 57 /* of Hopper */
+
 /* Bulk copies may read shared memory and write global memory. */
 static bool copies_out(const struct sg_instruction *in) {
     return in->op == SG_OP_cp && in->space == SG_IN_GLOBAL;
@@ -93,8 +95,21 @@ unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step,
     return host;
 }
 
+unsigned char *sg_reach_parameters(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                                   uint64_t address, uint64_t size) {
+    const struct sg_grid *grid = warp->grid;
+    const uint64_t room = grid->launch.parameter_bytes, bank = 0x10000;
+    if (size <= room && address <= room - size)
+        return grid->parameters + address;
+    bool reads = rights_of(step, grid->code->program) == SG_READ;
+    if (!reads || address > bank || size > SG_PAST_PARAMETERS)
+        return sg_warp_fault(warp, step, SG_FAULT_SPACE, lane, address, size);
+    return grid->parameters + (address < room ? address : room);
+}
+
 static uint64_t room_of(const struct sg_warp *warp, unsigned space) {
-    return space == SG_IN_SHARED  ? sg_shared_room(warp->grid)
+    const uint64_t shared = sg_shared_room(warp->grid);
+    return space == SG_IN_SHARED  ? shared ? shared : warp->grid->reserved_bytes
            : space == SG_IN_LOCAL ? warp->local_size
            : space == SG_IN_PARAM ? warp->grid->launch.parameter_bytes
                                   : 0;
@@ -116,6 +131,9 @@ void sg_fault_note(struct sg_warp *warp, const struct sg_step *step, enum sg_fau
     const struct sg_instruction *in = &program->instructions[step->instruction];
     struct sg_grid_fault *fault = &grid->fault;
     warp->stop = SG_STOP_FAULT;
+    /* An H200 looks at the width of an address before it looks at its alignment. */
+    if (kind == SG_FAULT_MISALIGNED && address >> ADDRESS_BITS)
+        kind = SG_FAULT_ADDRESS;
     if (atomic_flag_test_and_set(&grid->faulted))
         return;
     fault->kind = kind;

@@ -167,6 +167,11 @@ const struct sg_texture *sg_texture_look_up(struct sg_warp *warp, uint64_t handl
 /* The texture of a handle; NULL: the warp has faulted, with a report. */
 const struct sg_texture *sg_texture_find(struct sg_warp *warp, const struct sg_step *step,
                                          unsigned lane, uint64_t handle, bool surface);
+/* What a reference is that nothing is bound to: reads give zero, stores are dropped, and its
+ * properties are zero, as an H200 answers. */
+static inline bool sg_texture_is_nothing(const struct sg_texture *image) {
+    return image->level_count == 0;
+}
 /* A fault whose report is `why`. */
 void sg_texture_fault(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                       uint64_t handle, const char *why);

@@ -141,7 +141,7 @@ static bool ask(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
     if (list[SG_AT_LEVEL] != SG_NOWHERE)
         level = sg_lane_32(warp, list[SG_AT_LEVEL], lane);
     if (image)
-        *to = asked(image, in->operation, level);
+        *to = sg_texture_is_nothing(image) ? 0 : asked(image, in->operation, level);
     return image != NULL;
 }
 

@@ -263,6 +263,8 @@ static bool images(struct sg_sampling *s, const uint32_t *list, unsigned operati
     const uint64_t *handles = sg_place(s->warp, list[SG_AT_HANDLE]);
     uint64_t handle = handles[s->lane];
     s->image = s->sampler = sg_texture_find(s->warp, s->step, s->lane, handle, false);
+    if (s->image && sg_texture_is_nothing(s->image))
+        return true;
     if (!s->image || !sg_texture_fits(s->warp, s->step, s->lane, handle, s->image))
         return false;
     if (list[SG_AT_SAMPLER] != SG_NOWHERE) {
@@ -295,7 +297,9 @@ const struct sg_step *sg_run_texture(struct sg_warp *warp, const struct sg_step 
         uint32_t value[4];
         if (!images(&one, list, in->operation))
             return NULL;
-        if (in->op == SG_OP_tld4)
+        if (sg_texture_is_nothing(one.image))
+            memset(value, 0, sizeof value);
+        else if (in->op == SG_OP_tld4)
             gather(&one, list, in->operation, value);
         else if (step->type2 == SG_TYPE_F32)
             sample(&one, list, in->operation, value);

@@ -183,6 +183,8 @@ static bool prepared(struct access *a) {
     const struct sg_step *step = a->s.step;
     uint64_t handle = ((const uint64_t *)sg_place(a->s.warp, a->list[SG_AT_HANDLE]))[a->s.lane];
     a->s.image = a->s.sampler = sg_texture_find(a->s.warp, step, a->s.lane, handle, true);
+    if (a->s.image && sg_texture_is_nothing(a->s.image))
+        return true;
     if (!a->s.image || !sg_texture_fits(a->s.warp, step, a->s.lane, handle, a->s.image))
         return false;
     const char *why = NULL;
@@ -235,6 +237,11 @@ const struct sg_step *sg_run_surface(struct sg_warp *warp, const struct sg_step 
         int64_t at[3];
         if (!prepared(&one))
             return NULL;
+        if (sg_texture_is_nothing(one.s.image)) {
+            if (one.in->op == SG_OP_suld)
+                load(&one, NULL, sg_type_bits(step->type) / 8);
+            continue;
+        }
         enum found found = place_of(&one, at);
         if (found == FAULT)
             return NULL;

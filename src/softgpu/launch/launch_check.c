@@ -114,10 +114,15 @@ CUresult sg_launch_check_cluster(const struct sg_function *function,
     return sg_cluster_check(function, launch->grid, &cluster);
 }
 
+/* Of local memory a thread can have less than 512 KiB: an H200 loads more, and launches 523,264. */
+#define LOCAL_END (UINT32_C(512) << 10)
+
 static CUresult check(const struct sg_function *function, const struct sg_launch *launch) {
     bool cooperative = launch->cooperative;
     CUresult result =
         sg_attributes_check(launch->attributes, launch->attribute_count, &cooperative);
+    if (result == CUDA_SUCCESS && function->image->local >= LOCAL_END)
+        result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         result = check_shape(function, launch);
     if (result == CUDA_SUCCESS && !cooperative)

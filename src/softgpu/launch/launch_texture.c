@@ -215,8 +215,7 @@ static void of_reference(struct taken *to, const struct sg_reference *from) {
     texture->surface = from->surface;
     switch (from->bound) {
     case SG_BOUND_NOTHING:
-        texture->refused = "its reference is bound to nothing";
-        break;
+        break; /* no levels: see sg_texture_is_nothing */
     case SG_BOUND_ADDRESS:
         of_memory(texture, from->address, from->bytes, from->format, (unsigned)from->channels);
         if (from->pitch && !texture->refused)

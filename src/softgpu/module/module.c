@@ -108,11 +108,24 @@ size_t sg_program_order(const struct sg_image *image, size_t place, bool library
     return turned ? image->function_count - 1 - place : place;
 }
 
+/* Whether a function's own code refers to functions that the image does not have. */
+static bool needs_others(const struct sg_image *image, const char *name) {
+    for (size_t i = 0; i < image->code_count; i++) {
+        if (strcmp(image->code[i].name, name) != 0)
+            continue;
+        for (size_t at = image->code[i].last_call; at; at = image->calls[at - 1].next)
+            if (!image->code[image->calls[at - 1].to].defined)
+                return true;
+    }
+    return false;
+}
+
 struct sg_function *sg_module_function(struct sg_module *module, const char *name) {
     const struct sg_image *image = module->program->image;
-    /* An H200 counts the functions of what was not linked, but finds none. */
-    const struct sg_image_function *found =
-        image->to_be_linked ? NULL : sg_image_find_function(image, name);
+    const struct sg_image_function *found = sg_image_find_function(image, name);
+    /* An H200 counts all functions of what was not linked, and finds those that could run. */
+    if (found && image->to_be_linked && needs_others(image, name))
+        found = NULL;
     return found ? &module->functions[found - image->functions] : NULL;
 }
 

@@ -80,6 +80,22 @@ struct sg_build {
     size_t label_count;
     struct sg_build_reference *references;
     size_t reference_count;
+    struct sg_build_wide { /* a parameter or result that no register holds whole */
+        uint32_t variable;
+        struct sg_ptx_name name; /* of its register, or registers; no declaration: it has none */
+        bool result;
+    } * wide;
+    size_t wide_count;
+    struct sg_build_loaded { /* by the current instruction, from a register of the module */
+        uint32_t reg, variable;
+    } * loaded;
+    size_t loaded_count;
+    struct sg_build_module_register {
+        uint32_t part, variable;
+        size_t symbol;
+        uint64_t index;
+    } * module_registers;
+    size_t module_register_count;
     uint32_t location; /* of the last .loc + 1 */
     size_t first_operand, first_target, first_variable;
 };
@@ -120,6 +136,8 @@ bool sg_build_register(struct sg_build *b, const struct sg_ptx_name *name, unsig
 /* Offsets of the variables of a function's frame, and of shared memory. */
 void sg_build_lay_out_frame(struct sg_build *b);
 bool sg_build_lay_out_shared(struct sg_build *b);
+/* What the module declares for each thread, at the entry's frame's end: after all functions. */
+void sg_build_lay_out_thread(struct sg_build *b);
 
 /*
  * An operand of the text, before its instruction gives it a type (operands.c). *why says what
@@ -134,11 +152,42 @@ bool sg_build_add_operands(struct sg_build *b, const struct sg_operand *operands
 /* Converts an immediate to the bits of a type. NULL, or why that is impossible. */
 const char *sg_build_immediate(struct sg_operand *operand, unsigned type);
 
+/* The variable that stands for a register of the module: number `index` of a range. */
+bool sg_build_module_register(struct sg_build *b, size_t symbol, uint64_t index,
+                              uint32_t *variable);
+/* A variable of the current function's frame without a name: of a call, or of the function. */
+bool sg_build_hidden(struct sg_build *b, uint64_t size, bool of_call, uint32_t *index);
+
+/* Instructions that `in` implies (implied.c). Before it: operands that are sums become registers.
+ */
+bool sg_build_sums(struct sg_build *b, const struct sg_instruction *in, struct sg_operand *operands,
+                   unsigned count);
+/* Before and after a call: its wide arguments and results become variables. `results` (of
+ * SG_MOST_ELEMENTS) has what the results were. */
+bool sg_build_before_call(struct sg_build *b, const struct sg_instruction *in,
+                          struct sg_operand *operands, struct sg_operand *results);
+bool sg_build_after_call(struct sg_build *b, const struct sg_instruction *in,
+                         const struct sg_operand *operands, const struct sg_operand *results);
+/* A wide parameter or result of the function; at its beginning the parameters are loaded, before
+ * each return the results are stored. */
+bool sg_build_keep_wide(struct sg_build *b, const struct sg_ptx_declaration *from,
+                        uint32_t variable);
+bool sg_build_move_wide(struct sg_build *b, const struct sg_instruction *in, bool results);
+
+/* A register of the module: loaded now into one of the function, `reg`. What the instruction then
+ * writes is stored behind it. */
+bool sg_build_load_module(struct sg_build *b, const struct sg_ptx_name *name, uint32_t *reg);
+bool sg_build_store_module(struct sg_build *b);
+/* vote and shfl without .sync are among the lanes that are together here: they get that mask. */
+bool sg_build_together(struct sg_build *b, struct sg_instruction *in, struct sg_operand *operands);
+
 /* Receives each instruction from the reader (statement.c). */
 bool sg_build_instruction(struct sg_build *b, const struct sg_ptx_statement *statement);
 /* Modifiers, types and operands by the table of rules (match.c): NULL, or why none fits. */
 const char *sg_build_match(struct sg_build *b, const struct sg_ptx_statement *statement,
                            struct sg_instruction *instruction, struct sg_operand *operands);
+/* Whether an operand of this operation may be a name that stands for an address (match.c). */
+bool sg_build_takes_names(unsigned op);
 #define SG_MOST_WORD 56 /* longer than any known modifier */
 
 /* The modifiers of an instruction, with its types apart (modifiers.c). */

@@ -1,4 +1,5 @@
-/* Checks calls of known functions: arguments and results must have the sizes of the callee's. */
+/* Checks calls of known functions: arguments and results must have the sizes of the callee's, and
+ * constants get their types. */
 #include "softgpu/program/build.h"
 
 static uint64_t size_of_operand(const struct sg_program *program, const struct sg_operand *one) {
@@ -6,10 +7,8 @@ static uint64_t size_of_operand(const struct sg_program *program, const struct s
     case SG_OPERAND_VARIABLE:
         return program->variables[one->first].size;
     case SG_OPERAND_REGISTER:
+    case SG_OPERAND_IMMEDIATE:
         return sg_type_bits(one->type) / 8;
-    case SG_OPERAND_VECTOR:
-        return one->count ? one->count * size_of_operand(program, &program->operands[one->first])
-                          : 0;
     default:
         return 0;
     }
@@ -38,6 +37,16 @@ static bool agree(const struct sg_program *program, const struct sg_program_func
             return false;
     }
     return true;
+}
+
+static unsigned type_of_parameter(const struct sg_program *program,
+                                  const struct sg_program_function *function,
+                                  const struct sg_program_parameter *one) {
+    if (one->reg != SG_NO_REGISTER)
+        return program->registers[function->first_register + one->reg].type;
+    const struct sg_program_variable *variable = &program->variables[one->variable];
+    return variable->size == sg_type_bits(variable->type) / 8 ? variable->type
+                                                              : (unsigned char)SG_TYPE_NONE;
 }
 
 /* Bytes of the result and of the parameters of the device runtime's functions; 0 ends them. */
@@ -80,6 +89,25 @@ static bool call_agrees(const struct sg_program *program,
            agree(program, function, &operands[2], function->first_parameter, function->parameters);
 }
 
+/* False: a constant that its parameter cannot be. */
+static bool settle_constants(struct sg_program *program, const struct sg_program_function *function,
+                             const struct sg_operand *list) {
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct sg_operand *one = &program->operands[list->first + i];
+        unsigned type = SG_TYPE_NONE;
+        if (one->kind != SG_OPERAND_IMMEDIATE)
+            continue;
+        if (function->runtime && i < 6)
+            type = runtime[function->runtime].parameters[i] == 4 ? SG_TYPE_B32 : SG_TYPE_B64;
+        else if (!function->runtime && i < function->parameters)
+            type = type_of_parameter(program, function,
+                                     &program->parameters[function->first_parameter + i]);
+        if (type == SG_TYPE_NONE || sg_build_immediate(one, type))
+            return false;
+    }
+    return true;
+}
+
 bool sg_build_check_calls(struct sg_build *b) {
     struct sg_program *program = b->program;
     for (size_t i = 0; i < program->instruction_count; i++) {
@@ -90,7 +118,8 @@ bool sg_build_check_calls(struct sg_build *b) {
         if (operands->kind != SG_OPERAND_FUNCTION)
             continue;
         const struct sg_program_function *function = &program->functions[operands->first];
-        if (call_agrees(program, function, operands))
+        if (settle_constants(program, function, &operands[2]) &&
+            call_agrees(program, function, operands))
             continue;
         one->operand_count = 0;
         one->unsupported = sg_build_format(

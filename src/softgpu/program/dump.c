@@ -85,8 +85,8 @@ static const char *const specials[] = {
 #define SG_PROGRAM_SPECIAL(name, word) #word,
 #include "softgpu/program/program_names.def"
 };
-static const char *const places[] = {"image", "shared",     "dynamic",
-                                     "frame", "parameters", "texture"};
+static const char *const places[] = {"image",      "shared",  "dynamic", "frame",
+                                     "parameters", "texture", "thread"};
 
 static void word(struct out *out, const char *text) {
     if (*text)

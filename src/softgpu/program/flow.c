@@ -96,8 +96,9 @@ bool sg_build_resolve(struct sg_build *b) {
 struct flow {
     struct sg_build *b;
     struct sg_program *program;
-    uint32_t first, count; /* instructions */
-    uint32_t *block_of;    /* for each instruction: the block that it begins, + 1 */
+    uint32_t first, count;  /* instructions */
+    uint32_t *block_of;     /* for each instruction: the block that it begins, + 1 */
+    uint32_t *entered_from; /* for each of the function's blocks: the last that leads there, + 1 */
 };
 
 static struct sg_instruction *at(const struct flow *f, uint32_t i) {
@@ -163,12 +164,14 @@ static bool add_blocks(struct flow *f) {
     return true;
 }
 
+/* Once, however often a list names it. */
 static bool add_successor(struct flow *f, struct sg_program_block *block, uint32_t to) {
     struct sg_program *program = f->program;
-    for (uint32_t i = 0; i < block->successors; i++) {
-        if (program->successors[block->first_successor + i] == to)
-            return true;
-    }
+    const uint32_t mark = (uint32_t)(block - program->blocks) + 1;
+    uint32_t *from = &f->entered_from[to - program->functions[f->b->function].first_block];
+    if (*from == mark)
+        return true;
+    *from = mark;
     uint32_t *grown = sg_image_grow(program->successors, &program->successor_count, sizeof *grown);
     if (!grown)
         return sg_build_no_memory(f->b);
@@ -315,9 +318,10 @@ bool sg_build_flow(struct sg_build *b) {
                      .first = function->first_instruction,
                      .count = function->instructions};
     size_t first_edge = program->successor_count;
-    f.block_of = calloc((size_t)f.count + 1, sizeof *f.block_of);
+    f.block_of = calloc(2 * ((size_t)f.count + 1), sizeof *f.block_of);
     if (!f.block_of)
         return sg_build_no_memory(b);
+    f.entered_from = f.block_of + f.count + 1;
     mark_leaders(&f);
     bool good = add_blocks(&f);
     function->blocks = (uint32_t)program->block_count - function->first_block;

@@ -389,6 +389,13 @@ static const struct rule {
 #undef SG_REFUSED_WORD
 };
 
+bool sg_build_takes_names(unsigned op) {
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (rules[i].op == op && rules[i].operands && strpbrk(rules[i].operands, "myH"))
+            return true;
+    return op == SG_OP_call;
+}
+
 /* The state space of an address that names a variable: the variable's own is more exact. */
 static void settle_space(const struct sg_build *b, const struct sg_build_words *words,
                          struct sg_instruction *to, const struct sg_operand *operands) {
@@ -425,20 +432,17 @@ struct kept {
     size_t first, count;
 };
 
-const char *sg_build_match(struct sg_build *b, const struct sg_ptx_statement *statement,
-                           struct sg_instruction *instruction, struct sg_operand *operands) {
+/* The first rule that fits decides: NULL, or why none does. */
+static const char *try_rules(struct sg_build *b, struct sg_build_words *words, unsigned count,
+                             struct sg_instruction *instruction, struct sg_operand *operands) {
     static const char *const reasons[] = {"no form of it has these modifiers",
                                           "no form of it has these types",
                                           "no form of it has these operands"};
-    struct sg_build_words words = {0};
-    unsigned stage = 0, count = statement->operand_count;
+    unsigned stage = 0;
     const char *why = NULL;
     const struct sg_instruction before = *instruction;
     struct sg_program *program = b->program;
     struct kept kept = {.first = instruction->first_operand};
-    sg_build_split(statement, &words);
-    if (words.too_many)
-        return "more modifiers than any form has";
     kept.count = program->operand_count - kept.first;
     if (kept.count > MOST_CHILDREN)
         return "more operands than any form has";
@@ -448,7 +452,7 @@ const char *sg_build_match(struct sg_build *b, const struct sg_ptx_statement *st
         const struct rule *rule = &rules[i];
         if (rule->op != instruction->op)
             continue;
-        if (rule->refused && (!rule->modifiers || has_word(&words, rule->modifiers)))
+        if (rule->refused && (!rule->modifiers || has_word(words, rule->modifiers)))
             return rule->refused;
         if (rule->refused)
             continue;
@@ -456,10 +460,10 @@ const char *sg_build_match(struct sg_build *b, const struct sg_ptx_statement *st
         bool policy = false;
         struct fitting f = {.program = program, .to = instruction};
         *instruction = before;
-        if (!sg_build_modifiers_fit(&words, rule->modifiers, instruction, &policy))
+        if (!sg_build_modifiers_fit(words, rule->modifiers, instruction, &policy))
             continue;
         stage = stage ? stage : 1;
-        if (!sg_build_types_fit(&words, rule->types, instruction))
+        if (!sg_build_types_fit(words, rule->types, instruction))
             continue;
         stage = 2;
         memcpy(fitted, operands, count * sizeof *fitted);
@@ -472,9 +476,43 @@ const char *sg_build_match(struct sg_build *b, const struct sg_ptx_statement *st
         }
         memcpy(operands, fitted, left * sizeof *fitted);
         instruction->operand_count = (unsigned char)left;
-        settle_space(b, &words, instruction, operands);
+        settle_space(b, words, instruction, operands);
         return sg_build_check(program, instruction, operands);
     }
     *instruction = before;
+    if (kept.count)
+        memcpy(program->operands + kept.first, kept.each, kept.count * sizeof *kept.each);
     return why ? why : reasons[stage];
+}
+
+/*
+ * Targets before sm_20 have no subnormal floats of 32 bits, and an H200 computes as they did:
+ * whatever may have .ftz has it, but for conversions from and to 64 bits in versions up to 1.4.
+ */
+static bool flushes(const struct sg_build *b, const struct sg_build_words *words, unsigned op) {
+    const struct sg_image *image = b->parts[b->part].image;
+    bool single = false, wide = false;
+    for (unsigned i = 0; i < words->type_count; i++) {
+        single = single || words->types[i] == SG_TYPE_F32;
+        wide = wide || sg_type_bits(words->types[i]) == 64;
+    }
+    return single && image->target < 20 && !has_word(words, "ftz") &&
+           words->count < SG_PTX_MODIFIERS &&
+           !(op == SG_OP_cvt && wide && image->ptx_version <= 14);
+}
+
+const char *sg_build_match(struct sg_build *b, const struct sg_ptx_statement *statement,
+                           struct sg_instruction *instruction, struct sg_operand *operands) {
+    struct sg_build_words words = {0};
+    unsigned count = statement->operand_count;
+    sg_build_split(statement, &words);
+    if (words.too_many)
+        return "more modifiers than any form has";
+    if (flushes(b, &words, instruction->op)) {
+        strcpy(words.each[words.count++].text, "ftz");
+        if (!try_rules(b, &words, count, instruction, operands))
+            return NULL;
+        words.count--;
+    }
+    return try_rules(b, &words, count, instruction, operands);
 }

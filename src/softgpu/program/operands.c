@@ -141,26 +141,37 @@ static bool variable_operand(struct sg_build *b, const struct sg_ptx_operand *fr
     to->kind = SG_OPERAND_VARIABLE;
     if (name->declaration) {
         const struct sg_build_declaration *declared = &b->declarations[name->declaration - 1];
-        to->first = declared->variable;
+        to->first = declared->variable + (uint32_t)name->index;
         element = declared->element;
-        const struct sg_program_variable *one = &b->program->variables[to->first];
-        if (one->place == SG_PLACE_IMAGE)
-            *why = "a variable of this state space in a body";
     } else {
         const struct sg_ptx_symbol *symbol = &b->outline->symbols[name->symbol - 1];
         element = symbol->type.size;
         if (!sg_build_variable(b, name->symbol - 1, &to->first))
             return false;
-        if (symbol->space == SG_SPACE_REG || symbol->space == SG_SPACE_LOCAL)
-            *why = "a register or .local variable of the module";
-        else if (b->program->variables[to->first].place == SG_PLACE_IMAGE &&
-                 b->program->variables[to->first].image == UINT32_MAX)
+        if (b->program->variables[to->first].place == SG_PLACE_IMAGE &&
+            b->program->variables[to->first].image == UINT32_MAX)
             *why = "a variable that the image does not have";
     }
     to->value = from->indexed ? (int64_t)((uint64_t)from->offset * element) : from->offset;
     to->count = from->indexed; /* name[1] alone is an address too */
     if (from->member)
         *why = "a part of a variable";
+    return true;
+}
+
+/* Loaded into a register of the function, which stands for it in this instruction. */
+static bool module_register(struct sg_build *b, const struct sg_ptx_operand *from,
+                            struct sg_operand *to, const char **why) {
+    const struct sg_ptx_symbol *symbol = &b->outline->symbols[from->name.symbol - 1];
+    to->kind = SG_OPERAND_REGISTER;
+    to->value = from->offset;
+    if (symbol->vector > 1 || symbol->type.size > 8 || from->member || from->indexed)
+        *why = "a vector, or a part, of a register of the module";
+    else if (!sg_build_load_module(b, &from->name, &to->reg))
+        return false;
+    else
+        to->type =
+            b->program->registers[b->program->functions[b->function].first_register + to->reg].type;
     return true;
 }
 
@@ -201,6 +212,8 @@ static bool name_operand(struct sg_build *b, const struct sg_ptx_operand *from, 
     if (name->symbol) {
         const struct sg_ptx_symbol *symbol = &b->outline->symbols[name->symbol - 1];
         bool function = symbol->what == SG_SYMBOL_FUNCTION || symbol->what == SG_SYMBOL_ENTRY;
+        if (symbol->what == SG_SYMBOL_VARIABLE && symbol->space == SG_SPACE_REG)
+            return module_register(b, from, to, why);
         return function ? function_operand(b, from, to, why) : variable_operand(b, from, to, why);
     }
     if (!special(name, to))

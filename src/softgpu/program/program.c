@@ -82,7 +82,8 @@ static bool on_block(void *user, bool opened) {
         return sg_build_no_memory(b);
     b->areas = areas;
     areas[b->area_count - 1].end = b->area_end;
-    return true;
+    const struct sg_instruction begins = {.vector = 1};
+    return b->block_count > 1 || sg_build_move_wide(b, &begins, false);
 }
 
 static bool on_label(void *user, const struct sg_ptx_name *name) {
@@ -172,7 +173,7 @@ static void begin_function(struct sg_build *b, uint32_t function) {
     struct sg_program_function *one = &program->functions[function];
     b->function = function;
     b->declaration_count = b->block_count = b->block = b->area_count = 0;
-    b->label_count = b->reference_count = 0;
+    b->label_count = b->reference_count = b->wide_count = 0;
     b->area_end = b->area_most = b->area_alignment = 0;
     b->location = 0;
     sg_names_clear(&b->label_names);
@@ -198,18 +199,21 @@ static bool final_return(struct sg_build *b) {
                  last->op != SG_OP_brx && last->op != SG_OP_trap);
     for (size_t i = 0; i < b->label_count && !open; i++)
         open = b->labels[i].instruction == count;
+    struct sg_instruction ret = {.op = SG_OP_ret,
+                                 .vector = 1,
+                                 .line = count ? program->instructions[count - 1].line : 0,
+                                 .location = b->location};
     if (!open)
         return true;
+    if (!sg_build_move_wide(b, &ret, true))
+        return false;
     struct sg_instruction *grown =
         sg_image_grow(program->instructions, &program->instruction_count, sizeof *grown);
     if (!grown)
         return sg_build_no_memory(b);
     program->instructions = grown;
-    grown[count] = (struct sg_instruction){.op = SG_OP_ret,
-                                           .vector = 1,
-                                           .first_operand = (uint32_t)program->operand_count,
-                                           .line = count ? grown[count - 1].line : 0,
-                                           .location = b->location};
+    ret.first_operand = (uint32_t)program->operand_count;
+    grown[program->instruction_count - 1] = ret;
     return true;
 }
 
@@ -317,6 +321,7 @@ static CUresult make(struct sg_build *b, const char *entry) {
     result = decode_all(b);
     if (result != CUDA_SUCCESS)
         return result;
+    sg_build_lay_out_thread(b);
     if (!sg_build_check_calls(b) || !sg_build_lay_out_shared(b))
         return CUDA_ERROR_OUT_OF_MEMORY;
     b->program->name = b->program->functions[0].name;
@@ -348,6 +353,9 @@ static void end_build(struct sg_build *b) {
     free(b->areas);
     free(b->labels);
     free(b->references);
+    free(b->wide);
+    free(b->loaded);
+    free(b->module_registers);
     sg_names_clear(&b->label_names);
 }
 

@@ -152,7 +152,7 @@ enum sg_part {
  * Operands are in the order of the text, results first, with these exceptions. A call has the
  * target (FUNCTION or REGISTER), the results (VECTOR, which may be empty), the arguments (VECTOR)
  * and, if it is indirect, its TARGETS or prototype (NONE); the lists contain VARIABLEs of the
- * frame, REGISTERs and, where the text names a vector register, a VECTOR. If the callee is known,
+ * frame, REGISTERs and, as arguments, IMMEDIATEs. If the callee is known,
  * the device runtime's functions included, they have the sizes of its parameters and results; for a
  * call through a register only the call itself can compare them. setp, vote and shfl with two
  * results have a PAIR. A vector register becomes a VECTOR of its elements. Optional operands that
@@ -196,6 +196,8 @@ enum sg_variable_place {
     SG_PLACE_FRAME,          /* at `offset` in the frame of `function` */
     SG_PLACE_PARAMETERS,     /* at `offset` in the launch's parameters */
     SG_PLACE_TEXTURE,        /* .texref, .samplerref, .surfref: by name */
+    SG_PLACE_THREAD,         /* .local and .reg of the module: at `offset` in the entry's frame,
+                                from every function */
 };
 
 struct sg_program_variable {
@@ -253,8 +255,8 @@ struct sg_program_function {
     uint32_t first_result, results;
     /*
      * Bytes of the thread's stack that a call takes: results and parameters (except the entry's),
-     * .local variables, and .param variables of the calls it makes. `frame_alignment` is a power of
-     * two, at least 16.
+     * .local variables, and .param variables of the calls it makes; the entry's also has what the
+     * module declares for each thread. `frame_alignment` is a power of two, at least 16.
      */
     uint64_t frame, frame_alignment;
     bool indirect_calls; /* calls through a register */

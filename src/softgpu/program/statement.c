@@ -20,13 +20,16 @@ static bool in_registers(const struct sg_program *program, const struct sg_opera
     return true;
 }
 
+/* A constant gets the type of the parameter, which only a call by name tells (calls.c). */
 static const char *list_of(const struct sg_program *program, const struct sg_operand *list,
-                           bool results) {
+                           bool results, bool constants) {
     for (uint32_t i = 0; i < list->count; i++) {
         const struct sg_operand *one = &program->operands[list->first + i];
         bool frame = one->kind == SG_OPERAND_VARIABLE && one->value == 0 &&
                      program->variables[one->first].place == SG_PLACE_FRAME;
-        if (!frame && !in_registers(program, one) && !(results && one->kind == SG_OPERAND_NONE))
+        bool constant = constants && one->kind == SG_OPERAND_IMMEDIATE && !one->negated;
+        if (!frame && !constant && !in_registers(program, one) &&
+            !(results && one->kind == SG_OPERAND_NONE))
             return results ? "a result that is no .param and no register"
                            : "an argument that is no .param and no register";
     }
@@ -74,8 +77,8 @@ static const char *call(struct sg_build *b, const struct sg_ptx_statement *state
     else if (operands[0].kind != SG_OPERAND_FUNCTION)
         return "a target that is no function and no register";
     const char *why = indirect ? NULL : direct(b, &operands[0]);
-    why = why ? why : list_of(b->program, &operands[1], true);
-    return why ? why : list_of(b->program, &operands[2], false);
+    why = why ? why : list_of(b->program, &operands[1], true, false);
+    return why ? why : list_of(b->program, &operands[2], false, !indirect);
 }
 
 /* ---- operands -------------------------------------------------------------------------------- */
@@ -128,6 +131,16 @@ static bool guard(struct sg_build *b, const struct sg_ptx_statement *statement,
     const struct sg_ptx_name *name = &statement->guard;
     const struct sg_build_declaration *declared =
         name->declaration ? &b->declarations[name->declaration - 1] : NULL;
+    const struct sg_ptx_symbol *symbol =
+        name->symbol ? &b->outline->symbols[name->symbol - 1] : NULL;
+    if (symbol && symbol->what == SG_SYMBOL_VARIABLE && symbol->space == SG_SPACE_REG &&
+        symbol->type.predicate) {
+        to->guard_negated = statement->guard_negated;
+        if (!sg_build_load_module(b, name, &number))
+            return false;
+        to->guard = number + 1;
+        return true;
+    }
     if (!declared || declared->space != SG_SPACE_REG || declared->type != SG_TYPE_PRED) {
         *why = "a guard that is no predicate of the function";
         return true;
@@ -172,6 +185,25 @@ static bool add(struct sg_build *b, struct sg_instruction *one, const struct sg_
     return true;
 }
 
+/* ptxas encodes the count of a shift of 16 bits in 16 bits, where it is a constant; that of a
+ * register counts whole. */
+static void shorten_count(const struct sg_instruction *one, struct sg_operand *operands) {
+    if ((one->op == SG_OP_shl || one->op == SG_OP_shr) && sg_type_bits(one->type) == 16 &&
+        operands[2].kind == SG_OPERAND_IMMEDIATE)
+        operands[2].value &= 0xffff;
+}
+
+static bool call_instruction(struct sg_build *b, const struct sg_ptx_statement *statement,
+                             struct sg_instruction *one, const struct sg_operand *from,
+                             const char *why) {
+    struct sg_operand operands[SG_MOST_OPERANDS] = {{0}}, results[SG_MOST_ELEMENTS];
+    why = why ? why : call(b, statement, one, from, operands);
+    if (why)
+        return refuse(b, statement, one, why) && add(b, one, operands);
+    return sg_build_before_call(b, one, operands, results) && add(b, one, operands) &&
+           sg_build_store_module(b) && sg_build_after_call(b, one, operands, results);
+}
+
 bool sg_build_instruction(struct sg_build *b, const struct sg_ptx_statement *statement) {
     struct sg_operand from[SG_MOST_OPERANDS] = {{0}}, operands[SG_MOST_OPERANDS] = {{0}};
     struct sg_instruction one = {.op = (uint16_t)statement->number,
@@ -180,15 +212,21 @@ bool sg_build_instruction(struct sg_build *b, const struct sg_ptx_statement *sta
                                  .location = b->location,
                                  .first_operand = (uint32_t)b->program->operand_count};
     const char *why = NULL;
+    b->loaded_count = 0;
     if (!guard(b, statement, &one, &why) || !operands_of(b, statement, from, &why))
         return false;
-    if (!why && one.op == SG_OP_call) {
-        why = call(b, statement, &one, from, operands);
-    } else if (!why) {
-        memcpy(operands, from, sizeof operands);
-        why = sg_build_match(b, statement, &one, operands);
-    }
-    if (why && !refuse(b, statement, &one, why))
+    if (one.op == SG_OP_call)
+        return call_instruction(b, statement, &one, from, why);
+    if (one.op == SG_OP_ret && !sg_build_move_wide(b, &one, true))
         return false;
-    return add(b, &one, operands);
+    if (!why) {
+        memcpy(operands, from, sizeof operands);
+        if (!sg_build_sums(b, &one, operands, statement->operand_count))
+            return false;
+        why = sg_build_match(b, statement, &one, operands);
+        shorten_count(&one, operands);
+    }
+    if (why ? !refuse(b, statement, &one, why) : !sg_build_together(b, &one, operands))
+        return false;
+    return add(b, &one, operands) && sg_build_store_module(b);
 }

@@ -100,14 +100,14 @@ static unsigned char type_of(const struct sg_ptx_type *type) {
 }
 
 /* Several texts may each have a variable of their own with the same name. */
-static uint32_t image_index(const struct sg_build *b, const struct sg_ptx_symbol *symbol) {
+static uint32_t image_index(const struct sg_build *b, size_t number) {
     const struct sg_image *image = b->image;
+    const struct sg_ptx_symbol *symbol = &b->outline->symbols[number];
     bool own = symbol->linkage == SG_LINK_OWN;
     for (size_t i = 0; i < image->variable_count; i++) {
         size_t at = (symbol->index + i) % image->variable_count; /* the outline's own is first */
         const struct sg_image_variable *one = &image->variables[at];
-        if (strlen(one->name) == symbol->length &&
-            memcmp(one->name, symbol->name, symbol->length) == 0 &&
+        if (sg_ptx_symbol_is(symbol, number, one->name) &&
             (b->part_count == 1 || (own ? one->part == b->part : one->visible)))
             return (uint32_t)at;
     }
@@ -139,13 +139,16 @@ static bool variable_here(struct sg_build *b, size_t symbol, uint32_t *index) {
         made->place = SG_PLACE_TEXTURE;
         made->sampler = from->type.opaque == SG_OPAQUE_SAMPLER;
         made->settings = made->sampler ? from->type.sampler : 0;
+    } else if (from->space == SG_SPACE_LOCAL) {
+        made->place = SG_PLACE_THREAD;
+        made->space = SG_IN_LOCAL;
     } else if (from->space == SG_SPACE_SHARED) {
         made->place = is_dynamic(b, from) ? SG_PLACE_DYNAMIC_SHARED : SG_PLACE_SHARED;
         made->space = SG_IN_SHARED;
     } else {
         made->place = SG_PLACE_IMAGE;
         made->space = from->space == SG_SPACE_CONST ? SG_IN_CONST : SG_IN_GLOBAL;
-        made->image = image_index(b, from);
+        made->image = image_index(b, symbol);
     }
     return true;
 }
@@ -173,13 +176,22 @@ static void place_in_area(struct sg_build *b, struct sg_program_variable *variab
         b->area_alignment = variable->alignment;
 }
 
+/* `element`: which one of a range. */
 static bool local_variable(struct sg_build *b, const struct sg_ptx_declaration *from,
-                           uint32_t *index) {
+                           uint64_t element, uint32_t *index) {
     const struct sg_ptx_variable *variable = from->variable;
     struct sg_program_variable *made =
         add_variable(b, variable->name.text, variable->name.length, index);
     if (!made)
         return false;
+    if (variable->ranged) {
+        const char *name = sg_build_format(
+            b, "%.*s%u", variable->name.length < 500 ? (int)variable->name.length : 500,
+            variable->name.text, (unsigned)element);
+        if (!name)
+            return false;
+        made->name = name;
+    }
     made->type = type_of(&variable->type);
     made->size = variable->size;
     made->alignment = variable->alignment ? variable->alignment : 1;
@@ -208,9 +220,24 @@ static bool local_variable(struct sg_build *b, const struct sg_ptx_declaration *
         made->space = SG_IN_LOCAL;
         made->place = SG_PLACE_FRAME;
         break;
-    default: /* another space: instructions that name it are refused */
-        made->place = SG_PLACE_IMAGE;
-        made->space = SG_IN_GLOBAL;
+    default: /* .global and .const are the module's, though their names are the body's */
+        break;
+    }
+    return true;
+}
+
+/* A range has a variable for each of its names, one after the other; none is no variable at all. */
+static bool local_variables(struct sg_build *b, const struct sg_ptx_declaration *from,
+                            uint32_t *first) {
+    const struct sg_ptx_variable *variable = from->variable;
+    if (!variable->ranged)
+        return local_variable(b, from, 0, first);
+    for (uint64_t i = 0; i < variable->range; i++) {
+        uint32_t index;
+        if (!local_variable(b, from, i, &index))
+            return false;
+        if (i == 0)
+            *first = index;
     }
     return true;
 }
@@ -251,10 +278,59 @@ static bool add_parameter(struct sg_build *b, const struct sg_ptx_declaration *f
     return true;
 }
 
+bool sg_build_module_register(struct sg_build *b, size_t symbol, uint64_t index,
+                              uint32_t *variable) {
+    const struct sg_ptx_symbol *from = &b->outline->symbols[symbol];
+    for (size_t i = 0; i < b->module_register_count; i++) {
+        const struct sg_build_module_register *one = &b->module_registers[i];
+        *variable = one->variable;
+        if (one->part == b->part && one->symbol == symbol && one->index == index)
+            return true;
+    }
+    struct sg_program_variable *made = add_variable(b, from->name, from->length, variable);
+    struct sg_build_module_register *grown =
+        made ? sg_image_grow(b->module_registers, &b->module_register_count, sizeof *grown) : NULL;
+    if (!grown)
+        return sg_build_no_memory(b);
+    b->module_registers = grown;
+    grown[b->module_register_count - 1] = (struct sg_build_module_register){
+        .part = b->part, .variable = *variable, .symbol = symbol, .index = index};
+    made->type = type_of(&from->type);
+    made->size = made->alignment = from->type.predicate ? 4 : from->type.size;
+    made->place = SG_PLACE_THREAD;
+    made->space = SG_IN_LOCAL;
+    made->function = UINT32_MAX;
+    return true;
+}
+
+bool sg_build_hidden(struct sg_build *b, uint64_t size, bool of_call, uint32_t *index) {
+    struct sg_program_variable *made = add_variable(b, "wide", 4, index);
+    if (!made)
+        return false;
+    made->type = SG_TYPE_B8;
+    made->size = size;
+    made->alignment = size & (0 - size);
+    made->function = b->function;
+    made->order = b->program->functions[b->function].ordinal;
+    made->space = SG_IN_PARAM_FRAME;
+    made->place = SG_PLACE_FRAME;
+    made->of_call = of_call;
+    if (of_call)
+        place_in_area(b, made);
+    return true;
+}
+
+/* A parameter or result in registers that one of 64 bits does not hold. */
+static bool is_wide(const struct sg_ptx_declaration *from) {
+    const struct sg_ptx_variable *variable = from->variable;
+    return from->role != SG_ROLE_LOCAL && variable->space == SG_SPACE_REG &&
+           (variable->vector > 1 || variable->type.size > 8);
+}
+
 bool sg_build_declare(struct sg_build *b, const struct sg_ptx_declaration *from) {
     const struct sg_ptx_variable *variable = from->variable;
     uint32_t index = SG_NO_VARIABLE;
-    if (variable->space != SG_SPACE_REG && !local_variable(b, from, &index))
+    if (variable->space != SG_SPACE_REG && !local_variables(b, from, &index))
         return false;
     if (from->number) {
         struct sg_build_declaration *grown =
@@ -271,6 +347,12 @@ bool sg_build_declare(struct sg_build *b, const struct sg_ptx_declaration *from)
                                           .ranged = variable->ranged,
                                           .variable = index};
     }
+    if (is_wide(from) &&
+        (!sg_build_hidden(b,
+                          (uint64_t)variable->type.size * (variable->vector ? variable->vector : 1),
+                          false, &index) ||
+         !sg_build_keep_wide(b, from, index)))
+        return false;
     return from->role == SG_ROLE_LOCAL || add_parameter(b, from, index);
 }
 
@@ -370,6 +452,20 @@ void sg_build_lay_out_frame(struct sg_build *b) {
     function->frame = rounded(area + b->area_most, alignment);
 }
 
+void sg_build_lay_out_thread(struct sg_build *b) {
+    struct sg_program *program = b->program;
+    struct sg_program_function *entry = &program->functions[0];
+    uint64_t alignment = entry->frame_alignment, end = 0;
+    end = lay_out(program, SG_PLACE_THREAD, 0, &alignment);
+    uint64_t first = rounded(entry->frame, alignment);
+    for (size_t i = 0; i < program->variable_count; i++)
+        if (program->variables[i].place == SG_PLACE_THREAD)
+            program->variables[i].offset += first;
+    if (end)
+        entry->frame = rounded(first + end, alignment);
+    entry->frame_alignment = alignment;
+}
+
 /* As ptxas 13.0 has them: the entry's, the module's, then other functions', each in the order of
  * the text. */
 static unsigned kind_of(const struct sg_program_variable *one) {
@@ -402,6 +498,8 @@ static bool lay_out_static(struct sg_build *b) {
         all[i]->offset = rounded(end, all[i]->alignment);
         end = all[i]->offset + all[i]->size;
     }
+    if (b->part_count == 1)
+        end = rounded(end, sg_ptx_shared_unit(b->outline->symbols, b->outline->symbol_count));
     program->static_shared = end;
     free(all);
     return true;

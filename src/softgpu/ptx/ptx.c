@@ -94,17 +94,53 @@ struct sg_ptx_symbol *sg_ptx_symbol(struct sg_ptx *ptx, const struct sg_word *na
         return NULL;
     }
     *made = found == ptx->symbol_count;
-    if (!*made)
-        return &ptx->symbols[found];
+    return *made ? sg_ptx_nameless(ptx, name) : &ptx->symbols[found];
+}
+
+struct sg_ptx_symbol *sg_ptx_nameless(struct sg_ptx *ptx, const struct sg_word *name) {
     struct sg_ptx_symbol *grown = sg_image_grow(ptx->symbols, &ptx->symbol_count, sizeof *grown);
     if (!grown) {
         sg_ptx_no_memory(ptx);
         return NULL;
     }
     ptx->symbols = grown;
-    grown[found] = (struct sg_ptx_symbol){
+    grown += ptx->symbol_count - 1;
+    *grown = (struct sg_ptx_symbol){
         .name = name->text, .length = name->length, .index = SIZE_MAX, .line = name->line};
-    return &grown[found];
+    return grown;
+}
+
+/* Two bodies, or two blocks of one, may each have a variable of the same name. A name of the text
+ * has no point in it. */
+static void end_of_name(const struct sg_ptx_symbol *of, size_t symbol, char end[48]) {
+    int used = 0;
+    end[0] = '\0';
+    if (of->element)
+        used = snprintf(end, 48, "%zu", of->element - 1);
+    if (of->own)
+        snprintf(end + used, 48 - (size_t)used, ".%zu", symbol);
+}
+
+char *sg_ptx_symbol_text(struct sg_ptx *ptx, size_t symbol) {
+    const struct sg_ptx_symbol *of = &ptx->symbols[symbol];
+    char end[48];
+    end_of_name(of, symbol, end);
+    char *text = malloc(of->length + strlen(end) + 1);
+    if (text) {
+        memcpy(text, of->name, of->length);
+        strcpy(text + of->length, end);
+    } else {
+        sg_ptx_no_memory(ptx);
+    }
+    return text;
+}
+
+bool sg_ptx_symbol_is(const struct sg_ptx_symbol *of, size_t symbol, const char *text) {
+    char end[48];
+    if (strncmp(text, of->name, of->length) != 0)
+        return false;
+    end_of_name(of, symbol, end);
+    return strcmp(text + of->length, end) == 0;
 }
 
 /* ---- directives of the module ---------------------------------------------------------------- */

@@ -89,12 +89,18 @@ struct sg_ptx_symbol {
     size_t index;    /* of an entry or variable in the image; SIZE_MAX when it is not there */
     size_t line;
     uint64_t size, alignment; /* of a variable in .shared */
-    uint64_t range;           /* how many registers have this name followed by a number */
-    size_t last_user;         /* the last body or call graph that named it */
+    unsigned vector;          /* of a variable: 1, 2, 4 or 8 */
+    bool ranged;              /* nothing has this name: `range` others have it and a number */
+    uint64_t range;
+    size_t first_element; /* the symbol of the first of these; of registers there are none */
+    size_t element;       /* of a range: its number + 1, which follows `name` */
+    bool own;             /* of a body: no name of the module stands for it */
+    size_t last_user;     /* the last body or call graph that named it */
     /* A function: what its body declares, and which symbols it names. */
     uint64_t shared, shared_alignment;
     uint64_t local[8]; /* bytes by log2 of the alignment; the last for all greater ones */
     size_t first_use, use_count;
+    size_t first_own;  /* the first symbol made for its body's .global and .const variables */
     const char *start; /* .entry or .func of its body, in the text */
     size_t start_line;
     size_t alias;            /* the symbol that this is another name of, + 1; or 0 */
@@ -120,7 +126,6 @@ struct sg_ptx {
     struct sg_image *image;
     CUresult result;         /* the first error */
     bool debug, debug_found; /* .target debug; a section with debug information */
-    bool wide_addresses;     /* .address_size 64 was given */
     bool tiny_addresses;     /* an address in a register of 8 or 16 bits was read */
     size_t short_address;    /* line of the first one with 32 bits where 64 are required; 0: none */
     bool independent;        /* texmode_independent: samplers are declared separately */
@@ -137,7 +142,8 @@ struct sg_ptx {
         size_t length, line;
     } * pending; /* names that may be labels further on */
     size_t pending_count;
-    size_t *uses; /* symbols named by bodies */
+    size_t next_own; /* while telling: the symbol of the next .global or .const variable */
+    size_t *uses;    /* symbols named by bodies */
     size_t use_count;
     struct sg_ptx_block {
         size_t id, first_shadow;
@@ -208,6 +214,8 @@ bool sg_ptx_function(struct sg_ptx *ptx, enum sg_linkage linkage);
 bool sg_ptx_body(struct sg_ptx *ptx);
 /* Declares a name in the body being read, in its current scope. */
 bool sg_ptx_declare_local(struct sg_ptx *ptx, const struct sg_ptx_variable *variable);
+/* The same of a .global or .const variable, whose symbols are from `first` on. */
+bool sg_ptx_declare_own(struct sg_ptx *ptx, const struct sg_ptx_variable *variable, size_t first);
 /* What a name in a body refers to. */
 struct sg_ptx_use {
     size_t declaration; /* in a body that is read for a sink; else 0 */
@@ -222,10 +230,22 @@ bool sg_ptx_instruction(struct sg_ptx *ptx, const struct sg_word *name);
 bool sg_ptx_uses(struct sg_ptx *ptx, size_t symbol);
 /* Sums what entries use and lists what is undefined. */
 bool sg_ptx_close(struct sg_ptx *ptx);
+/*
+ * What ptxas 13.0 rounds a kernel's static shared memory up to: 16, or the strictest alignment,
+ * where the text declares arrays of dynamic shared memory, whether the kernel uses one or not; 1
+ * where it declares none.
+ */
+uint64_t sg_ptx_shared_unit(const struct sg_ptx_symbol *symbols, size_t count);
 
 /* The symbol of this name, created if absent. NULL: out of memory. */
 struct sg_ptx_symbol *sg_ptx_symbol(struct sg_ptx *ptx, const struct sg_word *name, bool *made);
 struct sg_ptx_symbol *sg_ptx_find(struct sg_ptx *ptx, const char *name, size_t length);
+/* A symbol that is not found by its name: of a body, or an element of a range. */
+struct sg_ptx_symbol *sg_ptx_nameless(struct sg_ptx *ptx, const struct sg_word *name);
+/* What the image calls it, a name of its own; the caller frees it. NULL: out of memory. */
+char *sg_ptx_symbol_text(struct sg_ptx *ptx, size_t symbol);
+/* Whether the image calls symbol number `symbol` so. */
+bool sg_ptx_symbol_is(const struct sg_ptx_symbol *of, size_t symbol, const char *text);
 
 #define SG_SAMPLER_GIVEN (UINT32_C(1) << 31)
 /* What follows the = of a variable; of a .texref, .samplerref or .surfref (ptx_opaque.c). */
@@ -285,6 +305,7 @@ struct sg_ptx_given {
     size_t items[SG_PTX_OPERANDS]; /* in an operand that is a list in parentheses */
     size_t target;                 /* symbol of the first operand that is a name, + 1 */
     unsigned target_at;            /* that operand's position */
+    bool sums;                     /* there is a sum: r + 4 */
     bool addressed;                /* there is an address that begins with a name */
     struct sg_ptx_use address;
 };

@@ -11,6 +11,7 @@ enum {
     NAMED_RANGE,
     NAMED_NUMBER, /* of declarations, for a sink: of active names, of ranges */
     NAMED_RANGE_NUMBER,
+    NAMED_SYMBOL, /* of .global and .const variables: the symbol + 1, of a range the first one's */
     NAMED_BLOCKS
 };
 
@@ -62,19 +63,36 @@ static bool once_in_block(struct sg_ptx *ptx, const struct sg_word *name, size_t
                                          name->length < 80 ? (int)name->length : 80, name->text);
 }
 
+/* Of a range, with what its alignment leaves between two; it fits: both factors have 32 bits. */
+static uint64_t all_bytes(const struct sg_ptx_variable *variable) {
+    uint64_t alignment = variable->alignment;
+    uint64_t stride = (variable->size + alignment - 1) / alignment * alignment;
+    if (!variable->ranged)
+        return variable->size;
+    return variable->range ? (variable->range - 1) * stride + variable->size : 0;
+}
+
 static void count_memory(struct sg_ptx *ptx, const struct sg_ptx_variable *variable) {
     struct sg_ptx_symbol *function = &ptx->symbols[ptx->body - 1];
     uint64_t alignment = variable->alignment;
     if (variable->space == SG_SPACE_SHARED && variable->linkage != SG_LINK_EXTERN) {
         function->shared = (function->shared + alignment - 1) / alignment * alignment;
-        function->shared += variable->size;
+        function->shared += all_bytes(variable);
         if (alignment > function->shared_alignment)
             function->shared_alignment = alignment;
     } else if (variable->space == SG_SPACE_LOCAL) {
         unsigned log = (unsigned)__builtin_ctzll(alignment);
         uint64_t *bytes = &function->local[log < 7 ? log : 7];
-        *bytes = (*bytes + alignment - 1) / alignment * alignment + variable->size;
+        *bytes = (*bytes + alignment - 1) / alignment * alignment + all_bytes(variable);
     }
+}
+
+/* From here on its name, or its range of names, stands for it. */
+static bool activate(struct sg_ptx *ptx, const struct sg_ptx_variable *variable) {
+    const uint64_t most = SIZE_MAX >> USE_BITS;
+    uint64_t count = !variable->ranged ? 1 : variable->range < most ? variable->range : most;
+    return shadow(ptx, variable->ranged ? NAMED_RANGE : NAMED_ACTIVE, &variable->name,
+                  (size_t)count << USE_BITS | packed(variable));
 }
 
 bool sg_ptx_declare_local(struct sg_ptx *ptx, const struct sg_ptx_variable *variable) {
@@ -84,7 +102,7 @@ bool sg_ptx_declare_local(struct sg_ptx *ptx, const struct sg_ptx_variable *vari
     if (ptx->block_count) {
         /* These sums cannot overflow: there are fewer declarations than bytes of text. */
         bool memory = variable->space == SG_SPACE_SHARED || variable->space == SG_SPACE_LOCAL;
-        if (memory && variable->size > UINT32_MAX)
+        if (memory && all_bytes(variable) > UINT32_MAX)
             return sg_ptx_wrong(ptx, "the variable is too large");
         count_memory(ptx, variable);
     }
@@ -93,10 +111,12 @@ bool sg_ptx_declare_local(struct sg_ptx *ptx, const struct sg_ptx_variable *vari
         return false;
     if (number && ptx->block_count && !sg_ptx_tell_declaration(ptx, variable, SG_ROLE_LOCAL, 0))
         return false;
-    const uint64_t most = SIZE_MAX >> USE_BITS;
-    uint64_t count = !variable->ranged ? 1 : variable->range < most ? variable->range : most;
-    return shadow(ptx, variable->ranged ? NAMED_RANGE : NAMED_ACTIVE, name,
-                  (size_t)count << USE_BITS | packed(variable));
+    return activate(ptx, variable);
+}
+
+bool sg_ptx_declare_own(struct sg_ptx *ptx, const struct sg_ptx_variable *variable, size_t first) {
+    return once_in_block(ptx, &variable->name, 0) &&
+           shadow(ptx, NAMED_SYMBOL, &variable->name, first + 1) && activate(ptx, variable);
 }
 
 static bool tell_block(struct sg_ptx *ptx, bool opened) {
@@ -124,6 +144,23 @@ static bool close_block(struct sg_ptx *ptx) {
     return tell_block(ptx, false);
 }
 
+static bool of_module(const struct sg_ptx_use *use) {
+    return use->space == SG_SPACE_GLOBAL || use->space == SG_SPACE_CONST;
+}
+
+/* What a name that the body declares stands for: `kind` is NAMED_ACTIVE or NAMED_RANGE. */
+static struct sg_ptx_use declared(const struct sg_ptx *ptx, size_t kind, const char *name,
+                                  size_t length, size_t value, uint64_t index) {
+    struct sg_ptx_use use = unpacked(value);
+    size_t number = kind == NAMED_RANGE ? NAMED_RANGE_NUMBER : NAMED_NUMBER, first = 0;
+    use.index = index;
+    if (of_module(&use) && sg_names_find(&ptx->locals, NAMED_SYMBOL, name, length, &first))
+        use.symbol = first + (size_t)index;
+    else if (ptx->telling)
+        sg_names_find(&ptx->locals, number, name, length, &use.declaration);
+    return use;
+}
+
 /* %r12 of %r<20>: any split of the digits at the end may be the declared one. */
 static bool in_range(struct sg_ptx *ptx, const struct sg_word *name, struct sg_ptx_use *use) {
     uint64_t number = 0, weight = 1;
@@ -138,16 +175,16 @@ static bool in_range(struct sg_ptx *ptx, const struct sg_word *name, struct sg_p
         length--;
         if (sg_names_find(&ptx->locals, NAMED_RANGE, name->text, length, &range) &&
             number < range >> USE_BITS) {
-            *use = unpacked(range);
-            use->index = number;
-            if (ptx->telling)
-                sg_names_find(&ptx->locals, NAMED_RANGE_NUMBER, name->text, length,
-                              &use->declaration);
+            *use = declared(ptx, NAMED_RANGE, name->text, length, range, number);
             return true;
         }
         const struct sg_ptx_symbol *symbol = sg_ptx_find(ptx, name->text, length);
-        if (symbol && number < symbol->range) {
-            use->symbol = ptx->telling ? (size_t)(symbol - ptx->symbols) + 1 : 0;
+        if (symbol && symbol->ranged && number < symbol->range) {
+            bool reg = symbol->space == SG_SPACE_REG;
+            use->space = symbol->space;
+            use->index = reg ? number : 0;
+            use->symbol = reg ? (size_t)(symbol - ptx->symbols) + 1
+                              : symbol->first_element + (size_t)number + 1;
             return true;
         }
     }
@@ -171,19 +208,17 @@ bool sg_ptx_name_use(struct sg_ptx *ptx, const struct sg_word *name, struct sg_p
     size_t value = 0;
     *use = (struct sg_ptx_use){0};
     if (sg_names_find(&ptx->locals, NAMED_ACTIVE, name->text, name->length, &value) && value) {
-        *use = unpacked(value);
-        if (ptx->telling)
-            sg_names_find(&ptx->locals, NAMED_NUMBER, name->text, name->length, &use->declaration);
-        return true;
+        *use = declared(ptx, NAMED_ACTIVE, name->text, name->length, value, 0);
+        return !use->symbol || sg_ptx_uses(ptx, use->symbol - 1);
     }
     if (in_range(ptx, name, use))
-        return true;
+        return !use->symbol || sg_ptx_uses(ptx, use->symbol - 1);
     if (sg_ptx_special_register(name->text, name->length))
         return sg_ptx_since_register(ptx, name->text, name->length);
     if (sg_names_find(&ptx->locals, NAMED_LABEL, name->text, name->length, &value))
         return true;
     const struct sg_ptx_symbol *symbol = sg_ptx_find(ptx, name->text, name->length);
-    if (symbol) {
+    if (symbol && !symbol->ranged) {
         use->symbol = (size_t)(symbol - ptx->symbols) + 1;
         use->space = symbol->what == SG_SYMBOL_VARIABLE ? symbol->space : SG_SPACE_NONE;
         return sg_ptx_uses(ptx, use->symbol - 1);
@@ -324,7 +359,10 @@ static bool prototype(struct sg_ptx *ptx) {
     while (!sg_ptx_is(ptx, ";")) {
         if (ptx->word.kind == SG_WORD_END || sg_ptx_is(ptx, "{") || sg_ptx_is(ptx, "}"))
             return sg_ptx_unexpected(ptx, ";");
-        if (!sg_ptx_next(ptx))
+        if ((sg_ptx_is(ptx, ".abi_preserve") && !sg_ptx_since_directive(ptx, ".abi_preserve")) ||
+            (sg_ptx_is(ptx, ".abi_preserve_control") &&
+             !sg_ptx_since_directive(ptx, ".abi_preserve_control")) ||
+            !sg_ptx_next(ptx))
             return false;
     }
     return sg_ptx_next(ptx);

@@ -14,7 +14,8 @@ static bool begins(const struct sg_ptx_symbol *symbol, const char *with) {
 /*
  * cudaGraphSetConditional, cudaLaunchDevice, __cudaCDP2GetParameterBuffer and the like: for
  * hardware they come from a library of machine code that is linked in, or from the driver
- * (__cuda_syscall_…). Here they are known by name, and refused at the kernel where they do not run.
+ * (__cuda_syscall_…). Here they are known by name, and refused at the kernel where they do not run;
+ * at once in a text that is loaded without a linker, unless they do run.
  */
 static bool of_the_runtime(const struct sg_ptx_symbol *symbol) {
     size_t skip = symbol->length > 2 && memcmp(symbol->name, "__", 2) == 0 ? 2 : 0;
@@ -24,17 +25,24 @@ static bool of_the_runtime(const struct sg_ptx_symbol *symbol) {
             name[4] <= 'Z');
 }
 
+static bool runs_here(const struct sg_ptx_symbol *symbol) {
+    static const char name[] = "cudaGraphSetConditional";
+    return begins(symbol, "__cuda_syscall_") ||
+           (symbol->length == strlen(name) && memcmp(symbol->name, name, strlen(name)) == 0);
+}
+
 /* Functions that the driver itself provides. */
-static bool of_the_driver(const struct sg_ptx_symbol *symbol) {
+static bool of_the_driver(const struct sg_ptx *ptx, const struct sg_ptx_symbol *symbol) {
     return sg_image_is_given(symbol->name, symbol->length) ||
-           (symbol->linkage == SG_LINK_EXTERN && of_the_runtime(symbol));
+           (symbol->linkage == SG_LINK_EXTERN && of_the_runtime(symbol) &&
+            (ptx->options->relocatable || runs_here(symbol)));
 }
 
 static bool undefined(struct sg_ptx *ptx, const struct sg_ptx_symbol *symbol) {
     struct sg_image *image = ptx->image;
     if (!ptx->options->relocatable) {
         ptx->word.line = symbol->line;
-        return sg_ptx_wrong(ptx, "'%.*s' is declared, and used, but nowhere defined",
+        return sg_ptx_wrong(ptx, "'%.*s' is declared, but nowhere defined",
                             symbol->length < 80 ? (int)symbol->length : 80, symbol->name);
     }
     return sg_image_add_name(&image->undefined, &image->undefined_count, symbol->name,
@@ -51,11 +59,28 @@ static bool export(struct sg_image *image, const struct sg_ptx_symbol *symbol) {
            sg_image_add_name(&image->weak, &image->weak_count, symbol->name, symbol->length);
 }
 
+/*
+ * An external variable that the text does not define, and no linker looks for: an H200 makes it as
+ * if .extern were not there, zero, if it has a size.
+ */
+static bool settle_variable(struct sg_ptx *ptx, struct sg_ptx_symbol *symbol) {
+    if (symbol->defined || symbol->index == SIZE_MAX || ptx->options->relocatable)
+        return true;
+    if (symbol->size == 0)
+        return undefined(ptx, symbol);
+    struct sg_image_variable *variable = &ptx->image->variables[symbol->index];
+    variable->external = false;
+    variable->visible = true;
+    return true;
+}
+
 static bool settle_symbols(struct sg_ptx *ptx) {
     for (size_t i = 0; i < ptx->symbol_count; i++) {
-        const struct sg_ptx_symbol *symbol = &ptx->symbols[i];
+        struct sg_ptx_symbol *symbol = &ptx->symbols[i];
+        if (symbol->what == SG_SYMBOL_VARIABLE && !settle_variable(ptx, symbol))
+            return false;
         bool function = symbol->what == SG_SYMBOL_FUNCTION, entry = symbol->what == SG_SYMBOL_ENTRY;
-        bool missing = function && symbol->referenced && !of_the_driver(symbol);
+        bool missing = function && symbol->referenced && !of_the_driver(ptx, symbol);
         /* A declaration that is not external promises a body in this text. */
         missing = missing || (function && symbol->linkage != SG_LINK_EXTERN) || entry;
         if (!symbol->defined && missing && !undefined(ptx, symbol))
@@ -117,12 +142,29 @@ struct walk {
     size_t queued, mark, steps;
     size_t *found; /* what has shared memory: variables, and functions with some of their own */
     size_t found_count;
-    uint64_t shared;
+    uint64_t shared, unit;
     uint64_t local[8];
 };
 
 static void add_aligned(uint64_t *sum, uint64_t alignment, uint64_t size) {
     *sum = (*sum + alignment - 1) / alignment * alignment + size;
+}
+
+uint64_t sg_ptx_shared_unit(const struct sg_ptx_symbol *symbols, size_t count) {
+    uint64_t unit = 1;
+    for (size_t i = 0; i < count; i++) {
+        const struct sg_ptx_symbol *one = &symbols[i];
+        uint64_t wanted = one->alignment > 16 ? one->alignment : 16;
+        if (one->what == SG_SYMBOL_VARIABLE && one->space == SG_SPACE_SHARED && !one->defined &&
+            one->size == 0 && wanted > unit)
+            unit = wanted;
+    }
+    return unit;
+}
+
+static void add_local(uint64_t *local, const struct sg_ptx_symbol *variable) {
+    unsigned log = (unsigned)__builtin_ctzll(variable->alignment | 1u << 7);
+    add_aligned(&local[log < 7 ? log : 7], variable->alignment, variable->size);
 }
 
 static void reach(struct walk *walk, struct sg_ptx_symbol *symbol, size_t index) {
@@ -133,6 +175,8 @@ static void reach(struct walk *walk, struct sg_ptx_symbol *symbol, size_t index)
         walk->queue[walk->queued++] = index;
     else if (symbol->what == SG_SYMBOL_VARIABLE && symbol->space == SG_SPACE_SHARED)
         walk->found[walk->found_count++] = index;
+    else if (symbol->what == SG_SYMBOL_VARIABLE && symbol->space == SG_SPACE_LOCAL)
+        add_local(walk->local, symbol);
 }
 
 static int by_number(const void *a, const void *b) {
@@ -192,12 +236,15 @@ static bool memory_of(struct sg_ptx *ptx, struct walk *walk, size_t index) {
     /* These marks must differ from those of bodies. */
     walk->mark = ptx->symbol_count + 2 + index;
     walk->shared = entry->shared;
+    memcpy(walk->local, entry->local, sizeof walk->local);
     walk->found_count = 0;
     walk->queue[walk->queued++] = index;
     if (!follow(ptx, walk))
         return false;
     add_found(ptx, walk);
-    uint64_t local = frame(entry->local);
+    if (!ptx->options->relocatable)
+        add_aligned(&walk->shared, walk->unit, 0);
+    uint64_t local = frame(walk->local);
     /* An H200 accepts more than the 48 KiB that ptxas allows: all that a block can have. */
     const uint64_t most = ptx->options->most_shared ? ptx->options->most_shared : UINT32_MAX;
     if (walk->shared > most || local > UINT32_MAX)
@@ -226,14 +273,16 @@ static bool constants(struct sg_ptx *ptx) {
 bool sg_ptx_close(struct sg_ptx *ptx) {
     if (ptx->debug && !ptx->debug_found)
         return sg_ptx_wrong(ptx, "target debug, but no debug information");
-    /* The narrowest register decides how wide addresses are, and only 32 bits are refused. */
-    if (ptx->wide_addresses && ptx->short_address && !ptx->tiny_addresses) {
+    /* The narrowest register decides how wide addresses are, and only 32 bits are refused, with
+     * .address_size 64 and without. */
+    if (ptx->short_address && !ptx->tiny_addresses) {
         ptx->word.line = ptx->short_address;
         return sg_ptx_wrong(ptx, "an address has 64 bits, its register 32");
     }
     if (!settle_symbols(ptx) || !constants(ptx))
         return false;
-    struct walk walk = {.queue = calloc(ptx->symbol_count + 1, sizeof *walk.queue),
+    struct walk walk = {.unit = sg_ptx_shared_unit(ptx->symbols, ptx->symbol_count),
+                        .queue = calloc(ptx->symbol_count + 1, sizeof *walk.queue),
                         .found = calloc(ptx->symbol_count + 1, sizeof *walk.found)};
     bool good = walk.queue && walk.found;
     if (!good)

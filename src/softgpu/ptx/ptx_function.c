@@ -334,6 +334,9 @@ static bool body(struct sg_ptx *ptx, size_t index, enum sg_linkage linkage) {
     symbol->start = ptx->function_start;
     symbol->start_line = ptx->function_line;
     symbol->first_use = ptx->use_count;
+    if (!ptx->telling)
+        symbol->first_own = ptx->symbol_count;
+    ptx->next_own = symbol->first_own;
     bool good = sg_ptx_next(ptx) && sg_ptx_body(ptx);
     symbol = &ptx->symbols[index];
     symbol->use_count = ptx->use_count - symbol->first_use;
@@ -390,7 +393,10 @@ static bool device_function(struct sg_ptx *ptx, size_t index, enum sg_linkage li
     if (!sg_ptx_next(ptx) || !parameters(ptx, &list) ||
         !prototype(ptx, &ptx->symbols[index], results, &list) || !function_directives(ptx))
         return false;
-    return sg_ptx_is(ptx, "{") ? body(ptx, index, linkage) : sg_ptx_expect(ptx, ";");
+    if (sg_ptx_is(ptx, "{"))
+        return body(ptx, index, linkage);
+    /* A prototype's semicolon may be left out, as old compilers did: a directive follows. */
+    return sg_ptx_accept(ptx, ";") || ptx->result == CUDA_SUCCESS;
 }
 
 bool sg_ptx_function(struct sg_ptx *ptx, enum sg_linkage linkage) {

@@ -58,6 +58,10 @@ static bool version_number(const struct sg_word *word, uint64_t *major, uint64_t
 static bool version(struct sg_ptx *ptx) {
     uint64_t major, minor;
     sg_words_next(&ptx->words, &ptx->word);
+    /* In a comment; as the first character it is the beginning of something else. */
+    if (ptx->word.kind == SG_WORD_WRONG && ptx->word.length == 0 &&
+        ptx->words.at < ptx->words.end && (*ptx->words.at & 0x80))
+        return sg_ptx_wrong(ptx, "a character that is not ASCII");
     if (!sg_ptx_is(ptx, ".version")) {
         /* Not an error in PTX: this is not PTX at all. */
         sg_image_log_error(ptx->log, ptx->options->name, ptx->word.line,
@@ -187,7 +191,6 @@ static bool address_size(struct sg_ptx *ptx) {
         return sg_ptx_wrong(ptx, ".address_size came with version 2.3");
     if (!sg_ptx_next(ptx) || !sg_ptx_integer(ptx, &bits))
         return false;
-    ptx->wide_addresses = true;
     return bits == 64 || sg_ptx_wrong(ptx, "addresses have 64 bits, not %u", (unsigned)bits);
 }
 

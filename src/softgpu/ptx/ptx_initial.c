@@ -39,7 +39,6 @@ static bool put(struct sg_ptx *ptx, struct sg_ptx_variable *variable, uint64_t a
 
 static struct sg_relocation *relocation(struct sg_ptx *ptx, struct sg_ptx_variable *variable,
                                         const struct sg_ptx_value *value, uint64_t at) {
-    const struct sg_ptx_symbol *symbol = &ptx->symbols[value->symbol];
     struct sg_relocation *grown =
         sg_image_grow(variable->relocations, &variable->relocation_count, sizeof *grown);
     if (!grown) {
@@ -51,9 +50,7 @@ static struct sg_relocation *relocation(struct sg_ptx *ptx, struct sg_ptx_variab
     grown->offset = at;
     grown->addend = (int64_t)value->number;
     grown->generic = value->generic;
-    grown->symbol = sg_image_text(symbol->name, symbol->length);
-    if (!grown->symbol)
-        sg_ptx_no_memory(ptx);
+    grown->symbol = sg_ptx_symbol_text(ptx, value->symbol);
     return grown->symbol ? grown : NULL;
 }
 
@@ -84,11 +81,13 @@ static bool piece(struct sg_ptx *ptx, struct sg_ptx_variable *variable,
     }
     if (variable->pieces != number)
         return sg_ptx_wrong(ptx, "the bytes of an address stand one behind the other");
-    const struct sg_ptx_symbol *symbol = &ptx->symbols[value->symbol];
+    char *symbol = sg_ptx_symbol_text(ptx, value->symbol);
+    if (!symbol)
+        return false;
     struct sg_relocation *last = variable->relocations + variable->relocation_count - 1;
     bool next = last->offset + number == at && last->addend == (int64_t)value->number &&
-                last->generic == value->generic && strlen(last->symbol) == symbol->length &&
-                memcmp(last->symbol, symbol->name, symbol->length) == 0;
+                last->generic == value->generic && strcmp(last->symbol, symbol) == 0;
+    free(symbol);
     if (!next)
         return sg_ptx_wrong(ptx, "the bytes of an address stand one behind the other");
     last->size = ++number;

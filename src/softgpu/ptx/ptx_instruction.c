@@ -94,6 +94,7 @@ static bool punctuation(struct sg_ptx *ptx, struct operands *list) {
     /* Signs and negations begin an operand; other operators stand between two. */
     if (strchr("-+!~", c) && (list->wanted || c == '-' || c == '+')) {
         if (!list->wanted) {
+            list->given->sums = true;
             list->given->count -= list->depth == 0;
             list->wanted = list->joined = true;
         }

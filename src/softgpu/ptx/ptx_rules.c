@@ -231,6 +231,18 @@ static bool address(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
     return true;
 }
 
+/* An address of global memory in 32 bits, which makes the whole text one of the 32-bit ABI. */
+static void narrow(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                   const struct sg_ptx_given *given) {
+    bool is_short = strcmp(opcode->name, "cvta") == 0;
+    if (strcmp(opcode->name, "mov") == 0 && given->target && !given->sums) {
+        const struct sg_ptx_symbol *symbol = &ptx->symbols[given->target - 1];
+        is_short = symbol->what == SG_SYMBOL_VARIABLE && symbol->space == SG_SPACE_GLOBAL;
+    }
+    if (is_short && given->types[0].width == 4 && !ptx->short_address)
+        ptx->short_address = ptx->word.line;
+}
+
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 static bool call(struct sg_ptx *ptx, const struct sg_ptx_given *given) {
@@ -250,6 +262,18 @@ static bool call(struct sg_ptx *ptx, const struct sg_ptx_given *given) {
 
 /* ---- the instruction ------------------------------------------------------------------------- */
 
+/* Lanes that run by themselves say which of them take part. */
+static bool together(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                     const struct sg_ptx_given *given) {
+    bool warp = strcmp(opcode->name, "vote") == 0 || strcmp(opcode->name, "shfl") == 0;
+    if (!warp || ptx->image->target < 70 || ptx->image->ptx_version < 64)
+        return true;
+    const char *at = given->modifiers;
+    size_t length = given->modifiers_length;
+    return (at && memmem(at, length, ".sync", 5)) ||
+           sg_ptx_wrong(ptx, "%s without .sync is for targets before sm_70", opcode->name);
+}
+
 static bool known_here(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode) {
     if (ptx->image->target < opcode->sm)
         return sg_ptx_wrong(ptx, "%s needs target sm_%d", opcode->name, opcode->sm);
@@ -267,7 +291,8 @@ bool sg_ptx_check_instruction(struct sg_ptx *ptx, const struct sg_ptx_opcode *op
         return sg_ptx_wrong(ptx, "%s of floats needs a rounding, or .approx", opcode->name);
     if (given->count < opcode->least || given->count > opcode->most)
         return sg_ptx_wrong(ptx, "%s does not take %u operands", opcode->name, given->count);
-    return known_here(ptx, opcode) && sg_ptx_since_modifiers(ptx, opcode, given) &&
-           registers(ptx, opcode, given) && address(ptx, opcode, given) &&
-           (strcmp(opcode->name, "call") != 0 || call(ptx, given));
+    narrow(ptx, opcode, given);
+    return known_here(ptx, opcode) && together(ptx, opcode, given) &&
+           sg_ptx_since_modifiers(ptx, opcode, given) && registers(ptx, opcode, given) &&
+           address(ptx, opcode, given) && (strcmp(opcode->name, "call") != 0 || call(ptx, given));
 }

@@ -9,18 +9,24 @@ struct row {
     const char *words;
 };
 
+/* Greater than any version. */
+#define NEVER 1000
+
 static const struct row rows[] = {
 #define SG_PTX_SINCE(opcode, version, words) {#opcode, version, words},
+#define SG_PTX_NEVER(opcode, words)          {#opcode, NEVER, words},
 #define SG_PTX_SINCE_ANY(version, words)
 #define SG_PTX_SINCE_REGISTER(version, name)
 #define SG_PTX_SINCE_DIRECTIVE(version, name)
 #include "softgpu/ptx/ptx_since.def"
 #undef SG_PTX_SINCE
+#undef SG_PTX_NEVER
 #undef SG_PTX_SINCE_ANY
 };
 
 static const struct row of_any[] = {
 #define SG_PTX_SINCE(opcode, version, words)
+#define SG_PTX_NEVER(opcode, words)
 #define SG_PTX_SINCE_ANY(version, words) {NULL, version, words},
 #include "softgpu/ptx/ptx_since.def"
 #undef SG_PTX_SINCE_ANY
@@ -40,6 +46,7 @@ static const struct row directives[] = {
 #define SG_PTX_SINCE_DIRECTIVE(version, name) {name, version, NULL},
 #include "softgpu/ptx/ptx_since.def"
 #undef SG_PTX_SINCE
+#undef SG_PTX_NEVER
 #undef SG_PTX_SINCE_ANY
 #undef SG_PTX_SINCE_REGISTER
 #undef SG_PTX_SINCE_DIRECTIVE
@@ -47,7 +54,7 @@ static const struct row directives[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-/* No version from this one on lacks anything of the tables but .blocksareclusters. */
+/* No version from this one on lacks anything of the tables but directives. */
 #define COMPLETE 88
 
 static bool came_later(struct sg_ptx *ptx, const char *what, size_t length, int version) {
@@ -97,8 +104,14 @@ static bool have(const struct sg_ptx_given *given, const char *words) {
 
 static bool old_enough(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
                        const struct sg_ptx_given *given, const struct row *row) {
-    if (row->version <= ptx->image->ptx_version || !have(given, row->words))
+    bool never = row->version == NEVER;
+    if (row->version <= ptx->image->ptx_version || (never && ptx->image->target > 90) ||
+        !have(given, row->words))
         return true;
+    if (never)
+        return sg_ptx_wrong(ptx, "illegal modifier: there is no %s%.*s", opcode->name,
+                            given->modifiers_length < 80 ? (int)given->modifiers_length : 80,
+                            given->modifiers);
     return sg_ptx_wrong(ptx, "%s%.*s came with version %d.%d", opcode->name,
                         given->modifiers_length < 80 ? (int)given->modifiers_length : 80,
                         given->modifiers, row->version / 10, row->version % 10);
@@ -119,9 +132,9 @@ static size_t first_row(const char *name) {
 
 bool sg_ptx_since_modifiers(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
                             const struct sg_ptx_given *given) {
-    if (ptx->image->ptx_version >= COMPLETE || !given->modifiers)
+    if (!given->modifiers)
         return true;
-    for (size_t i = 0; i < COUNT(of_any); i++)
+    for (size_t i = 0; i < COUNT(of_any) && ptx->image->ptx_version < COMPLETE; i++)
         if (!old_enough(ptx, opcode, given, &of_any[i]))
             return false;
     for (size_t i = first_row(opcode->name);

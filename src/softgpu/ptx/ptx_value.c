@@ -249,9 +249,18 @@ static bool settle(struct expression *e, int rank) {
     return true;
 }
 
+/* Of the body that is being read, or of the module. */
+static struct sg_ptx_symbol *named(struct sg_ptx *ptx) {
+    struct sg_ptx_use use;
+    if (!ptx->body)
+        return sg_ptx_find(ptx, ptx->word.text, ptx->word.length);
+    return sg_ptx_name_use(ptx, &ptx->word, &use) && use.symbol ? &ptx->symbols[use.symbol - 1]
+                                                                : NULL;
+}
+
 static bool name_value(struct expression *e) {
     struct sg_ptx *ptx = e->ptx;
-    struct sg_ptx_symbol *symbol = sg_ptx_find(ptx, ptx->word.text, ptx->word.length);
+    struct sg_ptx_symbol *symbol = named(ptx);
     if (!symbol)
         return sg_ptx_unexpected(ptx, "something that was declared");
     if (symbol->what == SG_SYMBOL_VARIABLE && symbol->space != SG_SPACE_GLOBAL &&

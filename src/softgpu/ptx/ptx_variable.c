@@ -140,9 +140,17 @@ static bool extent(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     return sg_ptx_expect(ptx, "]");
 }
 
+/* Each variable of a range has its own place, unlike registers, which get one when used. */
+#define MOST_OF_RANGE 65536
+
 static bool range(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     variable->ranged = true;
-    return sg_ptx_next(ptx) && sg_ptx_integer(ptx, &variable->range) && sg_ptx_expect(ptx, ">");
+    if (!sg_ptx_next(ptx) || !sg_ptx_integer(ptx, &variable->range) || !sg_ptx_expect(ptx, ">"))
+        return false;
+    if (sg_ptx_is(ptx, "="))
+        return sg_ptx_wrong(ptx, "a range has no initial value");
+    return variable->space == SG_SPACE_REG || variable->range <= MOST_OF_RANGE ||
+           sg_ptx_wrong(ptx, "a range of more than %d variables", MOST_OF_RANGE);
 }
 
 static bool name_and_extents(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
@@ -202,9 +210,10 @@ static void discard(struct sg_ptx_variable *variable) {
     free(variable->initial);
 }
 
-/* Moves it into the image, which then owns the initial value. */
-static bool keep(struct sg_ptx *ptx, struct sg_ptx_variable *variable, size_t *index) {
+/* Moves the variable of a symbol into the image, which then owns the initial value. */
+static bool keep(struct sg_ptx *ptx, struct sg_ptx_variable *variable, size_t symbol) {
     struct sg_image *image = ptx->image;
+    size_t *index = &ptx->symbols[symbol].index;
     struct sg_image_variable *to;
     if (*index == SIZE_MAX) {
         to = sg_image_grow(image->variables, &image->variable_count, sizeof *to);
@@ -213,9 +222,9 @@ static bool keep(struct sg_ptx *ptx, struct sg_ptx_variable *variable, size_t *i
         image->variables = to;
         *index = image->variable_count - 1;
         to += *index;
-        to->name = sg_image_text(variable->name.text, variable->name.length);
+        to->name = sg_ptx_symbol_text(ptx, symbol);
         if (!to->name)
-            return sg_ptx_no_memory(ptx);
+            return false;
     } else {
         to = &image->variables[*index];
     }
@@ -252,15 +261,58 @@ static bool keep_opaque(struct sg_ptx *ptx, const struct sg_ptx_variable *variab
     return added || sg_ptx_no_memory(ptx);
 }
 
+/* An array without a size may have any. */
+static bool same_type(const struct sg_ptx_symbol *symbol, const struct sg_ptx_variable *variable) {
+    return symbol->type.name == variable->type.name &&
+           (symbol->size == variable->size || symbol->size == 0 || variable->size == 0);
+}
+
 /* A name may be redeclared while it is external or common. */
 static bool again(struct sg_ptx *ptx, const struct sg_ptx_symbol *symbol,
                   const struct sg_ptx_variable *variable) {
     bool loose = !symbol->defined || symbol->linkage == SG_LINK_COMMON ||
                  variable->linkage == SG_LINK_EXTERN;
     if (symbol->what == SG_SYMBOL_VARIABLE && symbol->space == variable->space && loose)
-        return true;
+        return same_type(symbol, variable) ||
+               sg_ptx_wrong(ptx, "the variable was declared with another type, in line %zu",
+                            symbol->line);
     return sg_ptx_wrong(ptx, "'%.*s' was declared before, in line %zu",
                         symbol->length < 80 ? (int)symbol->length : 80, symbol->name, symbol->line);
+}
+
+static bool in_image(const struct sg_ptx_variable *variable) {
+    return (variable->space == SG_SPACE_GLOBAL || variable->space == SG_SPACE_CONST) &&
+           variable->type.opaque == SG_OPAQUE_NONE;
+}
+
+static void describe(struct sg_ptx_symbol *symbol, const struct sg_ptx_variable *variable) {
+    symbol->what = variable->type.opaque != SG_OPAQUE_NONE ? SG_SYMBOL_OPAQUE : SG_SYMBOL_VARIABLE;
+    symbol->space = variable->space;
+    symbol->linkage = variable->linkage;
+    symbol->defined = variable->linkage != SG_LINK_EXTERN;
+    symbol->size = variable->size;
+    symbol->alignment = variable->alignment;
+    symbol->type = variable->type;
+    symbol->vector = variable->vector;
+    symbol->ranged = variable->ranged;
+    symbol->range = variable->range;
+}
+
+/* A symbol for each of a range, or for the one variable of a body; `own`: of a body. */
+static bool nameless(struct sg_ptx *ptx, struct sg_ptx_variable *variable, bool own) {
+    uint64_t count = variable->ranged ? variable->range : 1;
+    for (uint64_t i = 0; i < count; i++) {
+        struct sg_ptx_symbol *symbol = sg_ptx_nameless(ptx, &variable->name);
+        if (!symbol)
+            return false;
+        describe(symbol, variable);
+        symbol->own = own;
+        symbol->element = variable->ranged ? (size_t)i + 1 : 0;
+        symbol->ranged = false;
+        if (in_image(variable) && !keep(ptx, variable, ptx->symbol_count - 1))
+            return false;
+    }
+    return true;
 }
 
 static bool enter(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
@@ -270,21 +322,32 @@ static bool enter(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
         return false;
     if (!made && !again(ptx, symbol, variable))
         return false;
-    if (!made && symbol->defined)
+    /* Nothing new; an array's size stays known. */
+    if (!made && (symbol->defined || (variable->size == 0 && symbol->size)))
         return true;
-    symbol->what = variable->type.opaque != SG_OPAQUE_NONE ? SG_SYMBOL_OPAQUE : SG_SYMBOL_VARIABLE;
-    symbol->space = variable->space;
-    symbol->linkage = variable->linkage;
-    symbol->defined = variable->linkage != SG_LINK_EXTERN;
-    symbol->size = variable->size;
-    symbol->alignment = variable->alignment;
-    symbol->type = variable->type;
+    if (variable->ranged && (variable->type.opaque || variable->space == SG_SPACE_TEX))
+        return sg_ptx_wrong(ptx, "a range of textures, samplers or surfaces is not read");
+    describe(symbol, variable);
+    symbol->first_element = ptx->symbol_count;
     if (variable->type.opaque != SG_OPAQUE_NONE || variable->space == SG_SPACE_TEX)
         return keep_opaque(ptx, variable);
-    symbol->range = variable->ranged ? variable->range : 0;
+    if (variable->ranged)
+        return variable->space == SG_SPACE_REG || nameless(ptx, variable, false);
+    return !in_image(variable) || keep(ptx, variable, (size_t)(symbol - ptx->symbols));
+}
+
+/* In a body, names last until their block ends. */
+static bool enter_local(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     if (variable->space != SG_SPACE_GLOBAL && variable->space != SG_SPACE_CONST)
-        return true;
-    return keep(ptx, variable, &symbol->index);
+        return sg_ptx_declare_local(ptx, variable);
+    if (variable->type.opaque != SG_OPAQUE_NONE || variable->linkage == SG_LINK_EXTERN)
+        return sg_ptx_wrong(ptx, "textures, and what is external, belong to the module");
+    size_t first = ptx->telling ? ptx->next_own : ptx->symbol_count;
+    if (ptx->telling)
+        ptx->next_own += variable->ranged ? (size_t)variable->range : 1;
+    else if (!nameless(ptx, variable, true))
+        return false;
+    return sg_ptx_declare_own(ptx, variable, first);
 }
 
 static bool one(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
@@ -294,17 +357,11 @@ static bool one(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
         (!initial_allowed(ptx, variable) || !sg_ptx_next(ptx) ||
          !(variable->type.opaque ? sg_ptx_opaque_initial : sg_ptx_initial)(ptx, variable)))
         return false;
-    if (variable->ranged && variable->space != SG_SPACE_REG)
-        return sg_ptx_wrong(ptx, "only registers are declared in ranges");
     if (variable->open && variable->extents[0] == 0 && variable->linkage != SG_LINK_EXTERN)
         return sg_ptx_wrong(ptx, "an extent is missing");
-    if (variable->open && variable->space == SG_SPACE_GLOBAL && variable->extents[0] == 0 &&
-        !ptx->options->relocatable)
-        return sg_ptx_wrong(ptx, "nobody else can define the variable");
     if (!total(ptx, variable))
         return false;
-    /* In a body, names last until their block ends. */
-    return ptx->body ? sg_ptx_declare_local(ptx, variable) : enter(ptx, variable);
+    return ptx->body ? enter_local(ptx, variable) : enter(ptx, variable);
 }
 
 bool sg_ptx_variables(struct sg_ptx *ptx, enum sg_linkage linkage) {

@@ -101,13 +101,7 @@ static void change(void) {
         break;
     }
     case 5: {
-        CUDA_KERNEL_NODE_PARAMS kernel = {.func = OF(CUfunction, FUNCTIONS),
-                                          .gridDimX = 1,
-                                          .gridDimY = 1,
-                                          .gridDimZ = 1,
-                                          .blockDimX = byte(),
-                                          .blockDimY = 1,
-                                          .blockDimZ = 1,
+        CUDA_KERNEL_NODE_PARAMS kernel = {GRID(1), .func = OF(CUfunction, FUNCTIONS), BLOCK(byte()),
                                           .kernelParams = draw_kernel_parameters()};
         cuGraphExecKernelNodeSetParams_v2(exec, node, maybe(&kernel));
         break;

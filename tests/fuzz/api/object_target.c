@@ -59,13 +59,7 @@ static void begin_graph(void) {
     CUdeviceptr memory =
         world.counts[ADDRESSES] ? world.values[ADDRESSES][world.counts[ADDRESSES] - 1] : 0;
     CUDA_MEMSET_NODE_PARAMS set = {.dst = memory, .elementSize = 1, .width = 64, .height = 1};
-    CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                         .srcDevice = memory,
-                         .dstMemoryType = CU_MEMORYTYPE_HOST,
-                         .dstHost = arena,
-                         .WidthInBytes = 64,
-                         .Height = 1,
-                         .Depth = 1};
+    CUDA_MEMCPY3D box = {FROM_DEVICE(memory), TO_HOST(arena), EXTENT_3D(64, 1, 1)};
     cuCtxGetCurrent(&context);
     cuGraphCreate(&graph, 0);
     cuGraphAddMemsetNode(&nodes[0], graph, NULL, 0, &set, context);

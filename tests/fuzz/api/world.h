@@ -6,6 +6,7 @@
 #define TESTS_FUZZ_API_WORLD_H
 
 #include "input.h"
+#include "members.h"
 #include "sizes.h"
 
 #include <gpumem/driver.h>

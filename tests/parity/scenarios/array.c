@@ -1,24 +1,12 @@
 /* Arrays: which may be made, what they say of themselves, their planes and their end. */
 #include "../parity.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define U8  CU_AD_FORMAT_UNSIGNED_INT8
 #define F32 CU_AD_FORMAT_FLOAT
 
 static CUDA_ARRAY3D_DESCRIPTOR form(size_t w, size_t h, size_t d, CUarray_format format,
                                     unsigned channels, unsigned flags) {
-    CUDA_ARRAY3D_DESCRIPTOR a;
-    memset(&a, 0, sizeof a);
-    a.Width = w;
-    a.Height = h;
-    a.Depth = d;
-    a.Format = format;
-    a.NumChannels = channels;
-    a.Flags = flags;
-    return a;
+    return (CUDA_ARRAY3D_DESCRIPTOR){SIZE_3D(w, h, d), TEXELS(format, channels), .Flags = flags};
 }
 
 static const unsigned formats[] = {
@@ -27,7 +15,7 @@ static const unsigned formats[] = {
     0x99, 0x9a, 0x9b, 0x9c, 0x9d, 0x9e, 0x9f, 0xa0, 0xa1, 0xa2, 0xa3,      0xa4, 0xa5, 0xa6,
     0xa7, 0xa8, 0xa9, 0xaa, 0xb0, 0xb1, 0xb2, 0xb3, 0xb4, 0xb5, 0xb6,      0xc0, 0xc1, 0xc2,
     0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xca, 0xcb, 0xcc, 0x7fffffff};
-#define FORMATS (sizeof formats / sizeof formats[0])
+#define FORMATS (COUNT(formats))
 
 /* Makes and ends an array without a line of its own. */
 static CUresult tried(const CUDA_ARRAY3D_DESCRIPTOR *a) {
@@ -84,7 +72,7 @@ SCENARIO(format_kinds, "array/format-kinds", par_context) {
                     continue;
             }
             row r = {"", 0};
-            for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+            for (size_t i = 0; i < COUNT(flags); i++) {
                 size_t depth = flags[i] == 0x01 ? 2 : flags[i] == 0x04 ? 6 : 0;
                 a = form(64, 64, depth, format, channels, flags[i]);
                 put(&r, tried(&a));
@@ -181,10 +169,10 @@ SCENARIO(flag_dimensions, "array/flag-dimensions", par_context) {
                                      0x14, 0x20, 0x21, 0x22, 0x40, 0x41, 0x44, 0x45, 0x80, 0x81,
                                      0x84, 0x48, 0x50, 0x60, 0x42, 0x88, 0x90, 0xa0, 0x82, 0x100};
     static const CUarray_format of[] = {F32, CU_AD_FORMAT_UNSIGNED_INT16, U8};
-    for (size_t f = 0; f < sizeof of / sizeof of[0]; f++)
-        for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+    for (size_t f = 0; f < COUNT(of); f++)
+        for (size_t i = 0; i < COUNT(flags); i++) {
             row r = {"", 0};
-            for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+            for (size_t s = 0; s < COUNT(sizes); s++) {
                 CUDA_ARRAY3D_DESCRIPTOR a =
                     form(sizes[s][0], sizes[s][1], sizes[s][2], of[f], 1, flags[i]);
                 put(&r, tried(&a));
@@ -264,7 +252,7 @@ SCENARIO(limits, "array/limits", par_context) {
         {(size_t)1 << 32, 1, 0, 0},
         {1, (size_t)1 << 32, 0, 0},
     };
-    for (size_t i = 0; i < sizeof ask / sizeof ask[0]; i++) {
+    for (size_t i = 0; i < COUNT(ask); i++) {
         CUarray x;
         CUDA_ARRAY3D_DESCRIPTOR a = form(ask[i].w, ask[i].h, ask[i].d, F32, 1,
                                          ask[i].flags | CUDA_ARRAY3D_DEFERRED_MAPPING);
@@ -356,7 +344,7 @@ SCENARIO(create_deep, "array/create-deep", par_context) {
         {"sparse", 512, 512, 0, U8, 4, 0x40},
         {"2d-depth-one", 64, 64, 1, U8, 4, 0},
     };
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 0; i < COUNT(kinds); i++) {
         a = form(kinds[i].w, kinds[i].h, kinds[i].d, kinds[i].format, kinds[i].channels,
                  kinds[i].flags);
         CALLO(cuArray3DCreate_v2, kinds[i].cls, (&x, &a), OUT_C(x));
@@ -437,9 +425,7 @@ SCENARIO(destroyed_context_current, "array/destroyed-context-current", par_conte
     CALL(cuMipmappedArrayCreate, "destroyed-ctx", (&m, &a, 1));
 }
 
-SCENARIO(destroy_null, "array/destroy-null", par_context) {
-    CALL(cuArrayDestroy, "null", (NULL));
-}
+SCENARIO_IN(destroy_null, "array/destroy-null", par_context, CALL(cuArrayDestroy, "null", (NULL)));
 
 SCENARIO(destroy_twice, "array/destroy-twice", par_context) {
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 0);
@@ -463,8 +449,7 @@ SCENARIO(destroy_under_work, "array/destroy-under-work", par_context) {
     par_hold(s);
     CALL(cuArrayDestroy, "other-work-under-way", (x));
     CALL(cuStreamQuery, "held", (s));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (s));
+    PAR_DRAIN("released", s);
 }
 
 /* ---- Memory --------------------------------------------------------------------------------- */
@@ -493,7 +478,7 @@ SCENARIO(requirements, "array/requirements", par_context) {
         {"nv12", 64, 64, 0, CU_AD_FORMAT_NV12, 3, 0},
     };
     CUDA_ARRAY_MEMORY_REQUIREMENTS r;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 0; i < COUNT(kinds); i++) {
         CUarray x;
         CUmipmappedArray m;
         CUDA_ARRAY3D_DESCRIPTOR a = form(kinds[i].w, kinds[i].h, kinds[i].d, kinds[i].format,
@@ -572,7 +557,7 @@ SCENARIO(pointer_queries, "array/pointer-queries", par_context) {
 SCENARIO(planes, "array/planes", par_context) {
     static const unsigned planar[] = {0xb0, 0x9f, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6,
                                       0xa7, 0xa8, 0xa9, 0xb1, 0xb2, 0xb3, 0xb4, 0xb5};
-    for (size_t i = 0; i < sizeof planar / sizeof planar[0]; i++)
+    for (size_t i = 0; i < COUNT(planar); i++)
         for (unsigned channels = 1; channels <= 4; channels++) {
             CUarray x, plane;
             CUDA_ARRAY3D_DESCRIPTOR a = form(64, 48, 0, (CUarray_format)planar[i], channels, 0);
@@ -631,7 +616,7 @@ SCENARIO(old_versions, "array/old-versions", par_context) {
 }
 
 /* In a context of the first version, too? */
-SCENARIO(old_context, "array/old-context") {
+SCENARIO(old_context, "array/old-context", par_init) {
     CUcontext v1;
     CUarray x;
     CUdeviceptr_v1 p;
@@ -641,11 +626,8 @@ SCENARIO(old_context, "array/old-context") {
     CUDA_ARRAY_DESCRIPTOR_v1 flat = {64, 0, U8, 1};
     CUDA_ARRAY_DESCRIPTOR now = {64, 0, U8, 1};
     CUDA_ARRAY3D_DESCRIPTOR_v1 deep = {64, 64, 0, U8, 1, 0};
-    CUDA_MEMCPY2D_v1 c2;
-    CUDA_MEMCPY3D_v1 c3;
-    memset(&c2, 0, sizeof c2);
-    memset(&c3, 0, sizeof c3);
-    par_init();
+    CUDA_MEMCPY2D_v1 c2 = {0};
+    CUDA_MEMCPY3D_v1 c3 = {0};
     CALLO(cuCtxCreate, "v1", (&v1, 0, 0), OUT_C(v1));
     CALLO(cuMemAlloc, "in-v1-ctx", (&p, 256), OUT_C(p));
     CALLO(cuMemAllocPitch, "in-v1-ctx", (&p, &pitch, 64, 64, 4), OUT_C(p), OUT_U(pitch));
@@ -678,9 +660,9 @@ SCENARIO(video_kinds, "array/video-kinds", par_context) {
         unsigned format, channels;
     } forms[] = {{0xb0, 3}, {0x9f, 3}, {0xa2, 3}, {0xa5, 4}, {0xa6, 2},
                  {0xa8, 4}, {0xa9, 1}, {0xb1, 4}, {0xb2, 3}, {0xb5, 3}};
-    for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
+    for (size_t f = 0; f < COUNT(forms); f++) {
         row r = {"", 0};
-        for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        for (size_t k = 0; k < COUNT(kinds); k++) {
             CUDA_ARRAY3D_DESCRIPTOR a =
                 form(kinds[k].w, kinds[k].h, kinds[k].d, (CUarray_format)forms[f].format,
                      forms[f].channels, kinds[k].flags | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE);
@@ -722,7 +704,6 @@ SCENARIO(video_planes, "array/video-planes", par_context) {
 
 /* What works in a context of the first version, with its own memory. */
 SCENARIO(old_context_more, "array/old-context-more") {
-    CUcontext v1;
     CUarray x, y, plane, level;
     CUmipmappedArray m;
     CUdeviceptr_v1 p = 0, q = 0, base;
@@ -739,7 +720,7 @@ SCENARIO(old_context_more, "array/old-context-more") {
         host[i] = (unsigned char)(i * 3);
     memset(back, 0, sizeof back);
     par_init();
-    SETUP(cuCtxCreate, (&v1, 0, 0));
+    (void)PAR_MADE(CUcontext, cuCtxCreate, 0, 0);
     CALLO(cuMemAlloc, "v1-ctx", (&p, 4096), OUT_C(p));
     CALLO(cuMemAllocPitch, "v1-ctx", (&q, &pitch, 100, 8, 4), OUT_C(q), OUT_U(pitch));
     CALLO(cuArrayCreate, "v1-ctx", (&x, &flat), OUT_C(x));

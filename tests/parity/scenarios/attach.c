@@ -1,16 +1,12 @@
 /* Attaching managed memory to a stream. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #define PAGE ((size_t)4096)
 
 static CUdeviceptr managed(size_t size) {
-    CUdeviceptr m = 0;
-    SETUP(cuMemAllocManaged, (&m, size, CU_MEM_ATTACH_GLOBAL));
-    return m;
+    return PAR_MADE(CUdeviceptr, cuMemAllocManaged, size, CU_MEM_ATTACH_GLOBAL);
 }
 
 SCENARIO(flags, "attach/flags", par_context) {
@@ -58,9 +54,8 @@ SCENARIO(kinds, "attach/kinds", par_context) {
     static char global[8192];
     char *heap = malloc(8192);
     char *registered = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CUdeviceptr pooled;
     CUstream s = par_stream();
-    SETUP(cuMemAllocAsync, (&pooled, 8192, NULL));
+    CUdeviceptr pooled = PAR_MADE(CUdeviceptr, cuMemAllocAsync, 8192, NULL);
     SETUP(cuMemHostRegister_v2, (registered, 8192, 0));
     struct {
         const char *cls;
@@ -75,7 +70,7 @@ SCENARIO(kinds, "attach/kinds", par_context) {
         {"mapped", par_mapped(PAR_2M)},
         {"random", 0x1000},
     };
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+    for (size_t i = 0; i < COUNT(all); i++) {
         CUdeviceptr p = all[i].at;
         CALL(cuStreamAttachMemAsync, all[i].cls, (s, p, 0, CU_MEM_ATTACH_GLOBAL));
         CALL(cuStreamAttachMemAsync, all[i].cls, (s, p, 8192, CU_MEM_ATTACH_GLOBAL));
@@ -98,8 +93,7 @@ SCENARIO(order, "attach/order", par_context) {
     CALL(cuMemsetD8Async, "other-stream", (m, 5, PAGE, t));
     CALL(cuStreamSynchronize, "other-stream", (t));
     par_see("read-by-cpu", "%d", *(unsigned char *)(uintptr_t)m);
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
     CALL(cuStreamAttachMemAsync, "other-stream", (t, m, 0, CU_MEM_ATTACH_SINGLE));
     CALL(cuStreamDestroy_v2, "attached", (t));
     CALL(cuMemsetD8Async, "after-destroy", (m, 6, PAGE, s));

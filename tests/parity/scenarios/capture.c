@@ -2,8 +2,6 @@
 #include "capture_seen.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 static void CUDAAPI count_call(void *data) {
     ++*(int *)data;
@@ -21,6 +19,11 @@ static void see_status(CUstream s, const char *which) {
     par_see("status", "%s %s %d", which, result_text(result), (int)status);
 }
 
+static void see_and_end(CUstream s, const char *which, const char *cls) {
+    see_status(s, which);
+    end_and_see(s, cls);
+}
+
 SCENARIO(begins, "capture/begins", par_context) {
     CUgraph graph;
     CUstream s = par_stream();
@@ -28,9 +31,8 @@ SCENARIO(begins, "capture/begins", par_context) {
     for (int mode = -1; mode <= 4; mode++) {
         par_note("mode=%d", mode);
         CALL(cuStreamBeginCapture_v2, "mode", (s, (CUstreamCaptureMode)mode));
-        if (par_last() == CUDA_SUCCESS) {
+        if (par_last() == CUDA_SUCCESS)
             end_and_see(s, "empty");
-        }
     }
     CALL(cuStreamBeginCapture, "v1", (s));
     end_and_see(s, "v1");
@@ -43,8 +45,7 @@ SCENARIO(begins, "capture/begins", par_context) {
     CALL(cuStreamBeginCapture_v2, "legacy-stream", (CU_STREAM_LEGACY, GLOBAL));
     CALL(cuStreamBeginCapture, "null-stream", (NULL));
     CALL(cuStreamBeginCapture_v2, "per-thread-stream", (CU_STREAM_PER_THREAD, GLOBAL));
-    see_status(CU_STREAM_PER_THREAD, "per-thread");
-    end_and_see(CU_STREAM_PER_THREAD, "per-thread-stream");
+    see_and_end(CU_STREAM_PER_THREAD, "per-thread", "per-thread-stream");
     CALL(cuStreamBeginCapture_v2_ptsz, "null-stream", (NULL, GLOBAL));
     CALLO(cuStreamEndCapture_ptsz, "null-stream", (NULL, &graph), OUT_C(graph));
     CALL(cuStreamBeginCapture_v2_ptsz, "legacy-stream", (CU_STREAM_LEGACY, GLOBAL));
@@ -63,8 +64,7 @@ SCENARIO(begins_twice, "capture/begins-twice", par_context) {
     see_status(s, "s");
     CALL(cuStreamBeginCapture_v2, "capturing-bad-mode", (s, (CUstreamCaptureMode)7));
     CALL(cuStreamBeginCapture, "v1-capturing", (s));
-    see_status(s, "s");
-    end_and_see(s, "after-second-begin");
+    see_and_end(s, "s", "after-second-begin");
     CALLO(cuStreamEndCapture, "twice", (s, &graph), OUT_C(graph));
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     CALL(cuStreamEndCapture, "null-out", (s, NULL));
@@ -104,9 +104,8 @@ static void info_of(const char *cls, CUstream s) {
           OUT_C(id), OUT_C(graph), OUT_C(nodes), OUT_U(count));
     CALLO(cuStreamGetCaptureInfo_v3, cls, (s, &status, &id, &graph, &nodes, &edges, &count),
           OUT_I(status), OUT_C(id), OUT_C(graph), OUT_C(nodes), OUT_C(edges), OUT_U(count));
-    if (par_last() == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE && count > 0) {
+    if (par_last() == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE && count > 0)
         par_see("edge", "%d %d %d", edges[0].from_port, edges[0].to_port, edges[0].type);
-    }
 }
 
 SCENARIO(info, "capture/info", par_context) {
@@ -159,26 +158,14 @@ SCENARIO(info, "capture/info", par_context) {
 /* ---- What becomes a node -------------------------------------------------------------------- */
 
 static CUDA_MEMCPY3D box(CUdeviceptr from, CUdeviceptr to) {
-    CUDA_MEMCPY3D c = {0};
-    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.srcDevice = from;
-    c.dstDevice = to;
-    c.srcPitch = c.dstPitch = 16;
-    c.srcHeight = c.dstHeight = 2;
-    c.WidthInBytes = 8;
-    c.Height = 2;
-    c.Depth = 2;
+    CUDA_MEMCPY3D c = {FROM_DEVICE(from), TO_DEVICE(to),  .srcPitch = 16,    .dstPitch = 16,
+                       .srcHeight = 2,    .dstHeight = 2, EXTENT_3D(8, 2, 2)};
     return c;
 }
 
 static CUDA_MEMCPY2D plane(CUdeviceptr from, CUdeviceptr to) {
-    CUDA_MEMCPY2D c = {0};
-    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.srcDevice = from;
-    c.dstDevice = to;
-    c.srcPitch = c.dstPitch = 16;
-    c.WidthInBytes = 8;
-    c.Height = 2;
+    CUDA_MEMCPY2D c = {FROM_DEVICE(from), TO_DEVICE(to), .srcPitch = 16, .dstPitch = 16,
+                       EXTENT(8, 2)};
     return c;
 }
 
@@ -214,8 +201,7 @@ SCENARIO(nodes, "capture/nodes", par_context) {
     CALL(cuStreamWriteValue64_v2, "captured", (s, at + 8, 5, 0));
     CALL(cuMemsetD8Async, "zero-size", (d, 1, 0, s));
     CALL(cuMemcpyDtoDAsync_v2, "zero-size", (d, d + 64, 0, s));
-    see_status(s, "s");
-    end_and_see(s, "ok");
+    see_and_end(s, "s", "ok");
     unsigned char byte = 0;
     SETUP(cuMemcpyDtoH_v2, (&byte, d, 1));
     par_see("not-run", "%d %d", byte, calls);
@@ -243,8 +229,7 @@ SCENARIO(launched, "capture/launched", par_context) {
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     CALL(cuGraphLaunch, "captured", (exec, s));
     CALL(cuGraphUpload, "captured", (exec, s));
-    see_status(s, "s");
-    end_and_see(s, "ok");
+    see_and_end(s, "s", "ok");
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     CALL(cuGraphLaunch, "captured", (exec, s));
     end_and_see(s, "ok");
@@ -252,10 +237,9 @@ SCENARIO(launched, "capture/launched", par_context) {
 
 SCENARIO(batches, "capture/batches", par_context) {
     CUstreamBatchMemOpParams ops[2];
-    CUdeviceptr at;
     CUstream s = par_stream();
     void *pinned = par_pinned(4096);
-    SETUP(cuMemHostGetDevicePointer_v2, (&at, pinned, 0));
+    CUdeviceptr at = PAR_MADE(CUdeviceptr, cuMemHostGetDevicePointer_v2, pinned, 0);
     memset(ops, 0, sizeof(ops));
     ops[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
     ops[0].writeValue.address = at;
@@ -277,17 +261,15 @@ SCENARIO(batches, "capture/batches", par_context) {
     CALL(cuStreamWriteValue32_v2, "captured-misaligned", (s, at + 2, 1, 0));
     see_status(s, "s");
     CALL(cuStreamWaitValue32_v2, "captured-bad-flags", (s, at, 1, 0x80));
-    see_status(s, "s");
-    end_and_see(s, "ok");
+    see_and_end(s, "s", "ok");
 }
 
 SCENARIO(memory, "capture/memory", par_context) {
     CUdeviceptr p, second, plain, async_plain;
-    CUmemoryPool pool;
     CUgraph graph;
     CUstream s = par_stream();
     plain = par_alloc(64);
-    SETUP(cuDeviceGetDefaultMemPool, (&pool, par.dev));
+    CUmemoryPool pool = PAR_MADE(CUmemoryPool, cuDeviceGetDefaultMemPool, par.dev);
     SETUP(cuMemAllocAsync, (&async_plain, 64, s));
     SETUP(cuStreamSynchronize, (s));
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
@@ -301,22 +283,18 @@ SCENARIO(memory, "capture/memory", par_context) {
     CALL(cuMemFreeAsync, "graph-memory", (p, s));
     see_status(s, "s");
     CALL(cuMemFreeAsync, "graph-memory-twice", (p, s));
-    see_status(s, "s");
-    end_and_see(s, "ok");
+    see_and_end(s, "s", "ok");
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     CALL(cuMemFreeAsync, "plain-memory", (plain, s));
-    see_status(s, "s");
-    end_and_see(s, "ok");
+    see_and_end(s, "s", "ok");
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     CALL(cuMemFreeAsync, "pool-memory", (async_plain, s));
-    see_status(s, "s");
-    end_and_see(s, "ok");
+    see_and_end(s, "s", "ok");
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     CALL(cuMemFreeAsync, "null", (0, s));
     see_status(s, "s");
     CALL(cuMemFreeAsync, "random", (0x1000, s));
-    see_status(s, "s");
-    end_and_see(s, "ok");
+    see_and_end(s, "s", "ok");
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     SETUP(cuMemAllocAsync, (&p, 1 << 20, s));
     SETUP(cuMemsetD8Async, (p, 6, 1 << 20, s));
@@ -416,8 +394,7 @@ SCENARIO(invalidated, "capture/invalidated", par_context) {
     CALL(cuStreamSetAttribute, "invalidated", (s, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
     CALL(cuStreamUpdateCaptureDependencies, "invalidated", (s, NULL, 0, 0));
     CALL(cuStreamBeginCapture_v2, "invalidated", (s, GLOBAL));
-    see_status(s, "s");
-    end_and_see(s, "invalidated");
+    see_and_end(s, "s", "invalidated");
     see_status(s, "s");
     CALL(cuMemsetD8Async, "ended", (d, 1, 16, s));
     CALL(cuStreamSynchronize, "ended", (s));
@@ -445,12 +422,11 @@ static void see_dependencies(CUstream s) {
 SCENARIO(updates, "capture/updates", par_context) {
     CUgraph graph, foreign;
     CUgraphNode a, b, other, removed;
-    CUgraphEdgeData data;
     CUstreamCaptureStatus status;
     CUstream s = par_stream();
     CUstream idle = par_stream();
     CUdeviceptr d = par_alloc(64);
-    memset(&data, 0, sizeof(data));
+    CUgraphEdgeData data = {0};
     SETUP(cuGraphCreate, (&foreign, 0));
     SETUP(cuGraphAddEmptyNode, (&other, foreign, NULL, 0));
     CALL(cuStreamUpdateCaptureDependencies, "not-capturing", (idle, NULL, 0, 0));
@@ -535,8 +511,7 @@ SCENARIO(graph_during, "capture/graph-during", par_context) {
     CALL(cuGraphDestroyNode, "last-in-capture", (nodes_seen[1]));
     see_status(s, "s");
     CALL(cuGraphDestroy, "in-capture", (graph));
-    see_status(s, "s");
-    end_and_see(s, "after");
+    see_and_end(s, "s", "after");
 }
 
 /* ---- Into a graph --------------------------------------------------------------------------- */
@@ -544,17 +519,15 @@ SCENARIO(graph_during, "capture/graph-during", par_context) {
 SCENARIO(to_graph, "capture/to-graph", par_context) {
     CUgraph graph, ended = NULL, foreign;
     CUgraphExec exec;
-    CUgraphNode a, b, other;
-    CUgraphEdgeData data;
     CUstream s = par_stream();
     CUstream t = par_stream();
     CUdeviceptr d = par_alloc(64);
-    memset(&data, 0, sizeof(data));
+    CUgraphEdgeData data = {0};
     SETUP(cuGraphCreate, (&graph, 0));
     SETUP(cuGraphCreate, (&foreign, 0));
-    SETUP(cuGraphAddEmptyNode, (&a, graph, NULL, 0));
-    SETUP(cuGraphAddEmptyNode, (&b, graph, NULL, 0));
-    SETUP(cuGraphAddEmptyNode, (&other, foreign, NULL, 0));
+    CUgraphNode a = PAR_MADE(CUgraphNode, cuGraphAddEmptyNode, graph, NULL, 0);
+    CUgraphNode b = PAR_MADE(CUgraphNode, cuGraphAddEmptyNode, graph, NULL, 0);
+    CUgraphNode other = PAR_MADE(CUgraphNode, cuGraphAddEmptyNode, foreign, NULL, 0);
     CUgraphNode both[2] = {a, b};
     CALL(cuStreamBeginCaptureToGraph, "null-graph", (s, NULL, NULL, NULL, 0, GLOBAL));
     CALL(cuStreamBeginCaptureToGraph, "null-nodes-with-count", (s, graph, NULL, NULL, 1, GLOBAL));
@@ -575,9 +548,8 @@ SCENARIO(to_graph, "capture/to-graph", par_context) {
     CALL(cuStreamEndCapture, "ok", (s, &ended));
     par_see("graph", "%s", ended == graph ? "same" : "other");
     see_graph(graph);
-    if (par.api->cuStreamEndCapture(t, &ended) == CUDA_SUCCESS) {
+    if (par.api->cuStreamEndCapture(t, &ended) == CUDA_SUCCESS)
         par_see("second", "ended");
-    }
     CALL(cuStreamBeginCaptureToGraph, "again", (s, graph, &a, &data, 1, GLOBAL));
     CALL(cuMemsetD8Async, "captured", (d, 1, 16, s));
     CALL(cuMemsetD8Async, "captured", (d, 1, 16, s));
@@ -587,8 +559,7 @@ SCENARIO(to_graph, "capture/to-graph", par_context) {
     CALL(cuStreamBeginCaptureToGraph, "programmatic", (s, graph, &a, &data, 1, GLOBAL));
     if (par_last() == CUDA_SUCCESS) {
         CALL(cuMemsetD8Async, "after-programmatic", (d, 1, 16, s));
-        see_status(s, "s");
-        end_and_see(s, "programmatic");
+        see_and_end(s, "s", "programmatic");
         return;
     }
     CALL(cuStreamBeginCaptureToGraph_ptsz, "ok", (s, graph, NULL, NULL, 0, GLOBAL));
@@ -599,10 +570,9 @@ SCENARIO(to_graph, "capture/to-graph", par_context) {
 }
 
 SCENARIO(to_graph_twice, "capture/to-graph-twice", par_context) {
-    CUgraphNode a;
     CUstream s = par_stream();
     CUgraph graph = par_graph();
-    SETUP(cuGraphAddEmptyNode, (&a, graph, NULL, 0));
+    CUgraphNode a = PAR_MADE(CUgraphNode, cuGraphAddEmptyNode, graph, NULL, 0);
     CUgraphNode twice[2] = {a, a};
     CALL(cuStreamBeginCaptureToGraph, "twice", (s, graph, twice, NULL, 2, GLOBAL));
     if (par_last() == CUDA_SUCCESS) {
@@ -626,7 +596,7 @@ SCENARIO(to_graph_destroyed, "capture/to-graph-destroyed", par_context) {
 SCENARIO(exchange, "capture/exchange", par_context) {
     static const int modes[] = {2, 1, 0, 1, 7, -1, 0};
     CUstreamCaptureMode mode;
-    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+    for (size_t i = 0; i < COUNT(modes); i++) {
         mode = (CUstreamCaptureMode)modes[i];
         par_note("mode=%d", modes[i]);
         CALLO(cuThreadExchangeStreamCaptureMode, "mode", (&mode), IO_I(mode));
@@ -662,14 +632,12 @@ SCENARIO(wrong_thread, "capture/wrong-thread", par_context) {
         par_note("mode=%d", mode);
         in_thread(end_elsewhere, s);
         see_status(s, "s");
-        if (mode < 2) {
+        if (mode < 2)
             end_and_see(s, "own-thread");
-        }
     }
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     in_thread(use_elsewhere, s);
-    see_status(s, "s");
-    end_and_see(s, "used-elsewhere");
+    see_and_end(s, "s", "used-elsewhere");
 }
 
 static void *begin_here(void *data) {
@@ -685,8 +653,7 @@ SCENARIO(thread_gone, "capture/thread-gone", par_context) {
     in_thread(begin_here, s);
     see_status(s, "s");
     CALLO(cuMemAlloc_v2, "thread-gone", (&p, 64), OUT_C(p));
-    see_status(s, "s");
-    end_and_see(s, "thread-gone");
+    see_and_end(s, "s", "thread-gone");
     CALL(cuStreamDestroy_v2, "thread-gone", (s));
     CALLO(cuMemAlloc_v2, "destroyed", (&p, 64), OUT_C(p));
 }

@@ -4,8 +4,6 @@
  */
 #include "capture_seen.h"
 
-#include <string.h>
-
 #define RELAXED CU_STREAM_CAPTURE_MODE_RELAXED
 
 static CUstream make_blocking(void) {
@@ -105,14 +103,13 @@ static void see_pool_of(const char *cls, CUdeviceptr p) {
 }
 
 SCENARIO(refused_frees, "beside/refused-frees", par_context) {
-    CUdeviceptr outside, inside;
     CUgraph graph = NULL;
     CUstream s = par_stream(), other = par_stream();
-    SETUP(cuMemAllocAsync, (&outside, 64, s));
+    CUdeviceptr outside = PAR_MADE(CUdeviceptr, cuMemAllocAsync, 64, s);
     SETUP(cuStreamSynchronize, (s));
     relax();
     SETUP(cuStreamBeginCapture_v2, (s, RELAXED));
-    SETUP(cuMemAllocAsync, (&inside, 64, s));
+    CUdeviceptr inside = PAR_MADE(CUdeviceptr, cuMemAllocAsync, 64, s);
     see_pool_of("pool-memory", outside);
     see_pool_of("graph-memory-not-launched", inside);
     CALL(cuMemFreeAsync, "pool-memory", (outside, s));
@@ -138,10 +135,9 @@ SCENARIO(refused_frees, "beside/refused-frees", par_context) {
 /* The value of a destroyed stream comes back; the number does not. */
 SCENARIO(values_come_back, "beside/values-come-back", par_context) {
     CUstream first, again[TRIES];
-    unsigned long long id = 0, id_again = 0;
     int count = 0;
     SETUP(cuStreamCreate, (&first, CU_STREAM_NON_BLOCKING));
-    SETUP(cuStreamGetId, (first, &id));
+    unsigned long long id = PAR_GOT(unsigned long long, cuStreamGetId, first);
     SETUP(cuStreamDestroy_v2, (first));
     while (count < TRIES) {
         SETUP(cuStreamCreate, (&again[count], CU_STREAM_NON_BLOCKING));
@@ -149,7 +145,7 @@ SCENARIO(values_come_back, "beside/values-come-back", par_context) {
             break;
     }
     par_see("value", "%s", again[count - 1] == first ? "comes back" : "does not come back");
-    SETUP(cuStreamGetId, (again[count - 1], &id_again));
+    unsigned long long id_again = PAR_GOT(unsigned long long, cuStreamGetId, again[count - 1]);
     par_see("number", "%s", id == id_again ? "the same" : "another");
 }
 
@@ -158,14 +154,12 @@ SCENARIO(asked_without_context, "beside/without-context", par_context) {
     cuuint64_t capture;
     unsigned long long id;
     CUdeviceptr p;
-    CUmemoryPool pool;
-    CUcontext other = NULL;
     CUstream s = par_stream();
-    SETUP(cuDeviceGetDefaultMemPool, (&pool, par.dev));
+    CUmemoryPool pool = PAR_MADE(CUmemoryPool, cuDeviceGetDefaultMemPool, par.dev);
     SETUP(cuCtxSetCurrent, (NULL));
     CALLO(cuStreamGetId, "no-context", (s, &id), OUT_C(id));
     CALLO(cuStreamGetCaptureInfo, "no-context", (s, &status, &capture), OUT_I(status));
-    SETUP(cuCtxCreate_v2, (&other, 0, par.dev));
+    CUcontext other = PAR_MADE(CUcontext, cuCtxCreate_v2, 0, par.dev);
     CALLO(cuStreamGetId, "other-context", (s, &id), OUT_C(id));
     CALLO(cuStreamGetCaptureInfo, "other-context", (s, &status, &capture), OUT_I(status));
     CALLO(cuMemAllocFromPoolAsync, "other-context", (&p, 64, pool, s), OUT_C(p));

@@ -2,9 +2,6 @@
  */
 #include "capture_seen.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static const CUstreamCaptureMode GLOBAL = CU_STREAM_CAPTURE_MODE_GLOBAL;
 static const CUstreamCaptureMode RELAXED = CU_STREAM_CAPTURE_MODE_RELAXED;
 
@@ -18,6 +15,11 @@ static void see_status(CUstream s, const char *which) {
     CUresult result = par.api->cuStreamGetCaptureInfo_v3(s, &status, &id, NULL, NULL, NULL, &count);
     par_see("status", "%s %s %d id %s dependencies %zu", which, result_text(result), (int)status,
             id != 0 ? "set" : "zero", count);
+}
+
+static void see_and_end(CUstream s, const char *which, const char *cls) {
+    see_status(s, which);
+    end_and_see(s, cls);
 }
 
 typedef struct fork {
@@ -73,8 +75,7 @@ SCENARIO(joins, "capture/joins") {
     SET(g.s, 48);
     see_status(g.s, "s");
     CALL(cuStreamWaitEvent, "older", (g.s, g.e, 0));
-    see_status(g.s, "s");
-    end_and_see(g.s, "joined");
+    see_and_end(g.s, "s", "joined");
     see_status(g.t, "t");
     CALL(cuMemsetD8Async, "after-end", (g.d, 2, 16, g.t));
     CALL(cuStreamSynchronize, "after-end", (g.t));
@@ -177,8 +178,7 @@ SCENARIO(merges, "capture/merges") {
     SETUP(cuStreamBeginCapture_v2, (g.t, GLOBAL));
     SET(g.t, 0);
     CALL(cuStreamWaitEvent, "of-ended-capture", (g.t, g.e, 0));
-    see_status(g.t, "t");
-    end_and_see(g.t, "after");
+    see_and_end(g.t, "t", "after");
     CALL(cuStreamWaitEvent, "of-ended-capture-not-capturing", (g.u, g.e, 0));
     /* Of one that was invalidated, and one that is. */
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
@@ -198,23 +198,19 @@ SCENARIO(isolation, "capture/isolation") {
     SETUP(cuStreamSynchronize, (g.t));
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     CALL(cuStreamWaitEvent, "never-recorded", (g.s, never, 0));
-    see_status(g.s, "s");
-    end_and_see(g.s, "after");
+    see_and_end(g.s, "s", "after");
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     CALL(cuStreamWaitEvent, "recorded-outside-complete", (g.s, before, 0));
-    see_status(g.s, "s");
-    end_and_see(g.s, "after");
+    see_and_end(g.s, "s", "after");
     par_hold(g.t);
     SETUP(cuEventRecord, (before, g.t));
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     CALL(cuStreamWaitEvent, "recorded-outside-pending", (g.s, before, 0));
-    see_status(g.s, "s");
-    end_and_see(g.s, "after");
+    see_and_end(g.s, "s", "after");
     SETUP(cuEventRecord, (before, g.s));
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     CALL(cuStreamWaitEvent, "recorded-in-stream-before", (g.s, before, 0));
-    see_status(g.s, "s");
-    end_and_see(g.s, "after");
+    see_and_end(g.s, "s", "after");
     par_release();
     /* The other way: a stream that does not capture takes part by waiting, whatever it holds. */
     par_hold(g.t);
@@ -224,8 +220,7 @@ SCENARIO(isolation, "capture/isolation") {
     CALL(cuStreamWaitEvent, "fork-into-busy", (g.t, g.e, 0));
     see_status(g.t, "t");
     end_and_see(g.s, "after");
-    par_release();
-    CALL(cuStreamSynchronize, "after", (g.t));
+    PAR_DRAIN("after", g.t);
 }
 
 SCENARIO(external, "capture/external") {
@@ -241,8 +236,7 @@ SCENARIO(external, "capture/external") {
     CALL(cuEventRecordWithFlags_ptsz, "external", (g.e, g.s, CU_EVENT_RECORD_EXTERNAL));
     CALL(cuEventRecordWithFlags, "default", (g.f, g.s, CU_EVENT_RECORD_DEFAULT));
     CALL(cuStreamWaitEvent, "external-of-captured", (g.s, g.f, CU_EVENT_WAIT_EXTERNAL));
-    see_status(g.s, "s");
-    end_and_see(g.s, "ok");
+    see_and_end(g.s, "s", "ok");
 }
 
 SCENARIO(events, "capture/events") {
@@ -257,37 +251,31 @@ SCENARIO(events, "capture/events") {
     SET(g.s, 0);
     SETUP(cuEventRecord, (g.e, g.s));
     CALL(cuEventQuery, "captured", (g.e));
-    see_status(g.s, "after-query");
-    end_and_see(g.s, "after-query");
+    see_and_end(g.s, "after-query", "after-query");
     SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
     SETUP(cuEventRecord, (g.e, g.s));
     CALL(cuEventSynchronize, "captured", (g.e));
-    see_status(g.s, "after-synchronize");
-    end_and_see(g.s, "after-synchronize");
+    see_and_end(g.s, "after-synchronize", "after-synchronize");
     SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
     SETUP(cuEventRecord, (g.e, g.s));
     CALL(cuEventElapsedTime, "captured-start", (&ms, g.e, timed));
     see_status(g.s, "after-elapsed");
     CALL(cuEventElapsedTime, "captured-end", (&ms, timed, g.e));
-    see_status(g.s, "after-elapsed");
-    end_and_see(g.s, "after-elapsed");
+    see_and_end(g.s, "after-elapsed", "after-elapsed");
     SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
     SETUP(cuEventRecord, (g.e, g.s));
     CALL(cuCtxRecordEvent, "captured", (par.primary, g.e));
-    see_status(g.s, "after-context-record");
-    end_and_see(g.s, "after-context-record");
+    see_and_end(g.s, "after-context-record", "after-context-record");
     SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
     SETUP(cuEventRecord, (g.e, g.s));
     CALL(cuCtxWaitEvent, "captured", (par.primary, g.e));
-    see_status(g.s, "after-context-wait");
-    end_and_see(g.s, "after-context-wait");
+    see_and_end(g.s, "after-context-wait", "after-context-wait");
     SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
     CALL(cuEventRecord, "interprocess", (interprocess, g.s));
     see_status(g.s, "after-interprocess");
     CALL(cuIpcGetEventHandle, "captured", (&handle, interprocess));
     CALL(cuStreamWaitEvent, "interprocess", (g.s, interprocess, 0));
-    see_status(g.s, "after-interprocess");
-    end_and_see(g.s, "after-interprocess");
+    see_and_end(g.s, "after-interprocess", "after-interprocess");
     SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
     SETUP(cuEventRecord, (g.e, g.s));
     CALL(cuEventRecord, "captured-elsewhere", (g.e, g.u));
@@ -342,8 +330,7 @@ SCENARIO(legacy, "capture/legacy", par_context) {
     SETUP(cuStreamBeginCapture_v2, (s, RELAXED));
     SETUP(cuEventRecord, (e, s));
     CALL(cuStreamWaitEvent, "legacy-of-captured", (NULL, e, 0));
-    see_status(s, "s");
-    end_and_see(s, "after");
+    see_and_end(s, "s", "after");
 }
 
 SCENARIO(per_thread, "capture/per-thread") {
@@ -361,16 +348,14 @@ SCENARIO(destroys, "capture/destroys") {
     CUdeviceptr p;
     capture_fork(&g);
     CALL(cuStreamDestroy_v2, "forked", (g.t));
-    see_status(g.s, "s");
-    end_and_see(g.s, "forked-destroyed");
+    see_and_end(g.s, "s", "forked-destroyed");
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     SET(g.s, 0);
     SETUP(cuEventRecord, (g.e, g.s));
     SETUP(cuStreamWaitEvent, (g.u, g.e, 0));
     SET(g.u, 16);
     CALL(cuStreamDestroy_v2, "forked-with-work", (g.u));
-    see_status(g.s, "s");
-    end_and_see(g.s, "forked-with-work-destroyed");
+    see_and_end(g.s, "s", "forked-with-work-destroyed");
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     SET(g.s, 0);
     SETUP(cuEventRecord, (g.e, g.s));
@@ -394,10 +379,9 @@ SCENARIO(destroys_origin_of_fork, "capture/destroys-origin") {
 }
 
 SCENARIO(context_destroyed, "capture/context-destroyed", par_context) {
-    CUstream s;
     CUdeviceptr p;
     CUcontext made = par_new_context();
-    SETUP(cuStreamCreate, (&s, 1));
+    CUstream s = PAR_MADE(CUstream, cuStreamCreate, 1);
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     CALL(cuCtxDestroy_v2, "capturing", (made));
     SETUP(cuCtxSetCurrent, (par.primary));
@@ -430,12 +414,10 @@ SCENARIO(two_contexts, "capture/two-contexts", par_context) {
     CALL(cuMemsetD8Async, "other-context", (d2, 1, 16, t));
     CALL(cuEventRecord, "other-context", (f, t));
     CALL(cuStreamWaitEvent, "joins-other-context", (s, f, 0));
-    see_status(s, "s");
-    end_and_see(s, "two-contexts");
+    see_and_end(s, "s", "two-contexts");
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     CALL(cuEventRecord, "event-of-other-context", (f, s));
-    see_status(s, "s");
-    end_and_see(s, "after");
+    see_and_end(s, "s", "after");
 }
 
 static const char ptx[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
@@ -449,17 +431,15 @@ static void see_edges(CUstream s) {
     size_t count = 0;
     CUresult result =
         par.api->cuStreamGetCaptureInfo_v3(s, &status, NULL, &graph, &nodes, &data, &count);
-    if (result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE && count > 0) {
+    if (result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE && count > 0)
         par_see("edge", "count %zu from %d to %d type %d", count, data[0].from_port,
                 data[0].to_port, data[0].type);
-    } else {
+    else
         par_see("edge", "%s count %zu", result_text(result), count);
-    }
 }
 
 SCENARIO(kernels, "capture/kernels") {
     fork_ground g = make();
-    CUlaunchConfig config;
     CUlaunchAttribute attribute[2];
     CUstreamCaptureStatus status;
     CUgraph graph;
@@ -467,11 +447,8 @@ SCENARIO(kernels, "capture/kernels") {
     size_t count;
     CUmodule module = par_module(ptx);
     CUfunction f = par_function(module, "empty");
-    memset(&config, 0, sizeof(config));
     memset(attribute, 0, sizeof(attribute));
-    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
-    config.blockDimX = config.blockDimY = config.blockDimZ = 1;
-    config.hStream = g.s;
+    CUlaunchConfig config = {GRID(1), BLOCK(1), .hStream = g.s};
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     CALL(cuLaunchKernel, "captured", (f, 1, 1, 1, 1, 1, 1, 0, g.s, NULL, NULL));
     see_edges(g.s);
@@ -498,8 +475,7 @@ SCENARIO(kernels, "capture/kernels") {
     end_and_see(g.s, "kernels");
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     CALL(cuLaunchKernel, "bad-grid", (f, 0, 1, 1, 1, 1, 1, 0, g.s, NULL, NULL));
-    see_status(g.s, "s");
-    end_and_see(g.s, "after");
+    see_and_end(g.s, "s", "after");
 }
 
 /* What only asks about a stream that captures, and about the legacy stream beside one. */
@@ -562,13 +538,11 @@ SCENARIO(events_global, "capture/events-global") {
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     SETUP(cuEventRecord, (g.e, g.s));
     CALL(cuEventQuery, "captured-global", (g.e));
-    see_status(g.s, "s");
-    end_and_see(g.s, "after");
+    see_and_end(g.s, "s", "after");
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     SETUP(cuEventRecord, (g.e, g.s));
     CALL(cuEventSynchronize, "captured-global", (g.e));
-    see_status(g.s, "s");
-    end_and_see(g.s, "after");
+    see_and_end(g.s, "s", "after");
     SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
     SETUP(cuEventRecord, (g.e, g.s));
     end_and_see(g.s, "ok");
@@ -608,6 +582,5 @@ SCENARIO(orders, "capture/orders") {
     SETUP(cuEventRecord, (f2, g.t));
     CALL(cuStreamUpdateCaptureDependencies, "forget", (g.s, NULL, 0, 1));
     CALL(cuStreamWaitEvent, "joins", (g.s, f2, 0));
-    see_status(g.s, "s");
-    end_and_see(g.s, "ok");
+    see_and_end(g.s, "s", "ok");
 }

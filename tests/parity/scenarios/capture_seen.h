@@ -4,8 +4,6 @@
 
 #include "../parity.h"
 
-#include <stdio.h>
-
 static inline const char *result_text(CUresult result) {
     const char *name = par_result_name(result);
     return name != NULL ? name : "?";
@@ -34,9 +32,8 @@ static inline void end_and_see(CUstream s, const char *cls) {
     CUgraph graph = NULL;
     CALLO(cuStreamEndCapture, cls, (s, &graph), OUT_C(graph));
     see_graph(par_last() == CUDA_SUCCESS ? graph : NULL);
-    if (par_last() == CUDA_SUCCESS) {
+    if (par_last() == CUDA_SUCCESS)
         SETUP(cuGraphDestroy, (graph));
-    }
 }
 
 #endif

@@ -3,11 +3,9 @@
  * stream that the call does not name, in each mode, from the capturing thread and from another one.
  */
 #include "capture_seen.h"
-#include "sizes.h"
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <string.h>
 
 static struct ground {
     CUstream captured; /* captures while an attempt is made */
@@ -378,9 +376,8 @@ static void begin_capture(void) {
 static void end_capture(void) {
     CUgraph made = NULL;
     capturing.ended = par.api->cuStreamEndCapture(g.captured, &made);
-    if (made != NULL) {
+    if (made != NULL)
         par.api->cuGraphDestroy(made);
-    }
     par.api->cuStreamDestroy_v2(g.captured);
 }
 
@@ -389,9 +386,8 @@ static void *capturer(void *unused) {
     par.api->cuCtxSetCurrent(par.primary);
     for (;;) {
         sem_wait(&capturing.go);
-        if (capturing.leave) {
+        if (capturing.leave)
             return NULL;
-        }
         begin_capture();
         sem_post(&capturing.done);
         sem_wait(&capturing.go);
@@ -413,9 +409,8 @@ static void attempts(enum where where, const attempt *list, size_t count) {
     pthread_t thread;
     sem_init(&capturing.go, 0, 0);
     sem_init(&capturing.done, 0, 0);
-    if (where == ELSEWHERE) {
+    if (where == ELSEWHERE)
         pthread_create(&thread, NULL, capturer, NULL);
-    }
     for (size_t i = 0; i < count; i++) {
         CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
         step(where, begin_capture);
@@ -490,8 +485,7 @@ SWEEP(global_elsewhere_relaxed, "capture/unsafe-elsewhere-global-own-relaxed", E
 
 SCENARIO(of_graphs, "capture/unsafe-graphs", make_ground) {
     SETUP(cuGraphCreate, (&g.graph, 0));
-    CUgraphNode node;
-    SETUP(cuGraphAddEmptyNode, (&node, g.graph, NULL, 0));
+    (void)PAR_MADE(CUgraphNode, cuGraphAddEmptyNode, g.graph, NULL, 0);
     SETUP(cuGraphInstantiateWithFlags, (&g.exec, g.graph, 0));
     capturing.mode = GLOBAL_MODE;
     attempts(HERE, graphs, COUNT(graphs));

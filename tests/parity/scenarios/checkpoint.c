@@ -5,9 +5,7 @@
 #include "../parity.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* Uses the device, says so, and goes when it is told to. */
 HELPER(helper_target, "checkpoint-target") {
@@ -17,9 +15,8 @@ HELPER(helper_target, "checkpoint-target") {
     par_context();
     par_alloc(4096);
     par_send(par.peer_fd, &pid, sizeof(pid), -1);
-    if (par_receive(par.peer_fd, &byte, 1, NULL)) {
+    if (par_receive(par.peer_fd, &byte, 1, NULL))
         CALL(cuMemFree_v2, "unlocked", (par_alloc(4096)));
-    }
 }
 
 static void see_state(const char *cls, int pid) {

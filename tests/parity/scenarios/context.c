@@ -45,7 +45,7 @@ SCENARIO(primary_bad, "context/primary-bad", par_init) {
     CALLO(cuDevicePrimaryCtxGetState, "bad-device", (99, &f, &active), OUT_U(f), OUT_I(active));
     CALLO(cuDevicePrimaryCtxGetState, "null-out", (0, NULL, &active), OUT_I(active));
     CALLO(cuDevicePrimaryCtxGetState, "null-out", (0, &f, NULL), OUT_U(f));
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+    for (size_t i = 0; i < COUNT(flags); i++) {
         par_note("flags=0x%x", flags[i]);
         CALL(cuDevicePrimaryCtxSetFlags_v2, "flags", (0, flags[i]));
         par_note("flags=0x%x", flags[i]);
@@ -113,7 +113,7 @@ SCENARIO(create_flags, "context/create-flags", par_init) {
     static const unsigned flags[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, ~0u};
     CUcontext ctx;
     unsigned got;
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+    for (size_t i = 0; i < COUNT(flags); i++) {
         par_note("flags=0x%x", flags[i]);
         CALLO(cuCtxCreate_v2, "flags", (&ctx, flags[i], 0), OUT_H(ctx));
         if (par_last() == CUDA_SUCCESS) {
@@ -254,9 +254,8 @@ SCENARIO(stale_query, "context/stale-query", par_context) {
     CALL(cuCtxSynchronize_v2, "stale-handle", (a));
 }
 
-SCENARIO(random_set, "context/random-set", par_init) {
-    CALL(cuCtxSetCurrent, "random-handle", ((CUcontext)(uintptr_t)0x12345678));
-}
+SCENARIO_IN(random_set, "context/random-set", par_init,
+            CALL(cuCtxSetCurrent, "random-handle", ((CUcontext)(uintptr_t)0x12345678)));
 
 SCENARIO(random_pointer_set, "context/random-pointer-set", par_init) {
     static uint64_t words[512];
@@ -351,7 +350,7 @@ SCENARIO(limits, "context/limits", par_context) {
         bool known = l >= 0 && l < CU_LIMIT_MAX;
         par_note("limit=%d", l);
         CALLO(cuCtxGetLimit, known ? "limit" : "unknown", (&value, (CUlimit)l), OUT_U(value));
-        for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        for (size_t i = 0; i < COUNT(values); i++) {
             par_note("limit=%d value=%zu", l, values[i]);
             CALL(cuCtxSetLimit, known ? "limit" : "unknown", ((CUlimit)l, values[i]));
             par_note("limit=%d value=%zu", l, values[i]);
@@ -376,7 +375,7 @@ SCENARIO(configs, "context/configs", par_context) {
     }
     CALL(cuCtxGetCacheConfig, "null-out", (NULL));
     CALL(cuCtxGetSharedMemConfig, "null-out", (NULL));
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+    for (size_t i = 0; i < COUNT(flags); i++) {
         par_note("flags=0x%x", flags[i]);
         CALL(cuCtxSetFlags, "flags", (flags[i]));
         CALLO(cuCtxGetFlags, "after-set", (&got), OUT_U(got));

@@ -1,9 +1,6 @@
 /* Copies: every direction, synchronous and not, sizes, ends of memory, pitches. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define N ((size_t)4096)
 
 typedef struct places {
@@ -165,8 +162,7 @@ SCENARIO(held_plain_host, "copy/held-plain-host") {
     CALL(cuMemcpyHtoDAsync_v2, "held-plain", (at.d, at.plain, N, held));
     memset(at.plain, 2, N);
     CALL(cuStreamQuery, "held", (held));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (held));
+    PAR_DRAIN("released", held);
     CALL(cuMemcpyDtoH_v2, "read-back", (at.other, at.d, N));
     par_see("source-was-read", at.other[0] == 1 ? "at-the-call" : "in-stream-order");
 }
@@ -179,8 +175,7 @@ SCENARIO(held_pinned_host, "copy/held-pinned-host") {
     CALL(cuMemcpyHtoDAsync_v2, "held-pinned", (at.d, at.pinned, N, held));
     memset(at.pinned, 2, N);
     CALL(cuStreamQuery, "held", (held));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (held));
+    PAR_DRAIN("released", held);
     CALL(cuMemcpyDtoH_v2, "read-back", (at.other, at.d, N));
     par_see("source-was-read", at.other[0] == 1 ? "at-the-call" : "in-stream-order");
 }
@@ -191,8 +186,7 @@ SCENARIO(held_to_plain, "copy/held-to-plain") {
     CUstream held = par_stream();
     par_hold(held);
     CALL(cuMemcpyDtoHAsync_v2, "held-plain", (at.plain, at.d, N, held));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (held));
+    PAR_DRAIN("released", held);
 }
 
 SCENARIO(twins, "copy/twins") {
@@ -240,15 +234,8 @@ SCENARIO(peer, "copy/peer") {
 }
 
 static CUDA_MEMCPY2D plane(const places *at) {
-    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                       .srcHost = at->plain,
-                       .srcPitch = 64,
-                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                       .dstDevice = at->d,
-                       .dstPitch = 128,
-                       .WidthInBytes = 32,
-                       .Height = 8};
-    return c;
+    return (CUDA_MEMCPY2D){FROM_HOST(at->plain), .srcPitch = 64, TO_DEVICE(at->d), .dstPitch = 128,
+                           EXTENT(32, 8)};
 }
 
 SCENARIO(two_dimensions, "copy/two-dimensions") {
@@ -300,18 +287,9 @@ SCENARIO(two_dimensions_null, "copy/two-dimensions-null") {
 }
 
 static CUDA_MEMCPY3D box(const places *at) {
-    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                       .srcHost = at->plain,
-                       .srcPitch = 64,
-                       .srcHeight = 4,
-                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                       .dstDevice = at->d,
-                       .dstPitch = 64,
-                       .dstHeight = 8,
-                       .WidthInBytes = 32,
-                       .Height = 4,
-                       .Depth = 2};
-    return c;
+    return (CUDA_MEMCPY3D){FROM_HOST(at->plain), .srcPitch = 64, .srcHeight = 4,
+                           TO_DEVICE(at->d),     .dstPitch = 64, .dstHeight = 8,
+                           EXTENT_3D(32, 4, 2)};
 }
 
 SCENARIO(three_dimensions, "copy/three-dimensions") {

@@ -1,9 +1,6 @@
 /* Copies to and from arrays: which ends go together, offsets, edges, batches, graphs. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define U8   CU_AD_FORMAT_UNSIGNED_INT8
 #define F32  CU_AD_FORMAT_FLOAT
 #define ROWS ((size_t)32)
@@ -12,23 +9,13 @@
 
 static CUDA_ARRAY3D_DESCRIPTOR form(size_t w, size_t h, size_t d, CUarray_format format,
                                     unsigned channels, unsigned flags) {
-    CUDA_ARRAY3D_DESCRIPTOR a;
-    memset(&a, 0, sizeof a);
-    a.Width = w;
-    a.Height = h;
-    a.Depth = d;
-    a.Format = format;
-    a.NumChannels = channels;
-    a.Flags = flags;
-    return a;
+    return (CUDA_ARRAY3D_DESCRIPTOR){SIZE_3D(w, h, d), TEXELS(format, channels), .Flags = flags};
 }
 
 static CUarray make(size_t w, size_t h, size_t d, CUarray_format format, unsigned channels,
                     unsigned flags) {
-    CUarray x = NULL;
     CUDA_ARRAY3D_DESCRIPTOR a = form(w, h, d, format, channels, flags);
-    SETUP(cuArray3DCreate_v2, (&x, &a));
-    return x;
+    return PAR_MADE(CUarray, cuArray3DCreate_v2, &a);
 }
 
 typedef struct ends {
@@ -217,12 +204,7 @@ SCENARIO(stale_array, "copy-array/stale") {
 
 SCENARIO(stale_array_2d, "copy-array/stale-2d") {
     ends at = make_ends();
-    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                       .srcHost = at.plain,
-                       .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                       .dstArray = at.plane,
-                       .WidthInBytes = 16,
-                       .Height = 1};
+    CUDA_MEMCPY2D c = {FROM_HOST(at.plain), TO_ARRAY(at.plane), EXTENT(16, 1)};
     SETUP(cuArrayDestroy, (at.plane));
     CALL(cuMemcpy2D_v2, "stale-array", (&c));
 }
@@ -234,15 +216,8 @@ SCENARIO(other_contexts, "copy-array/other-contexts") {
     CALL(cuMemcpyHtoA_v2, "foreign-ctx", (at.line, 0, at.plain, 16));
     CALL(cuMemcpyAtoH_v2, "foreign-ctx", (at.back, at.line, 0, 16));
     CALL(cuMemcpyHtoAAsync_v2, "stream-of-its-ctx", (at.line, 0, at.plain, 16, at.s));
-    CUDA_MEMCPY3D_PEER p = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                            .srcArray = at.plane,
-                            .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                            .dstArray = at.other,
-                            .srcContext = par.primary,
-                            .dstContext = par.primary,
-                            .WidthInBytes = 64,
-                            .Height = 4,
-                            .Depth = 1};
+    CUDA_MEMCPY3D_PEER p = {FROM_ARRAY(at.plane), TO_ARRAY(at.other), .srcContext = par.primary,
+                            .dstContext = par.primary, EXTENT_3D(64, 4, 1)};
     CALL(cuMemcpy3DPeer, "its-ctx", (&p));
     p.dstContext = other;
     CALL(cuMemcpy3DPeer, "other-ctx", (&p));
@@ -257,25 +232,13 @@ SCENARIO(other_contexts, "copy-array/other-contexts") {
 /* ---- Two dimensions -------------------------------------------------------------------------- */
 
 static CUDA_MEMCPY2D plane_in(const ends *at) {
-    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                       .srcHost = at->plain,
-                       .srcPitch = ROW,
-                       .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                       .dstArray = at->plane,
-                       .WidthInBytes = 64,
-                       .Height = 8};
-    return c;
+    return (CUDA_MEMCPY2D){FROM_HOST(at->plain), .srcPitch = ROW, TO_ARRAY(at->plane),
+                           EXTENT(64, 8)};
 }
 
 static CUDA_MEMCPY2D plane_out(const ends *at) {
-    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                       .srcArray = at->plane,
-                       .dstMemoryType = CU_MEMORYTYPE_HOST,
-                       .dstHost = at->back,
-                       .dstPitch = ROW,
-                       .WidthInBytes = ROW,
-                       .Height = ROWS};
-    return c;
+    return (CUDA_MEMCPY2D){FROM_ARRAY(at->plane), TO_HOST(at->back), .dstPitch = ROW,
+                           EXTENT(ROW, ROWS)};
 }
 
 static void see_plane(const ends *at) {
@@ -388,7 +351,7 @@ SCENARIO(elements, "copy-array/elements") {
                   {"block-offset-inside", 4, 0, 8, 1}, {"rows-as-texels", 0, 0, 128, 64},
                   {"rows-17", 0, 0, 128, 17},          {"width-136", 0, 0, 136, 16},
                   {"width-256", 0, 0, 256, 16},        {"y-16", 0, 16, 8, 1}};
-    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
+    for (size_t i = 0; i < COUNT(blocks); i++) {
         c = plane_in(&at);
         c.dstArray = bc1;
         c.srcPitch = 256;
@@ -457,39 +420,19 @@ static void planar_with(unsigned flags) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-SCENARIO(planar, "copy-array/planar") {
-    planar_with(0);
-}
-
-SCENARIO(video, "copy-array/video") {
-    planar_with(CUDA_ARRAY3D_VIDEO_ENCODE_DECODE);
-}
+SCENARIO_IS(planar, "copy-array/planar", planar_with(0));
+SCENARIO_IS(video, "copy-array/video", planar_with(CUDA_ARRAY3D_VIDEO_ENCODE_DECODE));
 
 /* ---- Three dimensions ------------------------------------------------------------------------ */
 
 static CUDA_MEMCPY3D solid_in(const ends *at) {
-    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                       .srcHost = at->plain,
-                       .srcPitch = 16,
-                       .srcHeight = 8,
-                       .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                       .dstArray = at->solid,
-                       .WidthInBytes = 16,
-                       .Height = 8,
-                       .Depth = 4};
-    return c;
+    return (CUDA_MEMCPY3D){FROM_HOST(at->plain), .srcPitch = 16, .srcHeight = 8,
+                           TO_ARRAY(at->solid), EXTENT_3D(16, 8, 4)};
 }
 
 static void see_solid(const ends *at) {
-    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                       .srcArray = at->solid,
-                       .dstMemoryType = CU_MEMORYTYPE_HOST,
-                       .dstHost = at->back,
-                       .dstPitch = 16,
-                       .dstHeight = 8,
-                       .WidthInBytes = 16,
-                       .Height = 8,
-                       .Depth = 4};
+    CUDA_MEMCPY3D c = {FROM_ARRAY(at->solid), TO_HOST(at->back), .dstPitch = 16, .dstHeight = 8,
+                       EXTENT_3D(16, 8, 4)};
     SETUP(cuMemcpy3D_v2, (&c));
     see_bytes("solid", at->back, 512);
 }
@@ -562,8 +505,7 @@ SCENARIO(held_from_pinned, "copy-array/held-from-pinned") {
     CALL(cuMemcpyHtoAAsync_v2, "held-pinned", (at.line, 0, at.pinned, 256, at.s));
     memset(at.pinned, 2, 256);
     CALL(cuStreamQuery, "held", (at.s));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (at.s));
+    PAR_DRAIN("released", at.s);
     CALL(cuMemcpyAtoH_v2, "read-back", (at.back, at.line, 0, 256));
     par_see("source-was-read", at.back[0] == 1 ? "at-the-call" : "in-stream-order");
 }
@@ -575,8 +517,7 @@ SCENARIO(held_from_plain, "copy-array/held-from-plain") {
     CALL(cuMemcpyHtoAAsync_v2, "held-plain", (at.line, 0, at.plain, 256, at.s));
     memset(at.plain, 2, 256);
     CALL(cuStreamQuery, "held", (at.s));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (at.s));
+    PAR_DRAIN("released", at.s);
     CALL(cuMemcpyAtoH_v2, "read-back", (at.back, at.line, 0, 256));
     par_see("source-was-read", at.back[0] == 1 ? "at-the-call" : "in-stream-order");
 }
@@ -596,8 +537,7 @@ SCENARIO(held_between, "copy-array/held-between") {
     c.dstHost = at.pinned;
     CALL(cuMemcpy2DAsync_v2, "array-to-pinned", (&c, at.s));
     CALL(cuStreamQuery, "held", (at.s));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (at.s));
+    PAR_DRAIN("released", at.s);
 }
 
 /* A timeout says that it waits. */
@@ -605,8 +545,7 @@ SCENARIO(held_to_plain, "copy-array/held-to-plain") {
     ends at = make_ends();
     par_hold(at.s);
     CALL(cuMemcpyAtoHAsync_v2, "held-plain", (at.back, at.line, 0, 256, at.s));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (at.s));
+    PAR_DRAIN("released", at.s);
 }
 
 SCENARIO(destroyed_while_copied, "copy-array/destroyed-while-copied") {
@@ -614,8 +553,7 @@ SCENARIO(destroyed_while_copied, "copy-array/destroyed-while-copied") {
     par_hold(at.s);
     CALL(cuMemcpyHtoAAsync_v2, "held", (at.line, 0, at.pinned, 256, at.s));
     CALL(cuArrayDestroy, "copy-waits", (at.line));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (at.s));
+    PAR_DRAIN("released", at.s);
 }
 
 /* ---- Batches --------------------------------------------------------------------------------- */

@@ -1,9 +1,6 @@
 /* Captured copies and sets: which nodes they become, and with which parameters. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define U8 CU_AD_FORMAT_UNSIGNED_INT8
 #define N  ((size_t)4096)
 
@@ -71,8 +68,7 @@ static void end(const ends *at, const char *cls) {
     SETUP(cuGraphGetNodes, (g, nodes, &count));
     par_see("nodes", "%zu", count);
     for (size_t i = 0; i < count && i < 4; i++) {
-        CUgraphNodeType type;
-        SETUP(cuGraphNodeGetType, (nodes[i], &type));
+        CUgraphNodeType type = PAR_GOT(CUgraphNodeType, cuGraphNodeGetType, nodes[i]);
         par_see("type", "%d", (int)type);
         if (type == CU_GRAPH_NODE_TYPE_MEMCPY)
             show_copy(nodes[i]);
@@ -112,16 +108,8 @@ SCENARIO(linear, "copy-array-node/linear") {
 
 SCENARIO(regions, "copy-array-node/regions") {
     ends at = make_ends();
-    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                       .srcHost = at.pinned,
-                       .srcPitch = 128,
-                       .srcXInBytes = 4,
-                       .srcY = 1,
-                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                       .dstDevice = at.d,
-                       .dstPitch = 64,
-                       .WidthInBytes = 32,
-                       .Height = 4};
+    CUDA_MEMCPY2D c = {FROM_HOST(at.pinned), .srcPitch = 128, .srcXInBytes = 4, .srcY = 1,
+                       TO_DEVICE(at.d),      .dstPitch = 64,  EXTENT(32, 4)};
     CAPTURED(cuMemcpy2DAsync_v2, "host-device", (&c, at.s));
     c.Height = 1;
     CAPTURED(cuMemcpy2DAsync_v2, "one-row", (&c, at.s));
@@ -145,33 +133,22 @@ SCENARIO(regions, "copy-array-node/regions") {
     CAPTURED(cuMemcpy2DAsync_v2, "array-array", (&c, at.s));
     c.dstXInBytes = 2;
     CAPTURED(cuMemcpy2DAsync_v2, "x-inside-element", (&c, at.s));
-    CUDA_MEMCPY3D b = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                       .srcHost = at.pinned,
-                       .srcPitch = 64,
-                       .srcHeight = 8,
-                       .srcZ = 1,
-                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                       .dstDevice = at.d,
-                       .dstPitch = 32,
-                       .dstHeight = 4,
-                       .WidthInBytes = 32,
-                       .Height = 4,
-                       .Depth = 2};
+    CUDA_MEMCPY3D b = {FROM_HOST(at.pinned), .srcPitch = 64, .srcHeight = 8, .srcZ = 1,
+                       TO_DEVICE(at.d),      .dstPitch = 32, .dstHeight = 4, EXTENT_3D(32, 4, 2)};
     CAPTURED(cuMemcpy3DAsync_v2, "host-device", (&b, at.s));
     b.srcLOD = 2;
     CAPTURED(cuMemcpy3DAsync_v2, "lod", (&b, at.s));
     b.Depth = 0;
     CAPTURED(cuMemcpy3DAsync_v2, "zero-depth", (&b, at.s));
-    CUDA_MEMCPY3D_PEER p = {0};
-    p.srcMemoryType = p.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    p.srcDevice = at.d;
-    p.dstDevice = at.e;
-    p.srcContext = p.dstContext = par.primary;
-    p.srcPitch = p.dstPitch = 64;
-    p.srcHeight = p.dstHeight = 4;
-    p.WidthInBytes = 32;
-    p.Height = 4;
-    p.Depth = 2;
+    CUDA_MEMCPY3D_PEER p = {FROM_DEVICE(at.d),
+                            TO_DEVICE(at.e),
+                            .srcContext = par.primary,
+                            .dstContext = par.primary,
+                            .srcPitch = 64,
+                            .dstPitch = 64,
+                            .srcHeight = 4,
+                            .dstHeight = 4,
+                            EXTENT_3D(32, 4, 2)};
     CAPTURED(cuMemcpy3DPeerAsync, "ok", (&p, at.s));
     CAPTURED(cuMemcpyHtoAAsync_v2, "pinned", (at.line, 16, at.pinned, 100, at.s));
     CAPTURED(cuMemcpyHtoAAsync_v2, "plain", (at.line, 16, at.plain, 100, at.s));
@@ -235,13 +212,7 @@ SCENARIO(array_nodes, "copy-array-node/array-nodes") {
     CUgraphExec exec;
     unsigned char out[256];
     CUgraph g = par_graph();
-    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                       .srcHost = at.pinned,
-                       .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                       .dstArray = at.line,
-                       .WidthInBytes = 256,
-                       .Height = 1,
-                       .Depth = 1};
+    CUDA_MEMCPY3D c = {FROM_HOST(at.pinned), TO_ARRAY(at.line), EXTENT_3D(256, 1, 1)};
     CALLO(cuGraphAddMemcpyNode, "to-array", (&node, g, NULL, 0, &c, par.primary), OUT_C(node));
     show_copy(node);
     c.WidthInBytes = 257;

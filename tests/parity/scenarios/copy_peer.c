@@ -1,9 +1,6 @@
 /* Copies between contexts in three dimensions, batches, prefetching and advice on device memory. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define N ((size_t)4096)
 
 typedef struct places {
@@ -26,18 +23,9 @@ static places make_places(void) {
 }
 
 static CUDA_MEMCPY3D_PEER box(const places *at) {
-    CUDA_MEMCPY3D_PEER c = {0};
-    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.srcDevice = at->d;
-    c.dstDevice = at->e;
-    c.srcContext = c.dstContext = par.primary;
-    c.srcPitch = 64;
-    c.srcHeight = 4;
-    c.dstPitch = 128;
-    c.dstHeight = 8;
-    c.WidthInBytes = 32;
-    c.Height = 4;
-    c.Depth = 2;
+    CUDA_MEMCPY3D_PEER c = {FROM_DEVICE(at->d),        TO_DEVICE(at->e), .srcContext = par.primary,
+                            .dstContext = par.primary, .srcPitch = 64,   .srcHeight = 4,
+                            .dstPitch = 128,           .dstHeight = 8,   EXTENT_3D(32, 4, 2)};
     return c;
 }
 
@@ -167,17 +155,9 @@ static void batch_3d_address(const char *cls, CUdeviceptr to, size_t depth) {
     CALL(cuStreamSynchronize, cls, (at.s));
 }
 
-SCENARIO(batch_3d_null, "copy-batch/3d-null") {
-    batch_3d_address("dst-null", 0, 2);
-}
-
-SCENARIO(batch_3d_random, "copy-batch/3d-random") {
-    batch_3d_address("dst-random", 0x1000, 2);
-}
-
-SCENARIO(batch_3d_past_end, "copy-batch/3d-past-end") {
-    batch_3d_address("past-end", 1, 17);
-}
+SCENARIO_IS(batch_3d_null, "copy-batch/3d-null", batch_3d_address("dst-null", 0, 2));
+SCENARIO_IS(batch_3d_random, "copy-batch/3d-random", batch_3d_address("dst-random", 0x1000, 2));
+SCENARIO_IS(batch_3d_past_end, "copy-batch/3d-past-end", batch_3d_address("past-end", 1, 17));
 
 static void batch_row_address(const char *cls, CUdeviceptr to, CUdeviceptr from, size_t length) {
     places at = make_places();
@@ -191,21 +171,13 @@ static void batch_row_address(const char *cls, CUdeviceptr to, CUdeviceptr from,
     CALL(cuStreamSynchronize, cls, (at.s));
 }
 
-SCENARIO(batch_row_null_source, "copy-batch/null-source") {
-    batch_row_address("null-source", 1, 0, 64);
-}
-
-SCENARIO(batch_row_random_source, "copy-batch/random-source") {
-    batch_row_address("random-source", 1, 0x1000, 64);
-}
-
-SCENARIO(batch_row_null_destination, "copy-batch/null-destination") {
-    batch_row_address("null-destination", 0, 1, 64);
-}
-
-SCENARIO(batch_row_past_end, "copy-batch/past-end") {
-    batch_row_address("past-end", 1, 1, N + 1);
-}
+SCENARIO_IS(batch_row_null_source, "copy-batch/null-source",
+            batch_row_address("null-source", 1, 0, 64));
+SCENARIO_IS(batch_row_random_source, "copy-batch/random-source",
+            batch_row_address("random-source", 1, 0x1000, 64));
+SCENARIO_IS(batch_row_null_destination, "copy-batch/null-destination",
+            batch_row_address("null-destination", 0, 1, 64));
+SCENARIO_IS(batch_row_past_end, "copy-batch/past-end", batch_row_address("past-end", 1, 1, N + 1));
 
 SCENARIO(batch_rows, "copy-batch/rows") {
     places at = make_places();
@@ -321,20 +293,10 @@ SCENARIO(prefetch_managed, "copy-prefetch/managed") {
 SCENARIO(twin_errors, "copy-twins/errors") {
     places at = make_places();
     CUdeviceptr plain = (CUdeviceptr)(uintptr_t)at.plain;
-    CUDA_MEMCPY2D flat = {0};
-    CUDA_MEMCPY3D deep = {0};
-    flat.srcMemoryType = flat.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    flat.srcDevice = at.d;
-    flat.dstDevice = at.e;
-    flat.WidthInBytes = 32;
-    flat.srcPitch = flat.dstPitch = 16;
-    flat.Height = 2;
-    deep.srcMemoryType = deep.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    deep.srcDevice = at.d;
-    deep.dstDevice = at.e;
-    deep.WidthInBytes = 32;
-    deep.srcPitch = deep.dstPitch = 16;
-    deep.Height = deep.Depth = 2;
+    CUDA_MEMCPY2D flat = {FROM_DEVICE(at.d), TO_DEVICE(at.e), EXTENT(32, 2), .srcPitch = 16,
+                          .dstPitch = 16};
+    CUDA_MEMCPY3D deep = {FROM_DEVICE(at.d), TO_DEVICE(at.e), EXTENT_3D(32, 2, 2), .srcPitch = 16,
+                          .dstPitch = 16};
     CALL(cuMemcpy, "one-past-end", (at.e, at.d, N + 1));
     CALL(cuMemcpy, "null-both", (0, 0, N));
     CALL(cuMemcpy_ptds, "one-past-end", (at.e, at.d, N + 1));

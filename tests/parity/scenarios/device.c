@@ -1,8 +1,6 @@
 /* Devices: enumeration, identity, attributes, what needs no context. */
 #include "../parity.h"
 
-#include <string.h>
-
 SCENARIO(enumerate, "device/enumerate", par_init) {
     int count;
     CUdevice dev;
@@ -18,7 +16,7 @@ SCENARIO(enumerate, "device/enumerate", par_init) {
 SCENARIO(names, "device/names", par_init) {
     static const int lengths[] = {1, 2, 5, 11, 12, 32};
     char name[32];
-    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+    for (size_t i = 0; i < COUNT(lengths); i++) {
         par_note("len=%d", lengths[i]);
         CALLO(cuDeviceGetName, "length", (name, lengths[i], 0), OUT_S(name));
     }
@@ -57,7 +55,7 @@ SCENARIO(pci, "device/pci") {
     char real[64] = "";
     CUdevice dev;
     par_init();
-    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+    for (size_t i = 0; i < COUNT(lengths); i++) {
         par_note("len=%d", lengths[i]);
         CALLO(cuDeviceGetPCIBusId, lengths[i] >= 13 ? "length" : "bad-length", (id, lengths[i], 0),
               OUT_C(id));
@@ -70,7 +68,7 @@ SCENARIO(pci, "device/pci") {
     CALLO(cuDeviceGetPCIBusId, "bad-device", (id, 64, 99), OUT_C(id));
     CALLO(cuDeviceGetByPCIBusId, "ok", (&dev, real), OUT_I(dev));
     CALLO(cuDeviceGetByPCIBusId, "without-domain", (&dev, real + 5), OUT_I(dev));
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         par_note("%s", bad[i]);
         CALLO(cuDeviceGetByPCIBusId, "bad-id", (&dev, bad[i]), OUT_I(dev));
     }
@@ -87,12 +85,11 @@ SCENARIO(attributes, "device/attributes", par_init) {
                        a == CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID;
         bool known = a > 0 && a <= CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED;
         par_note("%d", a);
-        if (machine) {
+        if (machine)
             CALL(cuDeviceGetAttribute, "known", (&n, (CUdevice_attribute)a, 0));
-        } else {
+        else
             CALLO(cuDeviceGetAttribute, known ? "known" : "unknown", (&n, (CUdevice_attribute)a, 0),
                   OUT_I(n));
-        }
     }
     CALLO(cuDeviceGetAttribute, "unknown", (&n, (CUdevice_attribute)1000, 0), OUT_I(n));
     CALL(cuDeviceGetAttribute, "null-out", (NULL, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0));
@@ -152,7 +149,7 @@ SCENARIO(peers, "device/peers", par_init) {
 SCENARIO(texture_width, "device/texture-width", par_init) {
     static const int formats[] = {1, 2, 3, 8, 9, 10, 16, 32, 0, 4, 99};
     size_t width;
-    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+    for (size_t i = 0; i < COUNT(formats); i++) {
         for (unsigned channels = 0; channels <= 4; channels++) {
             par_note("format=%d channels=%u", formats[i], channels);
             CALLO(cuDeviceGetTexture1DLinearMaxWidth, "format-channels",
@@ -182,7 +179,7 @@ SCENARIO(flush_rdma, "device/flush-rdma", par_init) {
          (CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
           CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
     par_context();
-    for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+    for (size_t i = 0; i < COUNT(scopes); i++) {
         par_note("scope=%d", scopes[i]);
         CALL(cuFlushGPUDirectRDMAWrites, i < 2 ? "ok" : "bad-scope",
              (CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,

@@ -67,8 +67,7 @@ SCENARIO(elapsed, "event/elapsed", par_context) {
     SETUP(cuEventRecord, (b, s));
     ELAPSED("end-not-complete", a, b);
     ELAPSED("start-not-complete", b, a);
-    par_release();
-    CALL(cuStreamSynchronize, "released", (s));
+    PAR_DRAIN("released", s);
     ELAPSED("released", a, b);
 }
 
@@ -114,8 +113,7 @@ SCENARIO(waits, "event/waits", par_context) {
     CALL(cuStreamQuery, "still-waits-for-held", (t));
     CALL(cuEventDestroy_v2, "waited-for", (e));
     CALL(cuStreamQuery, "event-destroyed", (t));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (t));
+    PAR_DRAIN("released", t);
 }
 
 SCENARIO(destroy_pending, "event/destroy-pending", par_context) {
@@ -124,8 +122,7 @@ SCENARIO(destroy_pending, "event/destroy-pending", par_context) {
     par_hold(s);
     SETUP(cuEventRecord, (e, s));
     CALL(cuEventDestroy_v2, "pending", (e));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (s));
+    PAR_DRAIN("released", s);
 }
 
 SCENARIO(contexts, "event/contexts", par_context) {

@@ -5,10 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define OPAQUE   CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD
 #define BINARY   CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD
@@ -55,9 +53,8 @@ static const char *descriptor(int fd) {
 SCENARIO(memory_bad, "external/memory-bad", par_context) {
     CUexternalMemory m;
     int null_fd = open("/dev/null", O_RDWR), ends[2];
-    if (null_fd < 0 || pipe(ends) != 0) {
+    if (null_fd < 0 || pipe(ends) != 0)
         return;
-    }
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(-1, PAR_2M);
     CALLO(cuImportExternalMemory, "negative-fd", (&m, &desc), OUT_C(m));
     desc = memory_of(9999, PAR_2M);
@@ -83,15 +80,13 @@ SCENARIO(memory_types, "external/memory-types", par_context) {
     CUexternalMemory m;
     int fd = open("/dev/null", O_RDWR);
     for (int type = -1; type <= 11; type++) {
-        CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
         if (type == 8) { /* would be followed as a pointer */
             continue;
         }
-        desc = memory_of(fd, PAR_2M);
+        CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(fd, PAR_2M);
         desc.type = (CUexternalMemoryHandleType)type;
-        if (type >= 2 && type <= 7) {
+        if (type >= 2 && type <= 7)
             desc.handle.win32.handle = NULL;
-        }
         par_note("type=%d", type);
         CALLO(cuImportExternalMemory, "type", (&m, &desc), OUT_C(m));
         desc.flags = CUDA_EXTERNAL_MEMORY_DEDICATED;
@@ -143,7 +138,7 @@ SCENARIO(memory_own_sizes, "external/memory-own-sizes", par_context) {
     static const unsigned long long sizes[] = {0, 1, 4096, 2097152, 4194303, 4194305, 8388608};
     CUmemGenericAllocationHandle h =
         par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         CUexternalMemory m;
         int fd = exported(h);
         CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(fd, sizes[i]);
@@ -166,17 +161,14 @@ static CUexternalMemory own_memory(CUmemGenericAllocationHandle *h, size_t size,
 
 SCENARIO(memory_buffer, "external/memory-buffer", par_context) {
     CUmemGenericAllocationHandle h;
-    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
     CUdeviceptr p, q, base;
     size_t size;
     unsigned word = 0;
     CUexternalMemory m = own_memory(&h, 2 * PAR_2M, 0);
-    if (m == NULL) {
+    if (m == NULL)
         return;
-    }
     NAME(m);
-    memset(&desc, 0, sizeof(desc));
-    desc.size = 2 * PAR_2M;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc = {.size = 2 * PAR_2M};
     CALLO(cuExternalMemoryGetMappedBuffer, "ok", (&p, m, &desc), OUT_R(p, 2 * PAR_2M));
     CALLO(cuExternalMemoryGetMappedBuffer, "again", (&q, m, &desc), OUT_P(q));
     CALLO(cuMemGetAddressRange_v2, "external", (&base, &size, p + 4), OUT_P(base), OUT_U(size));
@@ -196,9 +188,8 @@ SCENARIO(memory_buffer_bad, "external/memory-buffer-bad", par_context) {
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
     CUdeviceptr p;
     CUexternalMemory m = own_memory(&h, 2 * PAR_2M, 0);
-    if (m == NULL) {
+    if (m == NULL)
         return;
-    }
 #define BUFFER(cls, o, s, f)                                                                       \
     do {                                                                                           \
         memset(&desc, 0, sizeof(desc));                                                            \
@@ -227,18 +218,17 @@ SCENARIO(memory_buffer_bad, "external/memory-buffer-bad", par_context) {
 
 SCENARIO(memory_mipmap, "external/memory-mipmap", par_context) {
     CUmemGenericAllocationHandle h;
-    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
     CUmipmappedArray mipmap;
     CUarray level;
     CUexternalMemory m = own_memory(&h, 2 * PAR_2M, CUDA_EXTERNAL_MEMORY_DEDICATED);
-    if (m == NULL) {
+    if (m == NULL)
         return;
-    }
-    memset(&desc, 0, sizeof(desc));
-    desc.arrayDesc.Width = desc.arrayDesc.Height = 64;
-    desc.arrayDesc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
-    desc.arrayDesc.NumChannels = 4;
-    desc.numLevels = 1;
+    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc = {.arrayDesc.Width = 64,
+                                                      .arrayDesc.Height = 64,
+                                                      .arrayDesc.Format =
+                                                          CU_AD_FORMAT_UNSIGNED_INT8,
+                                                      .arrayDesc.NumChannels = 4,
+                                                      .numLevels = 1};
     CALLO(cuExternalMemoryGetMappedMipmappedArray, "one-level", (&mipmap, m, &desc), OUT_H(mipmap));
     if (par_last() == CUDA_SUCCESS) {
         CALLO(cuMipmappedArrayGetLevel, "external", (&level, mipmap, 0), OUT_H(level));
@@ -315,9 +305,8 @@ SCENARIO(semaphore_types, "external/semaphore-types", par_context) {
     for (int type = -1; type <= 12; type++) {
         CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc = semaphore_of(BINARY, -1);
         desc.type = (CUexternalSemaphoreHandleType)type;
-        if (type >= 2 && type <= 8) {
+        if (type >= 2 && type <= 8)
             desc.handle.win32.handle = NULL;
-        }
         if (type == 6) { /* would be followed as a pointer */
             continue;
         }
@@ -388,15 +377,12 @@ SCENARIO(semaphore_wait_null_handle, "external/wait-null", par_context) {
 SCENARIO(null_handles, "external/null-handles", par_context) {
     CUdeviceptr p;
     CUmipmappedArray mipmap;
-    CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer;
-    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC array;
-    memset(&buffer, 0, sizeof(buffer));
-    buffer.size = PAR_2M;
-    memset(&array, 0, sizeof(array));
-    array.arrayDesc.Width = 16;
-    array.arrayDesc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
-    array.arrayDesc.NumChannels = 1;
-    array.numLevels = 1;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer = {.size = PAR_2M};
+    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC array = {.arrayDesc.Width = 16,
+                                                       .arrayDesc.Format =
+                                                           CU_AD_FORMAT_UNSIGNED_INT8,
+                                                       .arrayDesc.NumChannels = 1,
+                                                       .numLevels = 1};
     CALLO(cuExternalMemoryGetMappedBuffer, "null-memory", (&p, NULL, &buffer), OUT_C(p));
     CALLO(cuExternalMemoryGetMappedMipmappedArray, "null-memory", (&mipmap, NULL, &array),
           OUT_C(mipmap));
@@ -407,13 +393,10 @@ SCENARIO(null_handles, "external/null-handles", par_context) {
 SCENARIO(destroyed_memory, "external/destroyed-memory", par_context) {
     CUmemGenericAllocationHandle h;
     CUdeviceptr p;
-    CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer;
     CUexternalMemory m = own_memory(&h, PAR_2M, 0);
-    if (m == NULL) {
+    if (m == NULL)
         return;
-    }
-    memset(&buffer, 0, sizeof(buffer));
-    buffer.size = PAR_2M;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer = {.size = PAR_2M};
     SETUP(cuDestroyExternalMemory, (m));
     CALLO(cuExternalMemoryGetMappedBuffer, "stale-handle", (&p, m, &buffer), OUT_C(p));
     CALL(cuDestroyExternalMemory, "stale-handle", (m));
@@ -424,13 +407,11 @@ SCENARIO(destroyed_memory, "external/destroyed-memory", par_context) {
 /* Sizes are believed at the import: of memory that is smaller, what can be mapped? */
 SCENARIO(memory_larger, "external/memory-larger", par_context) {
     CUexternalMemory m = NULL;
-    CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer;
     CUdeviceptr p;
     CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(exported(h), 4 * PAR_2M);
     CALLO(cuImportExternalMemory, "larger-than-memory", (&m, &desc), OUT_C(m));
-    memset(&buffer, 0, sizeof(buffer));
-    buffer.size = PAR_2M;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer = {.size = PAR_2M};
     CALLO(cuExternalMemoryGetMappedBuffer, "inside", (&p, m, &buffer), OUT_C(p));
     buffer.size = PAR_2M + 1;
     CALLO(cuExternalMemoryGetMappedBuffer, "past-the-memory", (&p, m, &buffer), OUT_C(p));
@@ -441,16 +422,13 @@ SCENARIO(memory_larger, "external/memory-larger", par_context) {
 
 SCENARIO(buffer_places, "external/buffer-places", par_context) {
     CUmemGenericAllocationHandle h;
-    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
     CUdeviceptr whole, part, base;
     size_t size;
     unsigned word = 0;
     CUexternalMemory m = own_memory(&h, 2 * PAR_2M, 0);
-    if (m == NULL) {
+    if (m == NULL)
         return;
-    }
-    memset(&desc, 0, sizeof(desc));
-    desc.size = 2 * PAR_2M;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc = {.size = 2 * PAR_2M};
     SETUP(cuExternalMemoryGetMappedBuffer, (&whole, m, &desc));
     NAME_R(whole, 2 * PAR_2M);
     SETUP(cuMemsetD32_v2, (whole, 1, 2 * PAR_2M / 4));
@@ -489,25 +467,21 @@ SCENARIO(buffer_attributes, "external/buffer-attributes", par_context) {
                                                 CU_POINTER_ATTRIBUTE_MAPPING_SIZE,
                                                 CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES};
     CUmemGenericAllocationHandle h, retained;
-    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
     CUipcMemHandle ipc;
     CUdeviceptr p, start;
     CUcontext ctx;
     CUexternalMemory m = own_memory(&h, 2 * PAR_2M, 0);
-    if (m == NULL) {
+    if (m == NULL)
         return;
-    }
-    memset(&desc, 0, sizeof(desc));
-    desc.offset = 65536;
-    desc.size = 100000;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc = {.offset = 65536, .size = 100000};
     SETUP(cuExternalMemoryGetMappedBuffer, (&p, m, &desc));
     NAME_R(p, 100000);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+    for (size_t i = 0; i < COUNT(numbers); i++) {
         int n = 0;
         par_note("%d", (int)numbers[i]);
         CALLO(cuPointerGetAttribute, "external", (&n, numbers[i], p), OUT_I(n));
     }
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+    for (size_t i = 0; i < COUNT(words); i++) {
         unsigned long long n = 0;
         par_note("%d", (int)words[i]);
         CALLO(cuPointerGetAttribute, "external", (&n, words[i], p), OUT_U(n));
@@ -523,18 +497,15 @@ SCENARIO(buffer_attributes, "external/buffer-attributes", par_context) {
 /* Of which context are memory and buffers? */
 SCENARIO(memory_contexts, "external/memory-contexts", par_context) {
     CUmemGenericAllocationHandle h;
-    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
     CUcontext other, ctx;
     CUdeviceptr p;
     unsigned word = 0;
     SETUP(cuCtxCreate_v2, (&other, 0, 0));
     NAME(other);
     CUexternalMemory m = own_memory(&h, PAR_2M, 0);
-    if (m == NULL) {
+    if (m == NULL)
         return;
-    }
-    memset(&desc, 0, sizeof(desc));
-    desc.size = PAR_2M;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc = {.size = PAR_2M};
     SETUP(cuCtxSetCurrent, (par.primary));
     CALLO(cuExternalMemoryGetMappedBuffer, "imported-in-other", (&p, m, &desc), OUT_R(p, PAR_2M));
     CALLO(cuPointerGetAttribute, "imported-in-other", (&ctx, CU_POINTER_ATTRIBUTE_CONTEXT, p),
@@ -548,21 +519,19 @@ SCENARIO(memory_contexts, "external/memory-contexts", par_context) {
 
 SCENARIO(mipmap_bytes, "external/mipmap-bytes", par_context) {
     CUmemGenericAllocationHandle h;
-    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
     CUDA_ARRAY3D_DESCRIPTOR told;
     CUmipmappedArray mipmap;
     CUarray level;
     unsigned char row[64], back[64];
     CUexternalMemory m = own_memory(&h, 2 * PAR_2M, CUDA_EXTERNAL_MEMORY_DEDICATED);
-    if (m == NULL) {
+    if (m == NULL)
         return;
-    }
-    memset(&desc, 0, sizeof(desc));
-    desc.arrayDesc.Width = 64;
-    desc.arrayDesc.Height = 64;
-    desc.arrayDesc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
-    desc.arrayDesc.NumChannels = 1;
-    desc.numLevels = 3;
+    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc = {.arrayDesc.Width = 64,
+                                                      .arrayDesc.Height = 64,
+                                                      .arrayDesc.Format =
+                                                          CU_AD_FORMAT_UNSIGNED_INT8,
+                                                      .arrayDesc.NumChannels = 1,
+                                                      .numLevels = 3};
     CALLO(cuExternalMemoryGetMappedMipmappedArray, "three-levels", (&mipmap, m, &desc),
           OUT_H(mipmap));
     for (unsigned i = 0; i < 4; i++) {
@@ -575,9 +544,8 @@ SCENARIO(mipmap_bytes, "external/mipmap-bytes", par_context) {
         }
     }
     SETUP(cuMipmappedArrayGetLevel, (&level, mipmap, 0));
-    for (unsigned i = 0; i < sizeof(row); i++) {
+    for (unsigned i = 0; i < sizeof(row); i++)
         row[i] = (unsigned char)(i + 1);
-    }
     CALL(cuMemcpyHtoA_v2, "external", (level, 0, row, sizeof(row)));
     memset(back, 0, sizeof(back));
     CALL(cuMemcpyAtoH_v2, "external", (back, level, 0, sizeof(back)));
@@ -591,9 +559,8 @@ SCENARIO(mipmap_bad, "external/mipmap-bad", par_context) {
     CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
     CUmipmappedArray mipmap;
     CUexternalMemory m = own_memory(&h, 2 * PAR_2M, 0);
-    if (m == NULL) {
+    if (m == NULL)
         return;
-    }
 #define MIPMAP(cls, change)                                                                        \
     do {                                                                                           \
         memset(&desc, 0, sizeof(desc));                                                            \

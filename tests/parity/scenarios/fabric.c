@@ -1,8 +1,6 @@
 /* Fabric handles: what a machine without the daemon of a fabric says to each call. */
 #include "../parity.h"
 
-#include <string.h>
-
 SCENARIO(create, "fabric/create", par_context) {
     CUmemGenericAllocationHandle h;
     size_t n;
@@ -33,8 +31,7 @@ SCENARIO(create, "fabric/create", par_context) {
 
 SCENARIO(import, "fabric/import", par_context) {
     CUmemGenericAllocationHandle h;
-    CUmemFabricHandle handle;
-    memset(&handle, 0, sizeof(handle));
+    CUmemFabricHandle handle = {0};
     CALLO(cuMemImportFromShareableHandle, "zeros", (&h, &handle, CU_MEM_HANDLE_TYPE_FABRIC),
           OUT_C(h));
     memset(&handle, 0x5c, sizeof(handle));

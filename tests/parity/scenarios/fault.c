@@ -1,8 +1,6 @@
 /* Device faults: memory that goes away under queued work, and what each call says afterwards. */
 #include "../parity.h"
 
-#include <string.h>
-
 /* A stream is held, a set of mapped memory queued behind, the memory unmapped, the stream let go.
  */
 static CUstream fault(void) {
@@ -11,8 +9,7 @@ static CUstream fault(void) {
     par_hold(s);
     CALL(cuMemsetD8Async, "held", (m, 1, PAR_2M, s));
     CALL(cuMemUnmap, "under-work", (m, PAR_2M));
-    par_release();
-    CALL(cuStreamSynchronize, "faulted", (s));
+    PAR_DRAIN("faulted", s);
     return s;
 }
 
@@ -27,9 +24,8 @@ typedef struct things {
 } things;
 
 static things make_things(void) {
-    things x;
     par_context();
-    x.p = par_alloc(4096);
+    things x = {.p = par_alloc(4096)};
     SETUP(cuMemAllocAsync, (&x.q, 4096, NULL));
     x.host = par_pinned(4096);
     SETUP(cuEventCreate, (&x.e, 0));
@@ -164,9 +160,8 @@ SCENARIO(after_reset, "fault/after-reset") {
     CALL(cuDevicePrimaryCtxReset_v2, "faulted", (0));
     CALL(cuCtxSynchronize, "faulted-reset", ());
     CALLO(cuDevicePrimaryCtxRetain, "faulted-reset", (&ctx, 0), OUT_C(ctx));
-    if (par_last() == CUDA_SUCCESS) {
+    if (par_last() == CUDA_SUCCESS)
         CALL(cuCtxSetCurrent, "faulted-reset", (ctx));
-    }
     CALLO(cuMemAlloc_v2, "faulted-reset", (&p, 4096), OUT_C(p));
 }
 
@@ -221,8 +216,7 @@ SCENARIO(copy_from_unmapped, "fault/copy-from-unmapped", par_context) {
     par_hold(s);
     CALL(cuMemcpyDtoHAsync_v2, "held", (host, m, 4096, s));
     CALL(cuMemUnmap, "under-work", (m, PAR_2M));
-    par_release();
-    CALL(cuStreamSynchronize, "faulted", (s));
+    PAR_DRAIN("faulted", s);
 }
 
 SCENARIO(access_taken, "fault/access-taken", par_context) {
@@ -232,8 +226,7 @@ SCENARIO(access_taken, "fault/access-taken", par_context) {
     par_hold(s);
     CALL(cuMemsetD8Async, "held", (m, 1, PAR_2M, s));
     CALL(cuMemSetAccess, "read-only-under-work", (m, PAR_2M, &access, 1));
-    par_release();
-    CALL(cuStreamSynchronize, "faulted", (s));
+    PAR_DRAIN("faulted", s);
 }
 
 SCENARIO(freed_under_work, "fault/freed-under-work", par_context) {
@@ -242,8 +235,7 @@ SCENARIO(freed_under_work, "fault/freed-under-work", par_context) {
     par_hold(s);
     CALL(cuMemsetD8Async, "held", (p, 1, (size_t)64 << 20, s));
     CALL(cuMemFree_v2, "under-work", (p));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
 }
 
 SCENARIO(unregistered_under_work, "fault/unregistered-under-work") {
@@ -255,6 +247,5 @@ SCENARIO(unregistered_under_work, "fault/unregistered-under-work") {
     par_hold(s);
     CALL(cuMemcpyHtoDAsync_v2, "held", (d, memory, 4096, s));
     CALL(cuMemHostUnregister, "under-work", (memory));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
 }

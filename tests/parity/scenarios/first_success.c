@@ -8,29 +8,20 @@
 #include "module_texts.h"
 #include "temporary.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #define RELAXED CU_STREAM_CAPTURE_MODE_RELAXED
 #define N       4096u
 
 static CUmodule module_of(const void *image) {
-    CUmodule m = NULL;
-    SETUP(cuModuleLoadData, (&m, image));
-    return m;
+    return PAR_MADE(CUmodule, cuModuleLoadData, image);
 }
 
 static CUfunction function_of(CUmodule m, const char *name) {
-    CUfunction f = NULL;
-    SETUP(cuModuleGetFunction, (&f, m, name));
-    return f;
+    return PAR_MADE(CUfunction, cuModuleGetFunction, m, name);
 }
 
 static void see_nodes(CUgraph graph) {
     CUgraphNode nodes[16];
-    size_t count = sizeof(nodes) / sizeof(nodes[0]);
+    size_t count = COUNT(nodes);
     CALLO(cuGraphGetNodes, "all", (graph, nodes, &count), IO_U(count));
     for (size_t i = 0; i < count && par_last() == CUDA_SUCCESS; i++) {
         CUgraphNodeType type = (CUgraphNodeType)-1;
@@ -42,7 +33,6 @@ static void see_nodes(CUgraph graph) {
 /* ---- Launches of the per-thread twins ---- */
 
 SCENARIO(launches, "first/launches", par_context) {
-    CUlaunchConfig config;
     CUgraph graph;
     CUstream s = par_stream();
     CUmodule m = module_of(image_kernels_cubin);
@@ -50,10 +40,7 @@ SCENARIO(launches, "first/launches", par_context) {
     void *params[4] = {NULL};
     CUdeviceptr p = par_alloc(N);
     params[0] = params[1] = &p;
-    memset(&config, 0, sizeof(config));
-    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
-    config.blockDimX = config.blockDimY = config.blockDimZ = 1;
-    config.hStream = s;
+    CUlaunchConfig config = {GRID(1), BLOCK(1), .hStream = s};
     CALL(cuStreamBeginCapture_v2_ptsz, "ok", (s, RELAXED));
     CALL(cuLaunchKernel_ptsz, "captured", (empty, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL));
     CALL(cuLaunchKernelEx_ptsz, "captured", (&config, empty, NULL, NULL));
@@ -82,11 +69,10 @@ SCENARIO(launches, "first/launches", par_context) {
 
 SCENARIO(capture_to_graph, "first/capture-to-graph", par_context) {
     CUgraph graph, ended;
-    CUgraphNode node;
     CUstream s = par_stream();
     CUdeviceptr d = par_alloc(64);
     SETUP(cuGraphCreate, (&graph, 0));
-    SETUP(cuGraphAddEmptyNode, (&node, graph, NULL, 0));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddEmptyNode, graph, NULL, 0);
     CALL(cuStreamBeginCaptureToGraph_ptsz, "null-graph", (s, NULL, NULL, NULL, 0, RELAXED));
     CALL(cuStreamBeginCaptureToGraph_ptsz, "null-nodes", (s, graph, NULL, NULL, 1, RELAXED));
     CALL(cuStreamBeginCaptureToGraph_ptsz, "bad-mode",
@@ -141,8 +127,7 @@ SCENARIO(semaphore_nodes, "first/semaphore-nodes", par_context) {
 /* ---- The first interface ---- */
 
 static CUcontext old_context(void) {
-    CUcontext ctx = NULL;
-    SETUP(cuCtxCreate, (&ctx, 0, 0));
+    CUcontext ctx = PAR_MADE(CUcontext, cuCtxCreate, 0, 0);
     par_name((uint64_t)(uintptr_t)ctx, 0, "old");
     return ctx;
 }
@@ -169,11 +154,10 @@ SCENARIO(old_globals, "first/old-globals", par_init) {
 }
 
 SCENARIO(old_link, "first/old-link", par_context) {
-    CUlinkState s;
     char text[] = TEXT_OUTSIDE, wrong[] = TEXT_HEAD ".visible .entry a()\n{\nfrob;\n}\n";
     void *image;
     size_t size;
-    SETUP(cuLinkCreate_v2, (0, NULL, NULL, &s));
+    CUlinkState s = PAR_GOT(CUlinkState, cuLinkCreate_v2, 0, NULL, NULL);
     CALL(cuLinkAddData, "old-ptx", (s, CU_JIT_INPUT_PTX, text, sizeof(text), "a", 0, NULL, NULL));
     CALL(cuLinkAddData, "old-cubin",
          (s, CU_JIT_INPUT_CUBIN, (void *)(uintptr_t)image_part_cubin, sizeof(image_part_cubin), "b",
@@ -195,8 +179,7 @@ SCENARIO(old_texture_reference, "first/old-texture-reference", par_init) {
     CUtexref ref;
     CUdeviceptr_v1 p, got;
     unsigned offset;
-    CUDA_ARRAY_DESCRIPTOR_v1 plane = {
-        .Width = 16, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY_DESCRIPTOR_v1 plane = {.Width = 16, .Height = 4, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     old_context();
     SETUP(cuMemAlloc, (&p, N));
     SETUP(cuTexRefCreate, (&ref));
@@ -225,8 +208,7 @@ SCENARIO(old_texture_reference_today, "first/old-texture-reference-today", par_c
     CUtexref ref;
     CUdeviceptr_v1 got;
     unsigned offset;
-    CUDA_ARRAY_DESCRIPTOR_v1 plane = {
-        .Width = 16, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY_DESCRIPTOR_v1 plane = {.Width = 16, .Height = 4, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     SETUP(cuTexRefCreate, (&ref));
     SETUP(cuTexRefSetFormat, (ref, CU_AD_FORMAT_FLOAT, 1));
     CALLO(cuTexRefGetAddress, "today-fresh", (&got, ref), OUT_C(got));
@@ -236,11 +218,10 @@ SCENARIO(old_texture_reference_today, "first/old-texture-reference-today", par_c
 }
 
 SCENARIO(bound_texture, "first/bound-texture", par_context) {
-    CUtexref t;
     size_t offset;
     CUmodule m = module_of(TEXT_TEXTURES);
     CUfunction f = function_of(m, "look");
-    SETUP(cuModuleGetTexRef, (&t, m, "picture"));
+    CUtexref t = PAR_MADE(CUtexref, cuModuleGetTexRef, m, "picture");
     SETUP(cuTexRefSetFormat, (t, CU_AD_FORMAT_FLOAT, 1));
     SETUP(cuTexRefSetAddress_v2, (&offset, t, par_alloc(N), N));
     CALL(cuParamSetTexRef, "bound", (f, CU_PARAM_TR_DEFAULT, t));
@@ -255,37 +236,30 @@ SCENARIO(made_texture, "first/made-texture", par_context) {
 }
 
 SCENARIO(old_context_texture, "first/old-context-texture", par_init) {
-    CUtexref t;
     old_context();
     CUmodule m = module_of(TEXT_TEXTURES);
     CUfunction f = function_of(m, "look");
-    SETUP(cuModuleGetTexRef, (&t, m, "picture"));
+    CUtexref t = PAR_MADE(CUtexref, cuModuleGetTexRef, m, "picture");
     CALL(cuParamSetTexRef, "old-context", (f, CU_PARAM_TR_DEFAULT, t));
 }
 
 /* ---- Memory of another process, by the first version of the call ---- */
 
 static void ipc_to(const char *name) {
-    CUipcMemHandle handle;
     char byte;
     int peer = par_spawn(name);
     par_context();
     CUdeviceptr p = par_alloc(PAR_2M);
     SETUP(cuMemsetD32_v2, (p, 0x0a0b0c0d, PAR_2M / 4));
     SETUP(cuCtxSynchronize, ());
-    SETUP(cuIpcGetMemHandle, (&handle, p));
+    CUipcMemHandle handle = PAR_MADE(CUipcMemHandle, cuIpcGetMemHandle, p);
     par_send(peer, &handle, sizeof(handle), -1);
     par_receive(peer, &byte, 1, NULL);
     par_join();
 }
 
-SCENARIO(ipc_to_today, "first/ipc-to-today") {
-    ipc_to("first-ipc-today");
-}
-
-SCENARIO(ipc_to_old, "first/ipc-to-old") {
-    ipc_to("first-ipc-old");
-}
+SCENARIO_IS(ipc_to_today, "first/ipc-to-today", ipc_to("first-ipc-today"));
+SCENARIO_IS(ipc_to_old, "first/ipc-to-old", ipc_to("first-ipc-old"));
 
 static void open_first(void) {
     CUipcMemHandle handle;
@@ -334,8 +308,7 @@ SCENARIO(link_files, "first/link-files", par_context) {
         {"older-cubin", CU_JIT_INPUT_CUBIN, image_older_cubin, sizeof(image_older_cubin)},
         {"relocatable", CU_JIT_INPUT_CUBIN, image_part_cubin, sizeof(image_part_cubin)},
     };
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        CUlinkState s;
+    for (size_t i = 0; i < COUNT(files); i++) {
         char path[TEMPORARY_ROOM];
         int fd = temporary_file(path, "parity-first");
         if (fd < 0 || write(fd, files[i].data, files[i].size) != (ssize_t)files[i].size) {
@@ -343,7 +316,7 @@ SCENARIO(link_files, "first/link-files", par_context) {
             return;
         }
         close(fd);
-        SETUP(cuLinkCreate_v2, (0, NULL, NULL, &s));
+        CUlinkState s = PAR_GOT(CUlinkState, cuLinkCreate_v2, 0, NULL, NULL);
         CALL(cuLinkAddFile_v2, files[i].cls, (s, files[i].type, path, 0, NULL, NULL));
         SETUP(cuLinkDestroy, (s));
         unlink(path);

@@ -2,8 +2,6 @@
 #include "../parity.h"
 #include "graph_names.h"
 
-#include <string.h>
-
 #define MOST 8
 
 /* Lists are filled with ones before, so that what was not written shows. */
@@ -37,7 +35,7 @@ static void host_work(void *data) {
 SCENARIO(creates, "graph/create", par_context) {
     static const unsigned flags[] = {0, 1, 2, 0x80000000u, ~0u};
     CUgraph g;
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+    for (size_t i = 0; i < COUNT(flags); i++) {
         par_note("flags=0x%x", flags[i]);
         CALLO(cuGraphCreate, flags[i] ? "bad-flags" : "ok", (&g, flags[i]), OUT_H(g));
         if (par_last() == CUDA_SUCCESS) {
@@ -75,8 +73,6 @@ SCENARIO(works_without_context, "graph/works-no-context", par_context) {
     CUgraphNode node;
     CUgraphConditionalHandle handle;
     CUcontext primary;
-    CUDA_MEMSET_NODE_PARAMS set = {0};
-    CUDA_MEMCPY3D copy = {0};
     CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {0};
     CUDA_MEM_ALLOC_NODE_PARAMS alloc = {0};
     CUgraphNodeParams any = {0};
@@ -84,15 +80,8 @@ SCENARIO(works_without_context, "graph/works-no-context", par_context) {
     CUdeviceptr p = par_alloc(4096);
     SETUP(cuCtxSetCurrent, (NULL));
     g = new_graph("g");
-    set.dst = p;
-    set.elementSize = 1;
-    set.width = 16;
-    set.height = 1;
-    copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.srcDevice = p;
-    copy.dstDevice = p + 1024;
-    copy.WidthInBytes = 16;
-    copy.Height = copy.Depth = 1;
+    CUDA_MEMSET_NODE_PARAMS set = {.dst = p, .elementSize = 1, .width = 16, .height = 1};
+    CUDA_MEMCPY3D copy = {FROM_DEVICE(p), TO_DEVICE(p + 1024), EXTENT_3D(16, 1, 1)};
     CALLO(cuGraphAddMemsetNode, "no-context", (&node, g, NULL, 0, &set, NULL), OUT_C(node));
     CALLO(cuGraphAddMemsetNode, "named-context", (&node, g, NULL, 0, &set, primary), OUT_C(node));
     CALLO(cuGraphAddMemcpyNode, "no-context", (&node, g, NULL, 0, &copy, NULL), OUT_C(node));
@@ -153,15 +142,12 @@ SCENARIO(in_destroyed_context, "graph/destroyed-context", par_init) {
 SCENARIO(add_to_destroyed_context, "graph/stale-context", par_context) {
     CUgraph g;
     CUgraphNode node;
-    CUDA_MEMSET_NODE_PARAMS set = {0};
     CUcontext ctx = par_new_context();
     SETUP(cuCtxDestroy_v2, (ctx));
     SETUP(cuCtxSetCurrent, (par.primary));
     g = new_graph("g");
-    set.dst = par_alloc(4096);
-    set.elementSize = 1;
-    set.width = 16;
-    set.height = 1;
+    CUDA_MEMSET_NODE_PARAMS set = {
+        .dst = par_alloc(4096), .elementSize = 1, .width = 16, .height = 1};
     CALLO(cuGraphAddMemsetNode, "stale-context", (&node, g, NULL, 0, &set, ctx), OUT_C(node));
 }
 
@@ -185,8 +171,7 @@ SCENARIO(poisoned, "graph/poisoned", par_context) {
     par_hold(s);
     SETUP(cuMemsetD8Async, (m, 1, PAR_2M, s));
     SETUP(cuMemUnmap, (m, PAR_2M));
-    par_release();
-    CALL(cuStreamSynchronize, "faulted", (s));
+    PAR_DRAIN("faulted", s);
     CALLO(cuGraphCreate, "faulted", (&g, 0), OUT_H(g));
     CALLO(cuGraphAddEmptyNode, "faulted", (&node, old, NULL, 0), OUT_H(node));
     CALLO(cuGraphAddEmptyNode, "faulted", (&node, old, &old_node, 1), OUT_H(node));
@@ -435,19 +420,17 @@ static const char kernels[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
                               ".visible .entry nothing()\n{\n    ret;\n}\n";
 
 static CUfunction nothing(void) {
-    CUfunction f = NULL;
     CUmodule module = par_module(kernels);
-    SETUP(cuModuleGetFunction, (&f, module, "nothing"));
+    CUfunction f = PAR_MADE(CUfunction, cuModuleGetFunction, module, "nothing");
     par_name((uint64_t)(uintptr_t)f, 0, "nothing");
     return f;
 }
 
 static CUgraphNode kernel(CUgraph g, CUfunction f, const char *name) {
-    CUgraphNode node = NULL;
     CUDA_KERNEL_NODE_PARAMS params = {.func = f};
     params.gridDimX = params.gridDimY = params.gridDimZ = 1;
     params.blockDimX = params.blockDimY = params.blockDimZ = 1;
-    SETUP(cuGraphAddKernelNode_v2, (&node, g, NULL, 0, &params));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddKernelNode_v2, g, NULL, 0, &params);
     par_name((uint64_t)(uintptr_t)node, 0, name);
     return node;
 }
@@ -664,11 +647,10 @@ SCENARIO(children, "graph/children", par_context) {
 
 SCENARIO(destroy_embedded, "graph/destroy-embedded", par_context) {
     CUgraph g, child, embedded;
-    CUgraphNode node;
     size_t count;
     g = new_graph("g");
     child = new_graph("child");
-    SETUP(cuGraphAddChildGraphNode, (&node, g, NULL, 0, child));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddChildGraphNode, g, NULL, 0, child);
     SETUP(cuGraphChildGraphNodeGetGraph, (node, &embedded));
     CALL(cuGraphDestroy, "embedded", (embedded));
     CALLO(cuGraphGetNodes, "embedded-destroyed", (embedded, NULL, &count), OUT_U(count));
@@ -714,12 +696,11 @@ SCENARIO(moves, "graph/moves", par_context) {
 SCENARIO(move_with_memory, "graph/move-with-memory", par_context) {
     CUgraph g, child, copy;
     CUgraphNode node, alloc, other;
-    CUDA_MEM_ALLOC_NODE_PARAMS params = {0};
     g = new_graph("g");
     child = new_graph("child");
-    params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    params.bytesize = 4096;
+    CUDA_MEM_ALLOC_NODE_PARAMS params = {.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                         .poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                         .bytesize = 4096};
     SETUP(cuGraphAddMemAllocNode, (&alloc, child, NULL, 0, &params));
     move("with-alloc-clone", &other, g, child, 0);
     if (move("with-alloc-move", &node, g, child, 1) == CUDA_SUCCESS) {
@@ -739,14 +720,13 @@ SCENARIO(move_with_memory, "graph/move-with-memory", par_context) {
 SCENARIO(memory_nodes, "graph/memory-nodes", par_context) {
     CUgraph g, copy, other, embedded;
     CUgraphNode alloc, freed, node, a, b;
-    CUDA_MEM_ALLOC_NODE_PARAMS params = {0};
     g = new_graph("g");
     other = new_graph("other");
     a = empty(g, NULL, 0, "a");
     b = empty(g, &a, 1, "b");
-    params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    params.bytesize = 4096;
+    CUDA_MEM_ALLOC_NODE_PARAMS params = {.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                         .poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                         .bytesize = 4096};
     CALLO(cuGraphAddMemAllocNode, "ok", (&alloc, g, NULL, 0, &params), OUT_H(alloc),
           OUT_C(params.dptr));
     CALLO(cuGraphClone, "with-alloc", (&copy, g), OUT_C(copy));
@@ -781,14 +761,13 @@ SCENARIO(memory_nodes, "graph/memory-nodes", par_context) {
 SCENARIO(free_elsewhere, "graph/free-elsewhere", par_context) {
     CUgraph g, other, third, copy;
     CUgraphNode alloc, node;
-    CUDA_MEM_ALLOC_NODE_PARAMS params = {0};
     CUdeviceptr dptr;
     g = new_graph("g");
     other = new_graph("other");
     third = new_graph("third");
-    params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    params.bytesize = 4096;
+    CUDA_MEM_ALLOC_NODE_PARAMS params = {.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                         .poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                         .bytesize = 4096};
     SETUP(cuGraphAddMemAllocNode, (&alloc, g, NULL, 0, &params));
     NAME(params.dptr);
     CALLO(cuGraphAddMemFreeNode, "other-graph", (&node, other, NULL, 0, params.dptr), OUT_C(node));
@@ -806,11 +785,10 @@ SCENARIO(free_elsewhere, "graph/free-elsewhere", par_context) {
 SCENARIO(free_order, "graph/free-order", par_context) {
     CUgraph g;
     CUgraphNode alloc, node;
-    CUDA_MEM_ALLOC_NODE_PARAMS params = {0};
     g = new_graph("g");
-    params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    params.bytesize = 4096;
+    CUDA_MEM_ALLOC_NODE_PARAMS params = {.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                         .poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                         .bytesize = 4096};
     SETUP(cuGraphAddMemAllocNode, (&alloc, g, NULL, 0, &params));
     CALLO(cuGraphAddMemFreeNode, "not-after-alloc", (&node, g, NULL, 0, params.dptr), OUT_C(node));
 }
@@ -864,7 +842,7 @@ SCENARIO(conditionals, "graph/conditionals", par_context) {
     g = new_graph("g");
     other = new_graph("other");
     for (int type = -1; type <= 3; type++)
-        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        for (size_t i = 0; i < COUNT(sizes); i++)
             conditional(type >= 0 && type <= 2 ? "sizes" : "bad-type", g, condition(g), type,
                         sizes[i], par.primary);
     conditional("null-context", g, condition(g), 0, 1, NULL);
@@ -882,10 +860,6 @@ SCENARIO(body_contents, "graph/body-contents", par_context) {
     CUgraph g, body, child, copy;
     CUgraphNode node, a, inner;
     CUDA_HOST_NODE_PARAMS host = {host_work, NULL};
-    CUDA_MEMSET_NODE_PARAMS set = {0};
-    CUDA_MEMCPY3D bytes = {0};
-    CUDA_MEM_ALLOC_NODE_PARAMS alloc = {0};
-    CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {0};
     size_t count;
     CUfunction f = nothing();
     CUevent event = par_event(0);
@@ -897,25 +871,18 @@ SCENARIO(body_contents, "graph/body-contents", par_context) {
     CALLO(cuGraphGetNodes, "fresh-body", (body, NULL, &count), OUT_U(count));
     CALLO(cuGraphAddEmptyNode, "body", (&a, body, NULL, 0), OUT_C(a));
     kernel(body, f, "k");
-    set.dst = p;
-    set.elementSize = 1;
-    set.width = 16;
-    set.height = 1;
+    CUDA_MEMSET_NODE_PARAMS set = {.dst = p, .elementSize = 1, .width = 16, .height = 1};
     CALLO(cuGraphAddMemsetNode, "body", (&node, body, &a, 1, &set, par.primary), OUT_C(node));
-    bytes.srcMemoryType = bytes.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    bytes.srcDevice = p;
-    bytes.dstDevice = p + 1024;
-    bytes.WidthInBytes = 16;
-    bytes.Height = bytes.Depth = 1;
+    CUDA_MEMCPY3D bytes = {FROM_DEVICE(p), TO_DEVICE(p + 1024), EXTENT_3D(16, 1, 1)};
     CALLO(cuGraphAddMemcpyNode, "body", (&node, body, NULL, 0, &bytes, par.primary), OUT_C(node));
     CALLO(cuGraphAddHostNode, "body", (&node, body, NULL, 0, &host), OUT_C(node));
     CALLO(cuGraphAddEventRecordNode, "body", (&node, body, NULL, 0, event), OUT_C(node));
     CALLO(cuGraphAddEventWaitNode, "body", (&node, body, NULL, 0, event), OUT_C(node));
-    ops.ctx = par.primary;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {.ctx = par.primary};
     CALLO(cuGraphAddBatchMemOpNode, "body", (&node, body, NULL, 0, &ops), OUT_C(node));
-    alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    alloc.bytesize = 4096;
+    CUDA_MEM_ALLOC_NODE_PARAMS alloc = {.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                        .poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                        .bytesize = 4096};
     CALLO(cuGraphAddMemAllocNode, "body", (&node, body, NULL, 0, &alloc), OUT_C(node));
     child = new_graph("child");
     empty(child, NULL, 0, "in_child");

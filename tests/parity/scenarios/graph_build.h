@@ -4,12 +4,8 @@
 
 #include "../parity.h"
 
-#include <string.h>
-
 static inline CUgraph gb_graph(void) {
-    CUgraph graph = NULL;
-    SETUP(cuGraphCreate, (&graph, 0));
-    return graph;
+    return PAR_MADE(CUgraph, cuGraphCreate, 0);
 }
 
 static inline CUDA_MEMSET_NODE_PARAMS gb_set(CUdeviceptr to, unsigned value, unsigned element,
@@ -20,13 +16,7 @@ static inline CUDA_MEMSET_NODE_PARAMS gb_set(CUdeviceptr to, unsigned value, uns
 }
 
 static inline CUDA_MEMCPY3D gb_copy(CUdeviceptr to, CUdeviceptr from, size_t size) {
-    CUDA_MEMCPY3D params = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                            .srcDevice = from,
-                            .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                            .dstDevice = to,
-                            .WidthInBytes = size,
-                            .Height = 1,
-                            .Depth = 1};
+    CUDA_MEMCPY3D params = {FROM_DEVICE(from), TO_DEVICE(to), EXTENT_3D(size, 1, 1)};
     return params;
 }
 
@@ -41,17 +31,13 @@ static inline CUDA_MEMCPY3D gb_copy_to_host(void *to, CUdeviceptr from, size_t s
 static inline CUgraphNode gb_set_node(CUgraph graph, CUgraphNode after, CUdeviceptr to,
                                       unsigned value, size_t size) {
     CUDA_MEMSET_NODE_PARAMS params = gb_set(to, value, 1, size);
-    CUgraphNode node = NULL;
-    SETUP(cuGraphAddMemsetNode,
-          (&node, graph, after ? &after : NULL, after ? 1 : 0, &params, par.primary));
-    return node;
+    return PAR_MADE(CUgraphNode, cuGraphAddMemsetNode, graph, after ? &after : NULL, after ? 1 : 0,
+                    &params, par.primary);
 }
 
 static inline CUgraphNode gb_copy_node(CUgraph graph, CUgraphNode after, CUDA_MEMCPY3D params) {
-    CUgraphNode node = NULL;
-    SETUP(cuGraphAddMemcpyNode,
-          (&node, graph, after ? &after : NULL, after ? 1 : 0, &params, par.primary));
-    return node;
+    return PAR_MADE(CUgraphNode, cuGraphAddMemcpyNode, graph, after ? &after : NULL, after ? 1 : 0,
+                    &params, par.primary);
 }
 
 static inline CUgraphNode gb_empty_node(CUgraph graph, CUgraphNode after) {
@@ -69,12 +55,10 @@ static inline CUgraphNode gb_host_node(CUgraph graph, CUgraphNode after, CUhostF
 }
 
 static inline CUDA_MEM_ALLOC_NODE_PARAMS gb_alloc(size_t size) {
-    CUDA_MEM_ALLOC_NODE_PARAMS params;
-    memset(&params, 0, sizeof(params));
-    params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    params.poolProps.location.id = par.dev;
-    params.bytesize = size;
+    CUDA_MEM_ALLOC_NODE_PARAMS params = {.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                         .poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                         .poolProps.location.id = par.dev,
+                                         .bytesize = size};
     return params;
 }
 
@@ -94,9 +78,7 @@ static inline CUgraphNode gb_free_node(CUgraph graph, CUgraphNode after, CUdevic
 }
 
 static inline CUgraphExec gb_instantiate(CUgraph graph) {
-    CUgraphExec exec = NULL;
-    SETUP(cuGraphInstantiateWithFlags, (&exec, graph, 0));
-    return exec;
+    return PAR_MADE(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
 }
 
 static inline void gb_show(const char *what, CUdeviceptr at) {

@@ -2,8 +2,6 @@
  */
 #include "graph_build.h"
 
-#include <stdio.h>
-
 static void do_nothing(void *unused) {
 }
 
@@ -56,7 +54,7 @@ SCENARIO(flags_each, "graph_exec/flags", par_context) {
     CUdeviceptr p = par_alloc(4096);
     CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 1, 4096);
-    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+    for (size_t i = 0; i < COUNT(values); i++) {
         CUgraphExec exec = NULL;
         cuuint64_t flags;
         CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = values[i]};
@@ -83,15 +81,13 @@ SCENARIO(flags_each, "graph_exec/flags", par_context) {
 
 SCENARIO(with_params, "graph_exec/with_params", par_context) {
     CUgraphExec exec;
-    CUDA_GRAPH_INSTANTIATE_PARAMS params;
     CUdeviceptr p = par_alloc(4096);
     CUstream s = par_stream();
     CUgraph graph = gb_graph();
     CUgraphNode node = gb_set_node(graph, NULL, p, 1, 4096);
     NAME(node);
-    memset(&params, 0, sizeof(params));
-    params.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
-    params.hUploadStream = s;
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD,
+                                            .hUploadStream = s};
     CALLO(cuGraphInstantiateWithParams, "upload", (&exec, graph, &params), OUT_H(exec),
           OUT_U(params.result_out), OUT_H(params.hErrNode_out));
     CALL(cuStreamSynchronize, "after", (s));
@@ -213,8 +209,7 @@ SCENARIO(upload, "graph_exec/upload", par_context) {
     par_hold(s);
     CALL(cuGraphUpload, "behind-held", (exec, s));
     CALL(cuStreamQuery, "behind-held", (s));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
     CALL(cuGraphLaunch, "ok", (exec, s));
     CALL(cuStreamSynchronize, "after", (s));
     gb_show("launched", p);
@@ -275,20 +270,18 @@ SCENARIO(in_flight, "graph_exec/in_flight", par_context) {
     CALL(cuGraphExecDestroy, "in-flight", (exec));
     CALL(cuGraphDestroy, "in-flight", (graph));
     CALL(cuStreamQuery, "held", (s));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
     gb_show("after-destroy", p);
 }
 
 SCENARIO(contexts, "graph_exec/contexts", par_context) {
     CUgraphExec exec, second;
-    CUcontext other;
     CUdeviceptr p = par_alloc(4096);
     CUstream s = par_stream();
     CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 4096);
     exec = gb_instantiate(graph);
-    SETUP(cuCtxCreate_v2, (&other, 0, par.dev));
+    (void)PAR_MADE(CUcontext, cuCtxCreate_v2, 0, par.dev);
     CUstream t = par_stream();
     CALL(cuGraphLaunch, "stream-of-other-context", (exec, t));
     CALL(cuStreamSynchronize, "after", (t));
@@ -315,15 +308,13 @@ SCENARIO(contexts, "graph_exec/contexts", par_context) {
 
 /* The context of a graph's nodes ends before its exec. */
 SCENARIO(context_gone, "graph_exec/context_gone", par_context) {
-    CUgraphNode node;
-    CUcontext other;
     CUgraphExec second;
     CUstream s = par_stream();
-    SETUP(cuCtxCreate_v2, (&other, 0, par.dev));
+    CUcontext other = PAR_MADE(CUcontext, cuCtxCreate_v2, 0, par.dev);
     CUdeviceptr p = par_alloc(4096);
     CUgraph graph = gb_graph();
     CUDA_MEMSET_NODE_PARAMS params = gb_set(p, 1, 1, 16);
-    SETUP(cuGraphAddMemsetNode, (&node, graph, NULL, 0, &params, other));
+    (void)PAR_MADE(CUgraphNode, cuGraphAddMemsetNode, graph, NULL, 0, &params, other);
     CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "ok", (exec, NULL));
     CALL(cuCtxSynchronize, "ok", ());

@@ -2,9 +2,6 @@
  */
 #include "graph_build.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
 static char host_order[64];
 
 static void host_append(void *letter) {
@@ -19,16 +16,15 @@ SCENARIO(sets, "graph_launch/sets", par_context) {
     CUgraphExec exec;
     CUDA_MEMSET_NODE_PARAMS params;
     CUdeviceptr p = par_alloc(4096);
-    for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++) {
+    for (size_t i = 0; i < COUNT(elements); i++) {
         SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
         graph = gb_graph();
         params = gb_set(p, 0x8192a3b4u, elements[i], 16);
         par_note("element=%u", elements[i]);
         CALLO(cuGraphAddMemsetNode, "element", (&node, graph, NULL, 0, &params, par.primary),
               OUT_C(node));
-        if (par_last() != CUDA_SUCCESS) {
+        if (par_last() != CUDA_SUCCESS)
             continue;
-        }
         exec = gb_instantiate(graph);
         par_note("element=%u", elements[i]);
         CALL(cuGraphLaunch, "element", (exec, NULL));
@@ -54,9 +50,8 @@ SCENARIO(copies, "graph_launch/copies", par_context) {
     unsigned char pageable[256];
     CUdeviceptr p = par_alloc(8192);
     unsigned char *pinned = par_pinned(4096);
-    for (unsigned i = 0; i < sizeof(pageable); i++) {
+    for (unsigned i = 0; i < sizeof(pageable); i++)
         pageable[i] = (unsigned char)i;
-    }
     CUgraph graph = gb_graph();
     CUDA_MEMCPY3D params = gb_copy(p, 0, 256);
     params.srcMemoryType = CU_MEMORYTYPE_HOST;
@@ -130,8 +125,7 @@ SCENARIO(order, "graph_launch/order", par_context) {
     SETUP(cuLaunchHostFunc, (s, host_append, &letters[7]));
     CALL(cuStreamQuery, "held", (s));
     par_see("order", "%s", host_order);
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
     par_see("order", "%s", host_order);
 }
 
@@ -151,8 +145,7 @@ SCENARIO(two_streams, "graph_launch/two_streams", par_context) {
     SETUP(cuEventRecord, (event, t));
     CALL(cuStreamQuery, "behind-held-launch", (t));
     CALL(cuEventQuery, "behind-held-launch", (event));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (t));
+    PAR_DRAIN("after", t);
     CALL(cuStreamSynchronize, "after", (s));
     par_hold(s);
     CALL(cuGraphLaunch, "held", (exec, s));
@@ -161,8 +154,7 @@ SCENARIO(two_streams, "graph_launch/two_streams", par_context) {
     CALL(cuStreamQuery, "held", (s));
     CALL(cuGraphUpload, "behind-held-launch", (exec, t));
     CALL(cuStreamQuery, "upload-behind-held-launch", (t));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
     CALL(cuStreamSynchronize, "after", (t));
 }
 
@@ -188,7 +180,6 @@ SCENARIO(legacy_stream, "graph_launch/legacy_stream", par_context) {
 }
 
 SCENARIO(events, "graph_launch/events", par_context) {
-    CUgraphNode node, wait;
     float ms;
     CUdeviceptr p = par_alloc(4096);
     CUstream s = par_stream();
@@ -198,7 +189,7 @@ SCENARIO(events, "graph_launch/events", par_context) {
     CUevent outside = par_event(CU_EVENT_DISABLE_TIMING);
     par_event(CU_EVENT_DEFAULT);
     CUgraph graph = gb_graph();
-    SETUP(cuGraphAddEventRecordNode, (&node, graph, NULL, 0, first));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddEventRecordNode, graph, NULL, 0, first);
     node = gb_set_node(graph, node, p, 0x22, 4096);
     SETUP(cuGraphAddEventRecordNode, (&node, graph, &node, 1, last));
     CUgraphExec exec = gb_instantiate(graph);
@@ -213,11 +204,10 @@ SCENARIO(events, "graph_launch/events", par_context) {
     CALL(cuEventQuery, "record-held", (first));
     CALL(cuStreamWaitEvent, "record-held", (t, last, 0));
     CALL(cuStreamQuery, "behind-record", (t));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (t));
+    PAR_DRAIN("after", t);
     CALL(cuStreamSynchronize, "after", (s));
     graph = gb_graph();
-    SETUP(cuGraphAddEventWaitNode, (&wait, graph, NULL, 0, outside));
+    CUgraphNode wait = PAR_MADE(CUgraphNode, cuGraphAddEventWaitNode, graph, NULL, 0, outside);
     gb_set_node(graph, wait, p, 0x33, 4096);
     exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "wait-for-never-recorded", (exec, s));
@@ -226,8 +216,7 @@ SCENARIO(events, "graph_launch/events", par_context) {
     SETUP(cuEventRecord, (outside, t));
     CALL(cuGraphLaunch, "wait-for-held", (exec, s));
     CALL(cuStreamQuery, "wait-for-held", (s));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
     gb_show("after-wait", p);
     /* Destroyed before, and after, the exec was made. */
     CALL(cuEventDestroy_v2, "in-exec", (outside));
@@ -236,11 +225,10 @@ SCENARIO(events, "graph_launch/events", par_context) {
 }
 
 SCENARIO(event_destroyed, "graph_launch/event_destroyed", par_context) {
-    CUgraphNode node;
     CUstream s = par_stream();
     CUevent event = par_event(CU_EVENT_DEFAULT);
     CUgraph graph = gb_graph();
-    SETUP(cuGraphAddEventRecordNode, (&node, graph, NULL, 0, event));
+    (void)PAR_MADE(CUgraphNode, cuGraphAddEventRecordNode, graph, NULL, 0, event);
     CUgraphExec exec = gb_instantiate(graph);
     SETUP(cuEventDestroy_v2, (event));
     CALL(cuGraphLaunch, "event-destroyed", (exec, s));
@@ -251,12 +239,10 @@ SCENARIO(event_destroyed, "graph_launch/event_destroyed", par_context) {
 SCENARIO(memory_operations, "graph_launch/memory_operations", par_context) {
     CUgraphNode node;
     CUstreamBatchMemOpParams ops[3];
-    CUDA_BATCH_MEM_OP_NODE_PARAMS params;
     CUstream s = par_stream();
     CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0, 4096));
     memset(ops, 0, sizeof(ops));
-    memset(&params, 0, sizeof(params));
     ops[0].operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
     ops[0].waitValue.address = p;
     ops[0].waitValue.value = 5;
@@ -267,9 +253,7 @@ SCENARIO(memory_operations, "graph_launch/memory_operations", par_context) {
     ops[2].operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
     ops[2].writeValue.address = p + 16;
     ops[2].writeValue.value64 = 0x0f0e0d0c0b0a0908u;
-    params.ctx = par.primary;
-    params.count = 3;
-    params.paramArray = ops;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = par.primary, .count = 3, .paramArray = ops};
     CUgraph graph = gb_graph();
     CALLO(cuGraphAddBatchMemOpNode, "ok", (&node, graph, NULL, 0, &params), OUT_C(node));
     CUgraphExec exec = gb_instantiate(graph);
@@ -328,9 +312,8 @@ static CUgraph condition_graph(CUgraphConditionalNodeType type, unsigned size, u
 
 static void condition(const char *what, CUgraphConditionalNodeType type, unsigned size,
                       unsigned value, unsigned flags, CUdeviceptr p) {
-    CUgraphExec exec;
     SETUP(cuMemsetD8_v2, (p, 0x11, 64));
-    exec = gb_instantiate(condition_graph(type, size, value, flags, p));
+    CUgraphExec exec = gb_instantiate(condition_graph(type, size, value, flags, p));
     for (int i = 0; i < 2; i++) {
         par_note("%s size=%u value=%u flags=%u", what, size, value, flags);
         CALL(cuGraphLaunch, "condition", (exec, NULL));
@@ -351,9 +334,8 @@ SCENARIO(conditions, "graph_launch/conditions", par_context) {
     }
     condition("if-without-default", CU_GRAPH_COND_TYPE_IF, 2, 0, 0, p);
     condition("while", CU_GRAPH_COND_TYPE_WHILE, 1, 0, CU_GRAPH_COND_ASSIGN_DEFAULT, p);
-    for (unsigned value = 0; value < 4; value++) {
+    for (unsigned value = 0; value < 4; value++)
         condition("switch", CU_GRAPH_COND_TYPE_SWITCH, 3, value, CU_GRAPH_COND_ASSIGN_DEFAULT, p);
-    }
 }
 
 /* One more question: what is the value when no default is assigned and 1 was given? */
@@ -365,7 +347,6 @@ SCENARIO(condition_without_default, "graph_launch/condition_without_default", pa
 SCENARIO(condition_nested, "graph_launch/condition_nested", par_context) {
     CUgraphConditionalHandle outer, inner;
     CUgraphNodeParams params;
-    CUgraphNode node;
     CUgraphExec exec;
     CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 64));
@@ -378,14 +359,13 @@ SCENARIO(condition_nested, "graph_launch/condition_nested", par_context) {
     params.conditional.type = CU_GRAPH_COND_TYPE_IF;
     params.conditional.size = 1;
     params.conditional.ctx = par.primary;
-    SETUP(cuGraphAddNode_v2, (&node, graph, NULL, NULL, 0, &params));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddNode_v2, graph, NULL, NULL, 0, &params);
     CUgraph body = params.conditional.phGraph_out[0];
     CALLO(cuGraphConditionalHandleCreate, "for-body",
           (&inner, body, par.primary, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), OUT_C(inner));
-    if (par_last() != CUDA_SUCCESS) {
+    if (par_last() != CUDA_SUCCESS)
         CALLO(cuGraphConditionalHandleCreate, "for-graph",
               (&inner, graph, par.primary, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), OUT_C(inner));
-    }
     memset(&params, 0, sizeof(params));
     params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
     params.conditional.handle = inner;
@@ -393,9 +373,8 @@ SCENARIO(condition_nested, "graph_launch/condition_nested", par_context) {
     params.conditional.size = 1;
     params.conditional.ctx = par.primary;
     CALLO(cuGraphAddNode_v2, "in-body", (&node, body, NULL, NULL, 0, &params), OUT_C(node));
-    if (par_last() == CUDA_SUCCESS) {
+    if (par_last() == CUDA_SUCCESS)
         gb_set_node(params.conditional.phGraph_out[0], NULL, p, 0x55, 4);
-    }
     CALLO(cuGraphInstantiateWithFlags, "nested", (&exec, graph, 0), OUT_C(exec));
     CALL(cuGraphLaunch, "nested", (exec, NULL));
     CALL(cuCtxSynchronize, "after", ());
@@ -506,8 +485,7 @@ SCENARIO(user_objects, "graph_launch/user_objects", par_context) {
     CALL(cuCtxSynchronize, "ok", ());
     par_see("freed", "%d", __atomic_load_n(&freed, __ATOMIC_SEQ_CST));
     CALL(cuGraphExecDestroy, "ok", (exec));
-    while (__atomic_load_n(&freed, __ATOMIC_SEQ_CST) == 0) {
+    while (__atomic_load_n(&freed, __ATOMIC_SEQ_CST) == 0)
         usleep(100); /* destructors run on a thread of the driver's */
-    }
     par_see("freed", "%d", __atomic_load_n(&freed, __ATOMIC_SEQ_CST));
 }

@@ -1,8 +1,5 @@
 /* Graph memory: allocation and free nodes, the device's pool for graphs, its counters and trim. */
 #include "graph_build.h"
-#include "sizes.h"
-
-#include <stdio.h>
 
 static void counters(const char *when) {
     uint64_t value[4];
@@ -66,7 +63,7 @@ SCENARIO(life, "graph_memory/life", par_context) {
     CUdeviceptr p;
     uint64_t zero = 0;
     CUstream s = par_stream();
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         par_see("size", "%zu", sizes[i]);
         counters("begin");
         graph = gb_graph();

@@ -5,16 +5,14 @@
 #include "../parity.h"
 
 static inline CUgraph new_graph(const char *name) {
-    CUgraph g = NULL;
-    SETUP(cuGraphCreate, (&g, 0));
+    CUgraph g = PAR_MADE(CUgraph, cuGraphCreate, 0);
     par_name((uint64_t)(uintptr_t)g, 0, name);
     return g;
 }
 
 static inline CUgraphNode empty(CUgraph g, const CUgraphNode *after, size_t count,
                                 const char *name) {
-    CUgraphNode node = NULL;
-    SETUP(cuGraphAddEmptyNode, (&node, g, after, count));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddEmptyNode, g, after, count);
     par_name((uint64_t)(uintptr_t)node, 0, name);
     return node;
 }

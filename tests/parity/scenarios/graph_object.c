@@ -5,11 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define SYNC CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
 
@@ -56,8 +52,7 @@ static void begin(void) {
 }
 
 static CUgraph new_graph(const char *name) {
-    CUgraph g = NULL;
-    SETUP(cuGraphCreate, (&g, 0));
+    CUgraph g = PAR_MADE(CUgraph, cuGraphCreate, 0);
     par_name((uint64_t)(uintptr_t)g, 0, name);
     return g;
 }
@@ -66,12 +61,12 @@ SCENARIO(objects, "graph-object/objects", begin) {
     static const unsigned flags[] = {0, 1, 2, 3, ~0u};
     static const unsigned counts[] = {0, 1, 2, INT_MAX, (unsigned)INT_MAX + 1, UINT_MAX};
     CUuserObject object;
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+    for (size_t i = 0; i < COUNT(flags); i++) {
         par_note("flags=%u", flags[i]);
         CALLO(cuUserObjectCreate, "flags", (&object, (void *)(uintptr_t)&one, destroy, 1, flags[i]),
               OUT_C(object));
     }
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+    for (size_t i = 0; i < COUNT(counts); i++) {
         par_note("count=%u", counts[i]);
         CALLO(cuUserObjectCreate, "count",
               (&object, (void *)(uintptr_t)&one, destroy, counts[i], SYNC), OUT_C(object));
@@ -237,8 +232,6 @@ static void see_file(void) {
 
 SCENARIO(pictures, "graph-object/pictures", begin) {
     CUgraph g, child;
-    CUgraphNode a, b, node;
-    CUDA_MEMSET_NODE_PARAMS set = {0};
     CUDA_HOST_NODE_PARAMS host = {host_work, NULL};
     int fd = temporary_file(path, "parity-dot");
     if (fd >= 0) {
@@ -249,13 +242,10 @@ SCENARIO(pictures, "graph-object/pictures", begin) {
     g = new_graph("g");
     CALL(cuGraphDebugDotPrint, "empty-graph", (g, path, 0));
     see_file();
-    SETUP(cuGraphAddEmptyNode, (&a, g, NULL, 0));
-    SETUP(cuGraphAddHostNode, (&b, g, &a, 1, &host));
-    set.dst = p;
-    set.elementSize = 1;
-    set.width = 16;
-    set.height = 1;
-    SETUP(cuGraphAddMemsetNode, (&node, g, &b, 1, &set, par.primary));
+    CUgraphNode a = PAR_MADE(CUgraphNode, cuGraphAddEmptyNode, g, NULL, 0);
+    CUgraphNode b = PAR_MADE(CUgraphNode, cuGraphAddHostNode, g, &a, 1, &host);
+    CUDA_MEMSET_NODE_PARAMS set = {.dst = p, .elementSize = 1, .width = 16, .height = 1};
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddMemsetNode, g, &b, 1, &set, par.primary);
     CALL(cuGraphDebugDotPrint, "plain", (g, path, 0));
     see_file();
     for (unsigned bit = 0; bit <= 17; bit++) {

@@ -1,8 +1,6 @@
 /* Parameters of graph nodes: what is taken, what is given back, what may be set. */
 #include "../parity.h"
 
-#include <string.h>
-
 static CUgraph graph;
 static CUdeviceptr memory; /* 4096 bytes */
 
@@ -32,20 +30,13 @@ static void other_work(void *data) {
 }
 
 static CUgraphNode empty_node(void) {
-    CUgraphNode node = NULL;
-    SETUP(cuGraphAddEmptyNode, (&node, graph, NULL, 0));
-    return node;
+    return PAR_MADE(CUgraphNode, cuGraphAddEmptyNode, graph, NULL, 0);
 }
 
 /* ---- Copies --------------------------------------------------------------------------------- */
 
 static CUDA_MEMCPY3D copy_params(void) {
-    CUDA_MEMCPY3D copy = {0};
-    copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.srcDevice = memory;
-    copy.dstDevice = memory + 2048;
-    copy.WidthInBytes = 64;
-    copy.Height = copy.Depth = 1;
+    CUDA_MEMCPY3D copy = {FROM_DEVICE(memory), TO_DEVICE(memory + 2048), EXTENT_3D(64, 1, 1)};
     return copy;
 }
 
@@ -178,8 +169,7 @@ SCENARIO(copy_freed_memory, "graph-params/copy-freed-memory", begin) {
 /* ---- Sets ----------------------------------------------------------------------------------- */
 
 static CUDA_MEMSET_NODE_PARAMS set_params(void) {
-    CUDA_MEMSET_NODE_PARAMS set = {.dst = memory, .elementSize = 1, .width = 16, .height = 1};
-    return set;
+    return (CUDA_MEMSET_NODE_PARAMS){.dst = memory, .elementSize = 1, .width = 16, .height = 1};
 }
 
 static void show_set(const char *cls, CUgraphNode node) {
@@ -372,7 +362,6 @@ SCENARIO(memops, "graph-params/memops", begin) {
     static CUstreamBatchMemOpParams list[300];
     static char pageable[64];
     static const int unknown[] = {0, 3, 7, 9};
-    CUgraphNode there;
     CUcontext other = par_new_context();
     SETUP(cuCtxSetCurrent, (par.primary));
     NAME(other);
@@ -380,7 +369,7 @@ SCENARIO(memops, "graph-params/memops", begin) {
     list[0].operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
     list[0].writeValue.address = memory;
     CUDA_BATCH_MEM_OP_NODE_PARAMS ops = (CUDA_BATCH_MEM_OP_NODE_PARAMS){par.primary, 1, list, 0};
-    SETUP(cuGraphAddBatchMemOpNode, (&there, graph, NULL, 0, &ops));
+    CUgraphNode there = PAR_MADE(CUgraphNode, cuGraphAddBatchMemOpNode, graph, NULL, 0, &ops);
     OPS("ok", (void)0);
     OPS("count-zero", ops.count = 0);
     OPS("count-zero-null", ops.count = 0; ops.paramArray = NULL);
@@ -548,10 +537,9 @@ static const char text[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
 
 static CUfunction function(const char *name) {
     static CUmodule module;
-    CUfunction f = NULL;
     if (module == NULL)
         SETUP(cuModuleLoadData, (&module, text));
-    SETUP(cuModuleGetFunction, (&f, module, name));
+    CUfunction f = PAR_MADE(CUfunction, cuModuleGetFunction, module, name);
     par_name((uint64_t)(uintptr_t)f, 0, name);
     return f;
 }
@@ -586,11 +574,10 @@ static void show_kernel(const char *cls, CUgraphNode node) {
 
 SCENARIO(kernels, "graph-params/kernels", begin) {
     CUfunction f, limited;
-    CUgraphNode there;
     f = function("nothing");
     limited = function("limited");
     CUDA_KERNEL_NODE_PARAMS plain = kernel_params(f);
-    SETUP(cuGraphAddKernelNode_v2, (&there, graph, NULL, 0, &plain));
+    CUgraphNode there = PAR_MADE(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &plain);
     KERNEL("ok", f, (void)0);
     KERNEL("null-function", NULL, (void)0);
     KERNEL("grid-zero", f, k.gridDimX = 0);
@@ -620,11 +607,10 @@ SCENARIO(kernels, "graph-params/kernels", begin) {
 /* A function that requires a shape of its blocks. */
 SCENARIO(kernel_required, "graph-params/kernel-required", begin) {
     CUfunction required;
-    CUgraphNode there;
     required = function("required");
     CUDA_KERNEL_NODE_PARAMS plain = kernel_params(required);
     plain.blockDimX = 8, plain.blockDimY = 4, plain.blockDimZ = 2;
-    SETUP(cuGraphAddKernelNode_v2, (&there, graph, NULL, 0, &plain));
+    CUgraphNode there = PAR_MADE(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &plain);
     CUgraphExec exec = par_instantiate(graph);
     KERNEL("required", required, k.blockDimX = 8; k.blockDimY = 4; k.blockDimZ = 2);
     KERNEL("required-one", required, (void)0);
@@ -639,7 +625,6 @@ SCENARIO(kernel_required, "graph-params/kernel-required", begin) {
 SCENARIO(kernel_arguments, "graph-params/kernel-arguments", begin) {
     CUDA_KERNEL_NODE_PARAMS plain, out;
     CUDA_KERNEL_NODE_PARAMS_v1 old, old_out;
-    CUgraphNode there, node;
     uint32_t a = 0x11223344;
     uint64_t b = 0x5566778899aabbccull;
     void *args[] = {&a, &b};
@@ -653,7 +638,7 @@ SCENARIO(kernel_arguments, "graph-params/kernel-arguments", begin) {
     CUfunction f = function("nothing");
     CUfunction g = function("two");
     plain = kernel_params(f);
-    SETUP(cuGraphAddKernelNode_v2, (&there, graph, NULL, 0, &plain));
+    CUgraphNode there = PAR_MADE(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &plain);
     KERNEL("arguments", g, k.kernelParams = args);
     KERNEL("extra", g, k.extra = extra);
     extra[3] = &large;
@@ -665,7 +650,7 @@ SCENARIO(kernel_arguments, "graph-params/kernel-arguments", begin) {
     KERNEL("useless-arguments", f, k.kernelParams = args);
     plain = kernel_params(g);
     plain.kernelParams = args;
-    SETUP(cuGraphAddKernelNode_v2, (&node, graph, NULL, 0, &plain));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &plain);
     a = 1;
     b = 2;
     CALLO(cuGraphKernelNodeGetParams_v2, "values", (node, &out), OUT_C(out.kernelParams),
@@ -698,9 +683,6 @@ SCENARIO(kernel_missing_arguments, "graph-params/kernel-missing-arguments", begi
 }
 
 SCENARIO(kernel_handles, "graph-params/kernel-handles", begin) {
-    CUlibrary library;
-    CUkernel kern;
-    CUgraphNode there;
     CUfunction f = function("nothing");
     CUcontext other = par_new_context();
     NAME(other);
@@ -708,11 +690,11 @@ SCENARIO(kernel_handles, "graph-params/kernel-handles", begin) {
     CUfunction of_other = par_function(module, "nothing");
     NAME(of_other);
     SETUP(cuCtxSetCurrent, (par.primary));
-    SETUP(cuLibraryLoadData, (&library, text, NULL, NULL, 0, NULL, NULL, 0));
-    SETUP(cuLibraryGetKernel, (&kern, library, "nothing"));
+    CUlibrary library = PAR_MADE(CUlibrary, cuLibraryLoadData, text, NULL, NULL, 0, NULL, NULL, 0);
+    CUkernel kern = PAR_MADE(CUkernel, cuLibraryGetKernel, library, "nothing");
     NAME(kern);
     CUDA_KERNEL_NODE_PARAMS plain = kernel_params(f);
-    SETUP(cuGraphAddKernelNode_v2, (&there, graph, NULL, 0, &plain));
+    CUgraphNode there = PAR_MADE(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &plain);
     KERNEL("function-of-other-ctx", of_other, (void)0);
     KERNEL("kernel", NULL, k.kern = kern);
     KERNEL("kernel-with-context", NULL, k.kern = kern; k.ctx = par.primary);

@@ -3,7 +3,6 @@
 #include "graph_names.h"
 
 #include <pthread.h>
-#include <string.h>
 
 #define SYNC CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
 
@@ -12,16 +11,14 @@ static const char text[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
 
 static CUgraphNode kernel(CUgraph g, const char *name) {
     static CUfunction f;
-    CUgraphNode node = NULL;
     if (f == NULL) {
-        CUmodule module;
-        SETUP(cuModuleLoadData, (&module, text));
+        CUmodule module = PAR_MADE(CUmodule, cuModuleLoadData, text);
         SETUP(cuModuleGetFunction, (&f, module, "nothing"));
     }
     CUDA_KERNEL_NODE_PARAMS params = {.func = f};
     params.gridDimX = params.gridDimY = params.gridDimZ = 4;
     params.blockDimX = params.blockDimY = params.blockDimZ = 1;
-    SETUP(cuGraphAddKernelNode_v2, (&node, g, NULL, 0, &params));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddKernelNode_v2, g, NULL, 0, &params);
     par_name((uint64_t)(uintptr_t)node, 0, name);
     return node;
 }
@@ -51,7 +48,7 @@ SCENARIO(removals, "graph-more/removals", par_context) {
     };
     for (size_t has = 0; has < 4; has++) {
         removal("null-data", kinds[has], NULL);
-        for (size_t given = 0; given < sizeof(kinds) / sizeof(kinds[0]); given++)
+        for (size_t given = 0; given < COUNT(kinds); given++)
             removal(given == has ? "same-data" : "other-data", kinds[has], &kinds[given]);
     }
 }
@@ -176,13 +173,12 @@ SCENARIO(retained_twice, "graph-more/retained-twice", par_context) {
 
 SCENARIO(clone_and_child_hold, "graph-more/clone-and-child-hold", par_context) {
     CUgraph g, copy, outer, embedded;
-    CUgraphNode node;
     g = new_graph("g");
     outer = new_graph("outer");
     CUuserObject a = object_of(1);
     SETUP(cuGraphRetainUserObject, (g, a, 1, CU_GRAPH_USER_OBJECT_MOVE));
     SETUP(cuGraphClone, (&copy, g));
-    SETUP(cuGraphAddChildGraphNode, (&node, outer, NULL, 0, g));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddChildGraphNode, outer, NULL, 0, g);
     CALL(cuGraphDestroy, "original", (g));
     see_calls("original-gone");
     CALL(cuGraphDestroy, "clone", (copy));
@@ -212,12 +208,9 @@ SCENARIO(moved_child_holds, "graph-more/moved-child-holds", par_context) {
 /* ---- Frees in several graphs ----------------------------------------------------------------- */
 
 static CUDA_MEM_ALLOC_NODE_PARAMS alloc_params(void) {
-    CUDA_MEM_ALLOC_NODE_PARAMS alloc;
-    memset(&alloc, 0, sizeof(alloc));
-    alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    alloc.bytesize = 4096;
-    return alloc;
+    return (CUDA_MEM_ALLOC_NODE_PARAMS){.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                        .poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                        .bytesize = 4096};
 }
 
 SCENARIO(frees, "graph-more/frees", par_context) {
@@ -308,7 +301,6 @@ SCENARIO(nested, "graph-more/nested", par_context) {
 /* Child nodes whose graph is set again. */
 SCENARIO(set_child, "graph-more/set-child", par_context) {
     CUgraph g, child, other, embedded, again;
-    CUgraphNode node;
     CUgraphNodeParams params = {0};
     size_t count;
     g = new_graph("g");
@@ -319,7 +311,7 @@ SCENARIO(set_child, "graph-more/set-child", par_context) {
     empty(other, NULL, 0, "c");
     params.type = CU_GRAPH_NODE_TYPE_GRAPH;
     params.graph.graph = child;
-    SETUP(cuGraphAddNode, (&node, g, NULL, 0, &params));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddNode, g, NULL, 0, &params);
     SETUP(cuGraphChildGraphNodeGetGraph, (node, &embedded));
     NAME(embedded);
     params.graph.graph = other;
@@ -398,7 +390,6 @@ SCENARIO(poisoned, "graph-more/poisoned", par_context) {
     CUgraph g;
     CUgraphNode node;
     CUDA_MEM_ALLOC_NODE_PARAMS alloc = alloc_params();
-    CUDA_MEMSET_NODE_PARAMS set = {0};
     CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {0};
     CUgraphNode there, set_node;
     g = new_graph("g");
@@ -406,25 +397,16 @@ SCENARIO(poisoned, "graph-more/poisoned", par_context) {
     CUstream s = par_stream();
     CUdeviceptr p = par_alloc(4096);
     CUdeviceptr m = par_mapped(PAR_2M);
-    set.dst = p;
-    set.elementSize = 1;
-    set.width = 16;
-    set.height = 1;
+    CUDA_MEMSET_NODE_PARAMS set = {.dst = p, .elementSize = 1, .width = 16, .height = 1};
     SETUP(cuGraphAddMemsetNode, (&set_node, g, NULL, 0, &set, par.primary));
     par_hold(s);
     SETUP(cuMemsetD8Async, (m, 1, PAR_2M, s));
     SETUP(cuMemUnmap, (m, PAR_2M));
-    par_release();
-    CALL(cuStreamSynchronize, "faulted", (s));
+    PAR_DRAIN("faulted", s);
     CALLO(cuGraphAddMemsetNode, "faulted-null-context", (&node, g, NULL, 0, &set, NULL),
           OUT_C(node));
     CALL(cuGraphMemsetNodeSetParams, "faulted", (set_node, &set));
-    CUDA_MEMCPY3D copy = {0};
-    copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.srcDevice = p;
-    copy.dstDevice = p + 2048;
-    copy.WidthInBytes = 64;
-    copy.Height = copy.Depth = 1;
+    CUDA_MEMCPY3D copy = {FROM_DEVICE(p), TO_DEVICE(p + 2048), EXTENT_3D(64, 1, 1)};
     CALLO(cuGraphAddMemcpyNode, "faulted", (&node, g, NULL, 0, &copy, par.primary), OUT_C(node));
     CALLO(cuGraphAddMemcpyNode, "faulted-null-context", (&node, g, NULL, 0, &copy, NULL),
           OUT_C(node));

@@ -2,8 +2,6 @@
  */
 #include "graph_build.h"
 
-#include <stdio.h>
-
 static int host_first, host_second;
 
 static void count_up(void *number) {
@@ -201,8 +199,7 @@ SCENARIO(host_nodes, "graph_update/host_nodes", par_context) {
     CALL(cuGraphLaunch, "held", (exec, s));
     params.userData = &host_first;
     CALL(cuGraphExecHostNodeSetParams, "while-queued", (exec, node, &params));
-    par_release();
-    CALL(cuStreamSynchronize, "ok", (s));
+    PAR_DRAIN("ok", s);
     par_see("calls", "first=%d second=%d", host_first, host_second);
     params.fn = NULL;
     CALL(cuGraphExecHostNodeSetParams, "null-function", (exec, node, &params));
@@ -218,7 +215,6 @@ SCENARIO(host_nodes, "graph_update/host_nodes", par_context) {
 SCENARIO(event_nodes, "graph_update/event_nodes", par_context) {
     CUgraphNode record, wait, got;
     CUevent first, second, in_graph;
-    CUcontext context;
     SETUP(cuEventCreate, (&first, CU_EVENT_DISABLE_TIMING));
     SETUP(cuEventCreate, (&second, CU_EVENT_DEFAULT));
     NAME(first);
@@ -242,7 +238,7 @@ SCENARIO(event_nodes, "graph_update/event_nodes", par_context) {
     CALL(cuGraphExecEventRecordNodeSetEvent, "null-node", (exec, NULL, second));
     CALL(cuGraphExecEventWaitNodeSetEvent, "null-exec", (NULL, wait, second));
     CALL(cuGraphExecEventWaitNodeSetEvent, "null-node", (exec, NULL, second));
-    SETUP(cuCtxCreate_v2, (&context, 0, par.dev));
+    (void)PAR_MADE(CUcontext, cuCtxCreate_v2, 0, par.dev);
     CUevent foreign = par_event(CU_EVENT_DEFAULT);
     CALL(cuGraphExecEventRecordNodeSetEvent, "event-of-other-context", (exec, record, foreign));
     CALL(cuGraphExecEventWaitNodeSetEvent, "event-of-other-context", (exec, wait, foreign));
@@ -300,19 +296,15 @@ SCENARIO(child_nodes, "graph_update/child_nodes", par_context) {
 SCENARIO(memory_operation_nodes, "graph_update/memory_operation_nodes", par_context) {
     CUgraphNode node, empty;
     CUstreamBatchMemOpParams ops[2];
-    CUDA_BATCH_MEM_OP_NODE_PARAMS params;
     CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0, 4096));
     memset(ops, 0, sizeof(ops));
-    memset(&params, 0, sizeof(params));
     for (int i = 0; i < 2; i++) {
         ops[i].operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
         ops[i].writeValue.address = p + 4 * (unsigned)i;
         ops[i].writeValue.value = 1;
     }
-    params.ctx = par.primary;
-    params.count = 1;
-    params.paramArray = ops;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = par.primary, .count = 1, .paramArray = ops};
     CUgraph graph = gb_graph();
     SETUP(cuGraphAddBatchMemOpNode, (&node, graph, NULL, 0, &params));
     empty = gb_empty_node(graph, NULL);
@@ -617,9 +609,7 @@ SCENARIO(whole, "graph_update/whole", par_context) {
 
 static CUgraphNode empty_after(CUgraph graph, CUgraphNode one, CUgraphNode other) {
     const CUgraphNode both[] = {one, other};
-    CUgraphNode node = NULL;
-    SETUP(cuGraphAddEmptyNode, (&node, graph, both, 2));
-    return node;
+    return PAR_MADE(CUgraphNode, cuGraphAddEmptyNode, graph, both, 2);
 }
 
 /* The same nodes with other edges, and edges in another order. */
@@ -733,11 +723,10 @@ SCENARIO(whole_types, "graph_update/whole_types", par_context) {
         params.conditional.ctx = par.primary;
         SETUP(cuGraphAddNode_v2, (&node, made, NULL, NULL, 0, &params));
         gb_set_node(params.conditional.phGraph_out[0], NULL, p, 0x44 + value, 4);
-        if (value == 0) {
+        if (value == 0)
             exec = gb_instantiate(made);
-        } else {
+        else
             other = made;
-        }
     }
     SETUP(cuMemsetD8_v2, (p, 0x11, 64));
     UPDATE("condition-default-changed");

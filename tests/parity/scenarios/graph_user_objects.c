@@ -5,7 +5,6 @@
 #include "graph_build.h"
 
 #include <pthread.h>
-#include <stdint.h>
 #include <time.h>
 
 /* ---- User objects: each has a weight, and the sum says which have ended ---------------------- */
@@ -129,8 +128,7 @@ SCENARIO(update_in_flight, "graph-again/update-in-flight", begin) {
     SETUP(cuGraphDestroy, (second));
     SETUP(cuGraphDestroy, (third));
     see_ended("two-updates");
-    par_release();
-    CALL(cuStreamSynchronize, "released", (s));
+    PAR_DRAIN("released", s);
     see_ended("released");
     CALL(cuGraphExecDestroy, "released", (exec));
     see_ended("exec-gone");
@@ -144,8 +142,7 @@ SCENARIO(destroy_in_flight, "graph-again/destroy-in-flight", begin) {
     CALL(cuGraphLaunch, "held", (exec, s));
     CALL(cuGraphExecDestroy, "in-flight", (exec));
     see_ended("exec-gone");
-    par_release();
-    CALL(cuStreamSynchronize, "released", (s));
+    PAR_DRAIN("released", s);
     see_ended("released");
 }
 
@@ -294,12 +291,10 @@ SCENARIO(handle_in_body, "graph-again/handle-in-body", par_context) {
 
 /* The embedded graph has handles of its own, or those of the graph around it? */
 SCENARIO(handle_in_child, "graph-again/handle-in-child", par_context) {
-    CUgraphNode node;
-    CUgraph embedded = NULL;
     CUgraph graph = gb_graph(), child = gb_graph();
     CUgraphConditionalHandle outer = condition(graph);
-    SETUP(cuGraphAddChildGraphNode, (&node, graph, NULL, 0, child));
-    SETUP(cuGraphChildGraphNodeGetGraph, (node, &embedded));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddChildGraphNode, graph, NULL, 0, child);
+    CUgraph embedded = PAR_GOT(CUgraph, cuGraphChildGraphNodeGetGraph, node);
     conditional("outer-handle-in-child", embedded, outer);
     conditional("of-child-in-child", embedded, condition(embedded));
     conditional("of-original-in-child", embedded, condition(child));
@@ -349,8 +344,7 @@ SCENARIO(free_node_poisoned, "graph-again/free-node-poisoned", par_context) {
     par_hold(s);
     SETUP(cuMemsetD8Async, (gone, 1, PAR_2M, s));
     SETUP(cuMemUnmap, (gone, PAR_2M));
-    par_release();
-    CALL(cuStreamSynchronize, "faulted", (s));
+    PAR_DRAIN("faulted", s);
     CALLO(cuGraphAddMemFreeNode, "faulted", (&node, graph, &alloc, 1, address), OUT_C(node));
 }
 
@@ -358,14 +352,11 @@ SCENARIO(free_node_poisoned, "graph-again/free-node-poisoned", par_context) {
 SCENARIO(batch_without_context, "graph-again/batch-without-context", par_context) {
     CUgraphNode node;
     CUstreamBatchMemOpParams write = {0};
-    CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {0};
     CUdeviceptr p = par_alloc(4096);
     CUgraph graph = gb_graph();
     write.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
     write.writeValue.address = p;
-    ops.ctx = par.primary;
-    ops.count = 1;
-    ops.paramArray = &write;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {.ctx = par.primary, .count = 1, .paramArray = &write};
     SETUP(cuCtxSetCurrent, (NULL));
     CALLO(cuGraphAddBatchMemOpNode, "no-ctx-named", (&node, graph, NULL, 0, &ops), OUT_C(node));
     ops.ctx = NULL;
@@ -376,10 +367,9 @@ SCENARIO(batch_without_context, "graph-again/batch-without-context", par_context
 
 /* graph-more/nested#004 cloned a graph into which no conditional had come. */
 SCENARIO(clone_with_conditional_child, "graph-again/clone-with-conditional-child", par_context) {
-    CUgraphNode node;
     CUgraph embedded = NULL, copy;
     CUgraph graph = gb_graph(), child = gb_graph();
-    SETUP(cuGraphAddChildGraphNode, (&node, graph, NULL, 0, child));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddChildGraphNode, graph, NULL, 0, child);
     SETUP(cuGraphChildGraphNodeGetGraph, (node, &embedded));
     conditional("in-child", embedded, condition(embedded));
     if (par_last() == CUDA_SUCCESS) {
@@ -392,14 +382,13 @@ SCENARIO(clone_with_conditional_child, "graph-again/clone-with-conditional-child
 /* A conditional node of an executable: no scenario had asked for it by the function for any type.
  */
 SCENARIO(exec_params_of_conditional, "graph-again/exec-params-of-conditional", par_context) {
-    CUgraphNode node;
     CUgraphNodeParams params = {0};
     CUgraph graph = gb_graph();
     params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
     params.conditional.handle = condition(graph);
     params.conditional.size = 1;
     params.conditional.ctx = par.primary;
-    SETUP(cuGraphAddNode, (&node, graph, NULL, 0, &params));
+    CUgraphNode node = PAR_MADE(CUgraphNode, cuGraphAddNode, graph, NULL, 0, &params);
     CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphExecNodeSetParams, "conditional-same", (exec, node, &params));
     params.conditional.phGraph_out = NULL;

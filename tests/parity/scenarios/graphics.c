@@ -8,9 +8,7 @@
 #include <gpumem/softgpu.h>
 
 #include <dlfcn.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* A timeline (or a binary one) as this side has it. */
 typedef struct other_side {
@@ -41,17 +39,15 @@ static bool open_library(void) {
         *(void **)&find = dlsym(library, "vkGetInstanceProcAddr");
         return find != NULL;
     }
-    for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]) && find == NULL; i++) {
+    for (size_t i = 0; i < COUNT(drivers) && find == NULL; i++) {
         VkResult (*negotiate)(uint32_t *) = NULL;
         uint32_t version = 5;
         library = dlopen(drivers[i], RTLD_NOW | RTLD_LOCAL);
-        if (library == NULL) {
+        if (library == NULL)
             continue;
-        }
         *(void **)&negotiate = dlsym(library, "vk_icdNegotiateLoaderICDInterfaceVersion");
-        if (negotiate != NULL && negotiate(&version) == VK_SUCCESS) {
+        if (negotiate != NULL && negotiate(&version) == VK_SUCCESS)
             *(void **)&find = dlsym(library, "vk_icdGetInstanceProcAddr");
-        }
     }
     return find != NULL;
 }
@@ -61,9 +57,8 @@ static bool open_instance(void) {
                                      .apiVersion = VK_API_VERSION_1_2};
     VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
                                  .pApplicationInfo = &application};
-    if (!open_library()) {
+    if (!open_library())
         return false;
-    }
     GLOBAL(vkCreateInstance);
     return vkCreateInstance != NULL && vkCreateInstance(&info, NULL, &instance) == VK_SUCCESS;
 }
@@ -74,11 +69,9 @@ static bool choose(VkPhysicalDevice *chosen) {
     LOCAL(vkGetPhysicalDeviceProperties2);
     VkPhysicalDevice all[16];
     uint32_t count = 16;
-    CUuuid uuid;
-    SETUP(cuDeviceGetUuid, (&uuid, par.dev));
-    if (vkEnumeratePhysicalDevices(instance, &count, all) < 0) {
+    CUuuid uuid = PAR_MADE(CUuuid, cuDeviceGetUuid, par.dev);
+    if (vkEnumeratePhysicalDevices(instance, &count, all) < 0)
         return false;
-    }
     for (uint32_t i = 0; i < count; i++) {
         VkPhysicalDeviceIDProperties id = {.sType =
                                                VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES};
@@ -86,21 +79,18 @@ static bool choose(VkPhysicalDevice *chosen) {
             .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &id};
         vkGetPhysicalDeviceProperties2(all[i], &properties);
         *chosen = all[i];
-        if (memcmp(id.deviceUUID, &uuid, VK_UUID_SIZE) == 0) {
+        if (memcmp(id.deviceUUID, &uuid, VK_UUID_SIZE) == 0)
             return true;
-        }
     }
     return false;
 }
 
 static bool open_device(void) {
     VkPhysicalDevice chosen;
-    if (device != NULL) {
+    if (device != NULL)
         return true;
-    }
-    if (!open_instance() || !choose(&chosen)) {
+    if (!open_instance() || !choose(&chosen))
         return false;
-    }
     LOCAL(vkCreateDevice);
     const char *extension = "VK_KHR_external_semaphore_fd";
     float priority = 1;
@@ -120,9 +110,8 @@ static bool open_device(void) {
 }
 
 static bool vulkan_semaphore(other_side *side) {
-    if (!open_device()) {
+    if (!open_device())
         return false;
-    }
     LOCAL(vkCreateSemaphore);
     LOCAL(vkGetSemaphoreFdKHR);
     VkSemaphore semaphore;
@@ -136,9 +125,8 @@ static bool vulkan_semaphore(other_side *side) {
                                   .pNext = &export};
     VkSemaphoreGetFdInfoKHR get = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR,
                                    .handleType = BINARY_FD};
-    if (vkCreateSemaphore(device, &info, NULL, &semaphore) != VK_SUCCESS) {
+    if (vkCreateSemaphore(device, &info, NULL, &semaphore) != VK_SUCCESS)
         return false;
-    }
     get.semaphore = semaphore;
     side->semaphore = (unsigned long long)(uintptr_t)semaphore;
     return vkGetSemaphoreFdKHR(device, &get, &side->fd) == VK_SUCCESS;
@@ -170,9 +158,8 @@ static bool make(other_side *side, bool timeline) {
     const softgpu_control *soft = controls();
     memset(side, 0, sizeof(*side));
     side->timeline = timeline;
-    if (soft == NULL) {
+    if (soft == NULL)
         return vulkan_semaphore(side);
-    }
     side->fd =
         soft->semaphore_create(timeline ? SOFTGPU_SEMAPHORE_TIMELINE : SOFTGPU_SEMAPHORE_BINARY, 0);
     side->shared =
@@ -213,16 +200,14 @@ SCENARIO(timeline, "graphics/timeline", par_context) {
     other_side side;
     CUexternalSemaphore t;
     CUstream s = par_stream();
-    if (!make(&side, true)) {
+    if (!make(&side, true))
         return;
-    }
     CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc = described(&side);
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS one = signal_of(1), two = signal_of(2);
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS for_one = wait_of(1), for_two = wait_of(2);
     CALLO(cuImportExternalSemaphore, "timeline", (&t, &desc), OUT_H(t));
-    if (par_last() != CUDA_SUCCESS) {
+    if (par_last() != CUDA_SUCCESS)
         return;
-    }
     CALL(cuSignalExternalSemaphoresAsync, "timeline-zero-count", (&t, &one, 0, s));
     CALL(cuSignalExternalSemaphoresAsync, "timeline", (&t, &one, 1, s));
     CALL(cuWaitExternalSemaphoresAsync, "timeline", (&t, &for_one, 1, s));
@@ -243,16 +228,14 @@ SCENARIO(binary, "graphics/binary", par_context) {
     other_side side;
     CUexternalSemaphore b;
     CUstream s = par_stream();
-    if (!make(&side, false)) {
+    if (!make(&side, false))
         return;
-    }
     CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc = described(&side);
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS up = signal_of(0);
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS down = wait_of(0);
     CALLO(cuImportExternalSemaphore, "binary", (&b, &desc), OUT_H(b));
-    if (par_last() != CUDA_SUCCESS) {
+    if (par_last() != CUDA_SUCCESS)
         return;
-    }
     CALL(cuSignalExternalSemaphoresAsync, "binary", (&b, &up, 1, s));
     CALL(cuWaitExternalSemaphoresAsync, "binary", (&b, &down, 1, s));
     CALL(cuStreamSynchronize, "binary", (s));
@@ -264,15 +247,13 @@ SCENARIO(nodes, "graphics/nodes", par_context) {
     CUexternalSemaphore t;
     CUgraphExec exec;
     CUgraphNode set, get;
-    if (!make(&side, true)) {
+    if (!make(&side, true))
         return;
-    }
     CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc = described(&side);
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS one = signal_of(1), five = signal_of(5);
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS for_one = wait_of(1), for_five = wait_of(5);
-    if (par.api->cuImportExternalSemaphore(&t, &desc) != CUDA_SUCCESS) {
+    if (par.api->cuImportExternalSemaphore(&t, &desc) != CUDA_SUCCESS)
         return;
-    }
     CUDA_EXT_SEM_SIGNAL_NODE_PARAMS signal = {&t, &one, 1};
     CUDA_EXT_SEM_WAIT_NODE_PARAMS wait = {&t, &for_one, 1};
     CUgraph graph = par_graph();
@@ -281,9 +262,8 @@ SCENARIO(nodes, "graphics/nodes", par_context) {
     CALLO(cuGraphAddExternalSemaphoresWaitNode, "timeline", (&get, graph, &set, 1, &wait),
           OUT_C(get));
     CALLO(cuGraphInstantiateWithFlags, "semaphores", (&exec, graph, 0), OUT_C(exec));
-    if (par_last() != CUDA_SUCCESS) {
+    if (par_last() != CUDA_SUCCESS)
         return;
-    }
     CALL(cuGraphLaunch, "semaphores", (exec, NULL));
     CALL(cuCtxSynchronize, "semaphores", ());
     par_see("value", "%llu", value_of(&side));

@@ -1,8 +1,6 @@
 /* Green contexts: what a device can be divided into, and contexts on a part of it. */
 #include "../parity.h"
 
-#include <string.h>
-
 #define GROUPS 80
 
 static void see_resource(const CUdevResource *r) {
@@ -19,11 +17,9 @@ static CUdevResource whole(void) {
 
 static CUdevResourceDesc description(unsigned least) {
     CUdevResource all = whole(), part, rest;
-    CUdevResourceDesc desc = NULL;
     unsigned groups = 1;
     SETUP(cuDevSmResourceSplitByCount, (&part, &groups, &all, &rest, 0, least));
-    SETUP(cuDevResourceGenerateDesc, (&desc, &part, 1));
-    return desc;
+    return PAR_MADE(CUdevResourceDesc, cuDevResourceGenerateDesc, &part, 1);
 }
 
 static CUgreenCtx green_of(unsigned least) {
@@ -75,10 +71,10 @@ SCENARIO(splits, "green/splits", par_context) {
                                      32, 64, 66, 100, 128, 131, 132, 133, 1000};
     static const unsigned wanted[] = {0, 1, 2, 3, 8, 16, 33, 66};
     for (unsigned f = 0; f <= 4; f++)
-        for (unsigned i = 0; i < sizeof least / sizeof least[0]; i++)
+        for (unsigned i = 0; i < COUNT(least); i++)
             split_one("least", 1, f, least[i]);
     for (unsigned f = 0; f <= 3; f++)
-        for (unsigned i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        for (unsigned i = 0; i < COUNT(wanted); i++)
             for (unsigned l = 1; l <= 16; l += 5)
                 split_one("groups", wanted[i], f, l);
 }
@@ -208,7 +204,7 @@ SCENARIO(streams, "green/streams", par_context) {
     CUgreenCtx green = green_of(16);
     SETUP(cuCtxFromGreenCtx, (&ctx, green));
     NAME(ctx);
-    for (unsigned i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+    for (unsigned i = 0; i < COUNT(flags); i++) {
         par_note("flags=%u", flags[i]);
         CALLO(cuGreenCtxStreamCreate, "flags", (&stream, green, flags[i], 0), OUT_C(stream));
     }
@@ -249,11 +245,10 @@ SCENARIO(streams, "green/streams", par_context) {
 }
 
 SCENARIO(events, "green/events", par_context) {
-    CUstream stream;
     CUgreenCtx green = green_of(16);
     CUevent event = par_event(CU_EVENT_DISABLE_TIMING);
     CUevent timed = par_event(CU_EVENT_DEFAULT);
-    SETUP(cuGreenCtxStreamCreate, (&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    CUstream stream = PAR_MADE(CUstream, cuGreenCtxStreamCreate, green, CU_STREAM_NON_BLOCKING, 0);
     CALL(cuGreenCtxRecordEvent, "idle", (green, event));
     CALL(cuEventQuery, "idle", (event));
     par_hold(stream);
@@ -301,7 +296,7 @@ SCENARIO(affinity, "green/affinity", par_init) {
         CALLO(cuDeviceGetExecAffinitySupport, "type", (&supported, (CUexecAffinityType)type, 0),
               OUT_I(supported));
     }
-    for (unsigned i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+    for (unsigned i = 0; i < COUNT(counts); i++) {
         CUexecAffinityParam param = {CU_EXEC_AFFINITY_TYPE_SM_COUNT, {{counts[i]}}}, got;
         par_note("count=%u", counts[i]);
         CALLO(cuCtxCreate_v3, "affinity-count", (&ctx, &param, 1, 0, 0), OUT_C(ctx));

@@ -2,11 +2,8 @@
 #include "../parity.h"
 
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static char *pages(size_t size) {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -21,9 +18,8 @@ SCENARIO(allocate_flags, "host/allocate-flags", par_context) {
     for (unsigned flags = 0; flags <= 16; flags++) {
         par_note("flags=%u", flags);
         CALLO(cuMemHostAlloc, flags < 8 ? "flags" : "bad-flags", (&p, 4096, flags), OUT_R(p, 4096));
-        if (par_last() != CUDA_SUCCESS) {
+        if (par_last() != CUDA_SUCCESS)
             continue;
-        }
         par_note("flags=%u", flags);
         CALLO(cuMemHostGetFlags, "allocated", (&got, p), OUT_U(got));
         par_note("flags=%u", flags);
@@ -134,9 +130,8 @@ SCENARIO(register_flags, "host/register-flags") {
     NAME_R(p, 8192);
     par_context();
     for (unsigned flags = 0; flags <= 17; flags++) {
-        if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) {
+        if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0)
             continue; /* maps a device's registers: not on ordinary pages */
-        }
         par_note("flags=%u", flags);
         CALL(cuMemHostRegister_v2, flags < 16 ? "flags" : "bad-flags", (p, 8192, flags));
         par_note("flags=%u", flags);
@@ -236,9 +231,7 @@ static void see_in_child(const char *what, void *memory) {
 SCENARIO(forked_child, "host/forked-child", par_context) {
     const CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                   .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
-    CUdeviceptr block;
-    void *p;
-    SETUP(cuMemHostAlloc, (&p, 4096, 0));
+    void *p = PAR_MADE(void *, cuMemHostAlloc, 4096, 0);
     see_in_child("allocated", p);
     SETUP(cuMemHostAlloc, (&p, 4096, CU_MEMHOSTALLOC_WRITECOMBINED));
     see_in_child("write-combined", p);
@@ -246,7 +239,7 @@ SCENARIO(forked_child, "host/forked-child", par_context) {
     SETUP(cuMemHostRegister_v2, (p, 4096, 0));
     see_in_child("registered", p);
     CUmemoryPool pool = par_pool(&props);
-    SETUP(cuMemAllocFromPoolAsync, (&block, 4096, pool, NULL));
+    CUdeviceptr block = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, pool, NULL);
     SETUP(cuStreamSynchronize, (NULL));
     see_in_child("pool", (void *)(uintptr_t)block);
 }

@@ -5,7 +5,6 @@
 #include "../parity.h"
 
 #include <stdatomic.h>
-#include <string.h>
 #include <time.h>
 
 #define MILLISECOND 1000000L /* ns */
@@ -20,12 +19,10 @@ static atomic_bool met;
 
 static void CUDAAPI meet(void *unused) {
     bool first = atomic_fetch_add(&entered, 1) == 0;
-    for (int i = 0; first && i < 200 && atomic_load(&entered) < 2; i++) {
+    for (int i = 0; first && i < 200 && atomic_load(&entered) < 2; i++)
         pause_for(MILLISECOND);
-    }
-    if (atomic_load(&entered) == 2 && atomic_load(&left) == 0) {
+    if (atomic_load(&entered) == 2 && atomic_load(&left) == 0)
         atomic_store(&met, true);
-    }
     atomic_fetch_add(&left, 1);
 }
 
@@ -34,9 +31,8 @@ static void CUDAAPI meet_called_back(CUstream stream, CUresult status, void *use
 }
 
 static void see_meeting(const char *what) {
-    for (int i = 0; i < 2000 && atomic_load(&left) < 2; i++) {
+    for (int i = 0; i < 2000 && atomic_load(&left) < 2; i++)
         pause_for(MILLISECOND);
-    }
     par_see("meeting", "%s %s", what,
             atomic_load(&left) < 2 ? "not run"
             : atomic_load(&met)    ? "side by side"
@@ -47,9 +43,7 @@ static void see_meeting(const char *what) {
 }
 
 static CUstream blocking_stream(void) {
-    CUstream stream = NULL;
-    SETUP(cuStreamCreate, (&stream, CU_STREAM_DEFAULT));
-    return stream;
+    return PAR_MADE(CUstream, cuStreamCreate, CU_STREAM_DEFAULT);
 }
 
 SCENARIO(streams, "near-host-function/streams", par_context) {
@@ -87,14 +81,12 @@ SCENARIO(contexts, "near-host-function/contexts", par_context) {
 }
 
 SCENARIO(devices, "near-host-function/devices", par_context) {
-    CUcontext other;
     int count = 0;
     SETUP(cuDeviceGetCount, (&count));
-    if (count < 2) {
+    if (count < 2)
         return;
-    }
     CUstream a = par_stream();
-    SETUP(cuDevicePrimaryCtxRetain, (&other, 1));
+    CUcontext other = PAR_MADE(CUcontext, cuDevicePrimaryCtxRetain, 1);
     SETUP(cuCtxSetCurrent, (other));
     CUstream b = par_stream();
     CALL(cuLaunchHostFunc, "first-device", (a, meet, NULL));
@@ -106,14 +98,13 @@ SCENARIO(devices, "near-host-function/devices", par_context) {
 
 SCENARIO(green, "near-host-function/green", par_context) {
     CUdevResource all, part, rest;
-    CUdevResourceDesc desc = NULL;
     CUgreenCtx made[2];
     CUstream streams[3];
     unsigned groups = 1;
     streams[0] = par_stream();
     SETUP(cuDeviceGetDevResource, (0, &all, CU_DEV_RESOURCE_TYPE_SM));
     SETUP(cuDevSmResourceSplitByCount, (&part, &groups, &all, &rest, 0, 8));
-    SETUP(cuDevResourceGenerateDesc, (&desc, &part, 1));
+    CUdevResourceDesc desc = PAR_MADE(CUdevResourceDesc, cuDevResourceGenerateDesc, &part, 1);
     for (int i = 0; i < 2; i++) {
         SETUP(cuGreenCtxCreate, (&made[i], desc, 0, CU_GREEN_CTX_DEFAULT_STREAM));
         SETUP(cuGreenCtxStreamCreate, (&streams[i + 1], made[i], CU_STREAM_NON_BLOCKING, 0));
@@ -131,13 +122,10 @@ SCENARIO(green, "near-host-function/green", par_context) {
 static CUgraphExec graph_of(int count) {
     CUDA_HOST_NODE_PARAMS params = {meet, NULL};
     CUgraphNode node;
-    CUgraphExec exec = NULL;
     CUgraph graph = par_graph();
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         SETUP(cuGraphAddHostNode, (&node, graph, NULL, 0, &params));
-    }
-    SETUP(cuGraphInstantiateWithFlags, (&exec, graph, 0));
-    return exec;
+    return PAR_MADE(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
 }
 
 SCENARIO(graphs, "near-host-function/graph", par_context) {
@@ -165,9 +153,8 @@ static int order[16];
 
 static void CUDAAPI stay(void *unused) {
     atomic_store(&staying, true);
-    while (!atomic_load(&may_go)) {
+    while (!atomic_load(&may_go))
         pause_for(MILLISECOND / 10);
-    }
 }
 
 static void CUDAAPI note(void *user) {
@@ -176,9 +163,8 @@ static void CUDAAPI note(void *user) {
 
 static void stay_in(CUstream stream) {
     SETUP(cuLaunchHostFunc, (stream, stay, NULL));
-    while (!atomic_load(&staying)) {
+    while (!atomic_load(&staying))
         pause_for(MILLISECOND / 10);
-    }
 }
 
 static void see_order(void) {
@@ -222,13 +208,11 @@ SCENARIO(waits, "near-host-function/waits", par_context) {
 SCENARIO(turns, "near-host-function/order", par_context) {
     CUstream s[3];
     CUstream held = par_stream();
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++)
         SETUP(cuStreamCreateWithPriority, (&s[i], CU_STREAM_NON_BLOCKING, -i));
-    }
     stay_in(held);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 6; i++)
         SETUP(cuLaunchHostFunc, (s[i % 3], note, &tags[i]));
-    }
     pause_for(100 * MILLISECOND);
     atomic_store(&may_go, true);
     SETUP(cuCtxSynchronize, ());
@@ -239,9 +223,8 @@ SCENARIO(turns, "near-host-function/order", par_context) {
 SCENARIO(turns_of_many, "near-host-function/order-of-many", par_context) {
     CUstream held = par_stream(), many = par_stream(), one = par_stream();
     stay_in(held);
-    for (int i = 1; i < 8; i++) {
+    for (int i = 1; i < 8; i++)
         SETUP(cuLaunchHostFunc, (many, note, &tags[i]));
-    }
     SETUP(cuLaunchHostFunc, (one, note, &tags[0]));
     pause_for(100 * MILLISECOND);
     atomic_store(&may_go, true);

@@ -4,10 +4,6 @@
  */
 #include "../parity.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define HEAD  ".version 8.0\n.target sm_90\n.address_size 64\n"
 #define ENTRY ".visible .entry k() { ret; }\n"
 
@@ -83,7 +79,7 @@ SCENARIO(text_versions, "image/text-versions") {
                                            "8.9", "9.0", "9.1", "9.2", "9.9",  "10.0", "99.9",
                                            "8",   "8.",  ".8",  "x.y", "-8.0"};
     par_context();
-    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+    for (size_t i = 0; i < COUNT(versions); i++) {
         char image[200], name[40];
         snprintf(image, sizeof(image), ".version %s\n.target sm_50\n.address_size 64\n" ENTRY,
                  versions[i]);
@@ -133,7 +129,7 @@ SCENARIO(text_targets, "image/text-targets") {
                                           "sm_90,",
                                           ""};
     par_context();
-    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+    for (size_t i = 0; i < COUNT(targets); i++) {
         char image[200], name[80];
         snprintf(image, sizeof(image), ".version 8.8\n.target %s\n.address_size 64\n" ENTRY,
                  targets[i]);
@@ -387,7 +383,7 @@ static void attributes_of(const char *name, const char *image) {
     int value;
     CUmodule module = par_module(image);
     CUfunction function = par_function(module, "k");
-    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+    for (size_t i = 0; i < COUNT(asked); i++) {
         par_note("%d", (int)asked[i]);
         CALLO(cuFuncGetAttribute, name, (&value, asked[i], function), OUT_I(value));
     }
@@ -424,7 +420,7 @@ SCENARIO(attributes_seen, "image/attributes-seen", par_context) {
          HEAD ".visible .entry k() .explicitcluster .reqnctapercluster 2 { ret; }\n"},
         {"cluster-explicit-alone", HEAD ".visible .entry k() .explicitcluster { ret; }\n"},
     };
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+    for (size_t i = 0; i < COUNT(texts); i++)
         attributes_of(texts[i].name, texts[i].image);
 }
 
@@ -455,7 +451,7 @@ SCENARIO(variables_seen, "image/variables-seen") {
     unsigned char bytes[32];
     par_context();
     CUmodule module = par_module(VARIABLES);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         CUdeviceptr at = 0;
         size_t size = 0;
         const char *name = names[i];
@@ -702,9 +698,8 @@ SCENARIO(fatbin_choice, "image/fatbin-choice", par_context) {
 /* ---- machine code ---------------------------------------------------------------------------- */
 
 static unsigned char *cubin_made(size_t *size) {
-    CUlinkState state;
     void *made;
-    SETUP(cuLinkCreate_v2, (0, NULL, NULL, &state));
+    CUlinkState state = PAR_GOT(CUlinkState, cuLinkCreate_v2, 0, NULL, NULL);
     SETUP(cuLinkAddData_v2, (state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)(HEAD ENTRY),
                              sizeof(HEAD ENTRY), "k", 0, NULL, NULL));
     SETUP(cuLinkComplete, (state, &made, size));
@@ -741,41 +736,16 @@ static void elf_byte(const char *name, size_t at, unsigned char value) {
     free(cubin);
 }
 
-SCENARIO(elf_class, "image/elf-class") {
-    elf_byte("elf-class-32", 4, 1);
-}
-
-SCENARIO(elf_order, "image/elf-order") {
-    elf_byte("elf-big-endian", 5, 2);
-}
-
-SCENARIO(elf_system, "image/elf-system") {
-    elf_byte("elf-system-0", 7, 0);
-}
-
-SCENARIO(elf_system_version, "image/elf-system-version") {
-    elf_byte("elf-system-version-99", 8, 99);
-}
-
-SCENARIO(elf_machine, "image/elf-machine") {
-    elf_byte("elf-machine-62", 18, 62);
-}
-
-SCENARIO(elf_type, "image/elf-type") {
-    elf_byte("elf-type-1", 16, 1);
-}
-
-SCENARIO(elf_flags_low, "image/elf-flags-low") {
-    elf_byte("elf-flags-low-100", 48, 100);
-}
-
-SCENARIO(elf_flags_second, "image/elf-flags-second") {
-    elf_byte("elf-flags-second-100", 49, 100);
-}
-
-SCENARIO(elf_sections, "image/elf-sections") {
-    elf_byte("elf-no-sections", 60, 0);
-}
+SCENARIO_IS(elf_class, "image/elf-class", elf_byte("elf-class-32", 4, 1));
+SCENARIO_IS(elf_order, "image/elf-order", elf_byte("elf-big-endian", 5, 2));
+SCENARIO_IS(elf_system, "image/elf-system", elf_byte("elf-system-0", 7, 0));
+SCENARIO_IS(elf_system_version, "image/elf-system-version",
+            elf_byte("elf-system-version-99", 8, 99));
+SCENARIO_IS(elf_machine, "image/elf-machine", elf_byte("elf-machine-62", 18, 62));
+SCENARIO_IS(elf_type, "image/elf-type", elf_byte("elf-type-1", 16, 1));
+SCENARIO_IS(elf_flags_low, "image/elf-flags-low", elf_byte("elf-flags-low-100", 48, 100));
+SCENARIO_IS(elf_flags_second, "image/elf-flags-second", elf_byte("elf-flags-second-100", 49, 100));
+SCENARIO_IS(elf_sections, "image/elf-sections", elf_byte("elf-no-sections", 60, 0));
 
 /* ---- more about text ------------------------------------------------------------------------- */
 

@@ -7,11 +7,6 @@
 #include "images.h"
 #include "temporary.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 static unsigned char image[65536];
 
 static void fresh(void) {

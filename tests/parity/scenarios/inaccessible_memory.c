@@ -5,9 +5,6 @@
  */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define N ((size_t)4096)
 
 static CUcontext first, second;
@@ -19,9 +16,8 @@ static bool two_devices(void) {
     int count = 0;
     par_init();
     SETUP(cuDeviceGetCount, (&count));
-    if (count < 2) {
+    if (count < 2)
         return false;
-    }
     SETUP(cuDevicePrimaryCtxRetain, (&first, 0));
     SETUP(cuDevicePrimaryCtxRetain, (&second, 1));
     NAME(first);
@@ -42,8 +38,7 @@ static void own_ends(void) {
 }
 
 static CUmemoryPool pool_of(int device, CUmemAllocationType type) {
-    CUmemPoolProps props = {
-        .allocType = type, .location.type = CU_MEM_LOCATION_TYPE_DEVICE, .location.id = device};
+    CUmemPoolProps props = {.allocType = type, AT_DEVICE(device)};
     CUmemoryPool pool = par_pool(&props);
     return pool;
 }
@@ -84,14 +79,8 @@ static void rows(const char *cls, CUdeviceptr p) {
 }
 
 static void between(const char *cls, CUdeviceptr p) {
-    CUDA_MEMCPY3D_PEER c = {0};
-    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.srcDevice = p;
-    c.dstDevice = here;
-    c.srcContext = second;
-    c.dstContext = first;
-    c.WidthInBytes = 64;
-    c.Height = c.Depth = 1;
+    CUDA_MEMCPY3D_PEER c = {FROM_DEVICE(p), TO_DEVICE(here), .srcContext = second,
+                            .dstContext = first, EXTENT_3D(64, 1, 1)};
     CALL(cuMemcpyPeer, cls, (here, first, p, second, 64));
     CALL(cuMemcpyPeer, cls, (p, second, here, first, 64));
     CALL(cuMemcpyPeerAsync, cls, (here, first, p, second, 64, s));
@@ -111,31 +100,21 @@ static void between(const char *cls, CUdeviceptr p) {
 }
 
 static void boxes(const char *cls, CUdeviceptr p) {
-    CUarray array;
     CUDA_ARRAY_DESCRIPTOR d = {64, 4, CU_AD_FORMAT_UNSIGNED_INT8, 1};
     CUdeviceptr dsts[2] = {here, here + 128}, srcs[2] = {here + 256, p};
     size_t lengths[2] = {64, 64}, index[1] = {0}, failed;
     CUmemcpyAttributes attribute = {CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, {0}, {0}, 0};
-    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                       .srcDevice = p,
-                       .dstMemoryType = CU_MEMORYTYPE_HOST,
-                       .dstHost = pinned,
-                       .WidthInBytes = 32,
-                       .Height = 2};
+    CUDA_MEMCPY2D c = {FROM_DEVICE(p), TO_HOST(pinned), EXTENT(32, 2)};
     c.srcPitch = c.dstPitch = 32;
     CALL(cuMemcpy2D_v2, cls, (&c));
     CALL(cuMemcpy2DAsync_v2, cls, (&c, s));
     c.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
     CALL(cuMemcpy2D_v2, "unified", (&c));
-    CUDA_MEMCPY3D b = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                       .srcDevice = here,
-                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                       .dstDevice = p,
-                       .WidthInBytes = 32};
+    CUDA_MEMCPY3D b = {FROM_DEVICE(here), TO_DEVICE(p), .WidthInBytes = 32};
     b.Height = b.Depth = 1;
     CALL(cuMemcpy3D_v2, cls, (&b));
     CALL(cuMemcpy3DAsync_v2, cls, (&b, s));
-    SETUP(cuArrayCreate_v2, (&array, &d));
+    CUarray array = PAR_MADE(CUarray, cuArrayCreate_v2, &d);
     CALL(cuMemcpyDtoA_v2, cls, (array, 0, p, 64));
     CALL(cuMemcpyAtoD_v2, cls, (p, array, 0, 64));
     CALLO(cuMemcpyBatchAsync, cls, (dsts, srcs, lengths, 2, &attribute, index, 1, &failed, s),
@@ -162,12 +141,7 @@ static void nodes(const char *cls, CUdeviceptr p) {
     CUgraphNode node;
     CUgraphExec exec;
     CUDA_MEMSET_NODE_PARAMS set = {p, 0, 1, 4, 16, 1};
-    CUDA_MEMCPY3D b = {0};
-    b.srcMemoryType = b.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    b.srcDevice = here;
-    b.dstDevice = p;
-    b.WidthInBytes = 32;
-    b.Height = b.Depth = 1;
+    CUDA_MEMCPY3D b = {FROM_DEVICE(here), TO_DEVICE(p), EXTENT_3D(32, 1, 1)};
     SETUP(cuGraphCreate, (&graph, 0));
     CALL(cuGraphAddMemcpyNode, cls, (&node, graph, NULL, 0, &b, first));
     CALL(cuGraphAddMemcpyNode, "context-of-owner", (&node, graph, NULL, 0, &b, second));
@@ -207,13 +181,11 @@ typedef void (*subject)(const char *cls, CUdeviceptr p);
 
 /* Before a grant, with it, and after it was taken back. */
 static void of_pool(subject ask, CUmemAllocationType type) {
-    CUdeviceptr p;
-    if (!two_devices()) {
+    if (!two_devices())
         return;
-    }
     own_ends();
     CUmemoryPool pool = pool_of(1, type);
-    SETUP(cuMemAllocFromPoolAsync, (&p, N, pool, other));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, N, pool, other);
     SETUP(cuStreamSynchronize, (other));
     ask("never-given", p);
     give(pool, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -224,9 +196,8 @@ static void of_pool(subject ask, CUmemAllocationType type) {
 
 /* The same of plain memory of the other device. */
 static void of_memory(subject ask) {
-    if (!two_devices()) {
+    if (!two_devices())
         return;
-    }
     own_ends();
     SETUP(cuCtxSetCurrent, (second));
     CUdeviceptr p = par_alloc(N);
@@ -250,9 +221,8 @@ SUBJECT(sets)
 SUBJECT(nodes)
 SUBJECT(questions)
 
-SCENARIO(managed_pool, "near-access/managed-pool-rows") {
-    of_pool(rows, CU_MEM_ALLOCATION_TYPE_MANAGED);
-}
+SCENARIO_IS(managed_pool, "near-access/managed-pool-rows",
+            of_pool(rows, CU_MEM_ALLOCATION_TYPE_MANAGED));
 
 /* ---- Mappings of one device ------------------------------------------------------------------ */
 
@@ -342,9 +312,8 @@ SCENARIO(range_host, "near-access/range-host", par_context) {
 }
 
 SCENARIO(range_devices, "near-access/range-devices") {
-    if (!two_devices()) {
+    if (!two_devices())
         return;
-    }
     CUdeviceptr p = map(par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE));
     access_of(p, DEVICE, 1, BOTH);
     range_of("other-device-only", p);
@@ -434,12 +403,11 @@ static void write_and_wait(const char *cls, CUdeviceptr p) {
 
 /* Memory operations on each kind of memory that the device itself has or may use. */
 SCENARIO(memops_of_kinds, "near-access/memops-of-kinds", par_context) {
-    CUdeviceptr p;
     own_ends();
     write_and_wait("plain", here);
     write_and_wait("pinned", (CUdeviceptr)(uintptr_t)pinned);
     write_and_wait("managed", managed);
-    SETUP(cuMemAllocAsync, (&p, N, s));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocAsync, N, s);
     write_and_wait("default-pool", p);
     SETUP(cuMemAllocFromPoolAsync, (&p, N, pool_of(0, CU_MEM_ALLOCATION_TYPE_PINNED), s));
     write_and_wait("own-pool", p);
@@ -450,16 +418,14 @@ SCENARIO(memops_of_kinds, "near-access/memops-of-kinds", par_context) {
 
 /* The same while memory operations are kept for a graph. */
 SCENARIO(memops_captured, "near-access/memops-captured", par_context) {
-    CUdeviceptr p;
     CUgraph captured;
     CUgraphExec exec;
     own_ends();
-    SETUP(cuMemAllocAsync, (&p, N, s));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocAsync, N, s);
     SETUP(cuStreamSynchronize, (s));
     SETUP(cuStreamBeginCapture_v2, (s, CU_STREAM_CAPTURE_MODE_RELAXED));
     CALL(cuStreamWriteValue32_v2, "default-pool", (s, p, 7, 0));
     CALLO(cuStreamEndCapture, "default-pool", (s, &captured), OUT_C(captured));
-    if (par_last() == CUDA_SUCCESS) {
+    if (par_last() == CUDA_SUCCESS)
         CALLO(cuGraphInstantiateWithFlags, "default-pool", (&exec, captured, 0), OUT_C(exec));
-    }
 }

@@ -1,10 +1,7 @@
 /* Initialization, versions, error names, cuGetProcAddress, fork and exit. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 SCENARIO(before_init, "init/before") {
     int n;
@@ -44,7 +41,7 @@ SCENARIO(before_init, "init/before") {
 SCENARIO(init_flags, "init/flags") {
     static const unsigned bad[] = {1, 2, 0x80000000u, ~0u};
     int n;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         par_note("flags=0x%x", bad[i]);
         CALL(cuInit, "bad-flags", (bad[i]));
         CALLO(cuDeviceGetCount, "after-refused-init", (&n), OUT_I(n));
@@ -71,21 +68,16 @@ SCENARIO(error_names, "init/error-names") {
                                   599,       601, 699, 706, 707,  722,   799, 813,
                                   899,       917, 918, 998, 1000, 10000, -1,  -2147483647 - 1,
                                   2147483647};
-    for (size_t i = 0; par_result_code(i) >= 0; i++) {
+    for (size_t i = 0; par_result_code(i) >= 0; i++)
         error_text(par_result_code(i));
-    }
-    for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+    for (size_t i = 0; i < COUNT(unknown); i++)
         error_text(unknown[i]);
-    }
 }
 
-SCENARIO(error_null_name, "init/error-null-name") {
-    CALL(cuGetErrorName, "null-out", (CUDA_SUCCESS, NULL));
-}
-
-SCENARIO(error_null_string, "init/error-null-string") {
-    CALL(cuGetErrorString, "null-out", (CUDA_SUCCESS, NULL));
-}
+SCENARIO_IS(error_null_name, "init/error-null-name",
+            CALL(cuGetErrorName, "null-out", (CUDA_SUCCESS, NULL)));
+SCENARIO_IS(error_null_string, "init/error-null-string",
+            CALL(cuGetErrorString, "null-out", (CUDA_SUCCESS, NULL)));
 
 static void proc_one(const char *cls, const char *name, int version, cuuint64_t flags) {
     void *fn;
@@ -97,7 +89,7 @@ static void proc_one(const char *cls, const char *name, int version, cuuint64_t 
 SCENARIO(proc_address, "init/proc-address") {
     static const int versions[] = {0,    -1,    1000,  2000,  3010,  3020,  4000,  5000,    6000,
                                    7000, 11020, 12000, 12080, 13000, 13010, 14000, 99999999};
-    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+    for (size_t i = 0; i < COUNT(versions); i++) {
         proc_one("version", "cuMemAlloc", versions[i], 0);
         proc_one("version", "cuCtxCreate", versions[i], 0);
         proc_one("version", "cuMemAllocAsync", versions[i], 0);
@@ -151,9 +143,9 @@ SCENARIO(proc_address_identity, "init/proc-address-identity") {
                                         "cuGetProcAddress",
                                         "cuCtxGetDevice"};
     static const int versions[] = {2000, 3020, 7000, 11000, 11070, 12000, 12050, 13000};
-    for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
+    for (size_t n = 0; n < COUNT(names); n++) {
         void *last = NULL;
-        for (size_t v = 0; v < sizeof(versions) / sizeof(versions[0]); v++) {
+        for (size_t v = 0; v < COUNT(versions); v++) {
             void *fn = NULL;
             par.api->cuGetProcAddress_v2(names[n], &fn, versions[v], 0, NULL);
             par_note("%s %d", names[n], versions[v]);
@@ -213,9 +205,8 @@ static void calls_in_fork(void) {
 SCENARIO(forked_after_context, "init/fork-after-context") {
     par_no_restart();
     par_context();
-    if (fork() == 0) {
+    if (fork() == 0)
         calls_in_fork();
-    }
     wait(NULL);
     CALL(cuCtxSynchronize, "parent-after-fork", ());
 }
@@ -224,9 +215,8 @@ SCENARIO(forked_after_context, "init/fork-after-context") {
 SCENARIO(forked_after_init, "init/fork-after-init") {
     par_no_restart();
     par_init();
-    if (fork() == 0) {
+    if (fork() == 0)
         calls_in_fork();
-    }
     wait(NULL);
 }
 

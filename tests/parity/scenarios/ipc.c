@@ -1,9 +1,6 @@
 /* Legacy inter-process handles, pools and pool pointers, events: here and in another process. */
 #include "../parity.h"
 
-#include <string.h>
-#include <unistd.h>
-
 SCENARIO(handle_of, "ipc/handle-of", par_context) {
     CUipcMemHandle handle, again;
     CUdeviceptr p, q;
@@ -51,14 +48,13 @@ SCENARIO(garbage_handle, "ipc/garbage-handle", par_context) {
 }
 
 SCENARIO(memory_to_peer, "ipc/memory-to-peer") {
-    CUipcMemHandle handle;
     unsigned word = 0;
     char answer;
     int peer = par_spawn("ipc-memory");
     par_context();
     CUdeviceptr p = par_alloc(2 * PAR_2M);
     SETUP(cuMemsetD32_v2, (p, 0x0a0b0c0d, 2 * PAR_2M / 4));
-    SETUP(cuIpcGetMemHandle, (&handle, p));
+    CUipcMemHandle handle = PAR_MADE(CUipcMemHandle, cuIpcGetMemHandle, p);
     SETUP(cuCtxSynchronize, ());
     par_send(peer, &handle, sizeof(handle), -1);
     par_receive(peer, &answer, 1, NULL);
@@ -77,9 +73,8 @@ HELPER(helper_memory, "ipc-memory") {
     char byte;
     par_record_start("ipc/memory-to-peer:peer");
     par_context();
-    if (!par_receive(par.peer_fd, &handle, sizeof(handle), NULL)) {
+    if (!par_receive(par.peer_fd, &handle, sizeof(handle), NULL))
         return;
-    }
     CALLO(cuIpcOpenMemHandle_v2, "other-process", (&p, handle, 1), OUT_R(p, 2 * PAR_2M));
     CALLO(cuIpcOpenMemHandle_v2, "twice", (&q, handle, 1), OUT_P(q));
     CALLO(cuMemGetAddressRange_v2, "imported", (&base, &size, p + 4), OUT_P(base), OUT_U(size));
@@ -118,21 +113,19 @@ SCENARIO(event_handles, "ipc/event-handles", par_context) {
 }
 
 SCENARIO(event_to_peer, "ipc/event-to-peer") {
-    CUipcEventHandle handle;
     char answer;
     int peer = par_spawn("ipc-event");
     par_context();
     CUstream s = par_stream();
     CUevent e = par_event(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
-    SETUP(cuIpcGetEventHandle, (&handle, e));
+    CUipcEventHandle handle = PAR_MADE(CUipcEventHandle, cuIpcGetEventHandle, e);
     par_send(peer, &handle, sizeof(handle), -1);
     par_receive(peer, &answer, 1, NULL); /* opened, queried unrecorded */
     par_hold(s);
     CALL(cuEventRecord, "held", (e, s));
     par_send(peer, "r", 1, -1);
     par_receive(peer, &answer, 1, NULL); /* queried while held */
-    par_release();
-    CALL(cuStreamSynchronize, "released", (s));
+    PAR_DRAIN("released", s);
     par_send(peer, "d", 1, -1);
     par_join();
     CALL(cuEventDestroy_v2, "after-peer", (e));
@@ -144,9 +137,8 @@ HELPER(helper_event, "ipc-event") {
     char byte;
     par_record_start("ipc/event-to-peer:peer");
     par_context();
-    if (!par_receive(par.peer_fd, &handle, sizeof(handle), NULL)) {
+    if (!par_receive(par.peer_fd, &handle, sizeof(handle), NULL))
         return;
-    }
     CALLO(cuIpcOpenEventHandle, "other-process", (&e, handle), OUT_H(e));
     CALL(cuEventQuery, "never-recorded", (e));
     par_send(par.peer_fd, "o", 1, -1);
@@ -163,14 +155,13 @@ HELPER(helper_event, "ipc-event") {
 /* memory_to_peer with the wait that it lacks: a small copy from pageable memory returns before it
  * has reached the device, and no other process's call is ordered behind it. */
 SCENARIO(memory_waited, "ipc/memory-waited") {
-    CUipcMemHandle handle;
     unsigned word = 0;
     char answer;
     int peer = par_spawn("ipc-waited");
     par_context();
     CUdeviceptr p = par_alloc(PAR_2M);
     SETUP(cuMemsetD32_v2, (p, 0x0a0b0c0d, PAR_2M / 4));
-    SETUP(cuIpcGetMemHandle, (&handle, p));
+    CUipcMemHandle handle = PAR_MADE(CUipcMemHandle, cuIpcGetMemHandle, p);
     SETUP(cuCtxSynchronize, ());
     par_send(peer, &handle, sizeof(handle), -1);
     par_receive(peer, &answer, 1, NULL);
@@ -182,15 +173,13 @@ SCENARIO(memory_waited, "ipc/memory-waited") {
 
 HELPER(helper_waited, "ipc-waited") {
     CUipcMemHandle handle;
-    CUdeviceptr p;
     unsigned mine = 0x77665544;
     char byte;
     par_record_start("ipc/memory-waited:peer");
     par_context();
-    if (!par_receive(par.peer_fd, &handle, sizeof(handle), NULL)) {
+    if (!par_receive(par.peer_fd, &handle, sizeof(handle), NULL))
         return;
-    }
-    SETUP(cuIpcOpenMemHandle_v2, (&p, handle, 1));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuIpcOpenMemHandle_v2, handle, 1);
     CALL(cuMemcpyHtoD_v2, "imported", (p, &mine, 4));
     CALL(cuCtxSynchronize, "written", ());
     par_send(par.peer_fd, "w", 1, -1);
@@ -219,9 +208,8 @@ HELPER(helper_stale, "ipc-stale") {
     CUdeviceptr p, q;
     par_record_start("ipc/stale-handles:peer");
     par_context();
-    if (!par_receive(par.peer_fd, handles, sizeof(handles), NULL)) {
+    if (!par_receive(par.peer_fd, handles, sizeof(handles), NULL))
         return;
-    }
     CALLO(cuIpcOpenMemHandle_v2, "freed", (&p, handles[0], 1), OUT_C(p));
     CALLO(cuIpcOpenMemHandle_v2, "live", (&q, handles[1], 1), OUT_C(q));
     par_send(par.peer_fd, "d", 1, -1);
@@ -238,9 +226,8 @@ SCENARIO(exporter_gone, "ipc/exporter-gone") {
     unsigned word = 0;
     int peer = par_spawn("ipc-exporter");
     par_context();
-    if (!par_receive(peer, &m, sizeof(m), NULL)) {
+    if (!par_receive(peer, &m, sizeof(m), NULL))
         return;
-    }
     CALLO(cuIpcOpenMemHandle_v2, "exporter-alive", (&p, m.memory, 1), OUT_P(p));
     CALLO(cuIpcOpenEventHandle, "exporter-alive", (&e, m.event), OUT_H(e));
     par_send(peer, "e", 1, -1);

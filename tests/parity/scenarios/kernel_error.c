@@ -5,11 +5,6 @@
 #include "../parity.h"
 #include "temporary.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #define HEAD ".version 7.0\n.target sm_70\n.address_size 64\n"
 #define ENTRY(name)                                                                                \
     ".visible .entry " name "(.param .u64 p) {\n"                                                  \
@@ -103,9 +98,7 @@ static const char print_text[] = HEAD
 static CUmodule module;
 
 static CUfunction function(const char *name) {
-    CUfunction f = NULL;
-    SETUP(cuModuleGetFunction, (&f, module, name));
-    return f;
+    return PAR_MADE(CUfunction, cuModuleGetFunction, module, name);
 }
 
 static void launch(CUfunction f, unsigned threads, uint64_t first, uint64_t second) {
@@ -175,98 +168,57 @@ static void begin(const char *text) {
     SETUP(cuModuleLoadData, (&module, text));
 }
 
-SCENARIO(null_address, "kernel-error/null-address") {
+static void with_faults(void) {
     begin(faults_text);
-    fails("store", 1, 0);
 }
 
-SCENARIO(null_read, "kernel-error/null-read") {
-    begin(faults_text);
-    fails("load", 32, 16);
+static void with_prints(void) {
+    begin(print_text);
 }
 
-SCENARIO(generic_address, "kernel-error/generic-address") {
-    begin(faults_text);
-    fails("generic", 1, 8);
+static void with_heap(void) {
+    begin(heap_text);
 }
 
-SCENARIO(beyond_mapping, "kernel-error/beyond-mapping") {
-    begin(faults_text);
-    fails("store", 1, behind_mapped());
-}
+SCENARIO_IN(null_address, "kernel-error/null-address", with_faults, fails("store", 1, 0));
+SCENARIO_IN(null_read, "kernel-error/null-read", with_faults, fails("load", 32, 16));
+SCENARIO_IN(generic_address, "kernel-error/generic-address", with_faults, fails("generic", 1, 8));
+SCENARIO_IN(beyond_mapping, "kernel-error/beyond-mapping", with_faults,
+            fails("store", 1, behind_mapped()));
+SCENARIO_IN(atomic_beyond_mapping, "kernel-error/atomic-beyond-mapping", with_faults,
+            fails("atomic", 1, behind_mapped()));
 
-SCENARIO(atomic_beyond_mapping, "kernel-error/atomic-beyond-mapping") {
-    begin(faults_text);
-    fails("atomic", 1, behind_mapped());
-}
-
-SCENARIO(read_only, "kernel-error/read-only") {
+SCENARIO(read_only, "kernel-error/read-only", with_faults) {
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READ);
-    begin(faults_text);
     CUdeviceptr p = par_mapped(PAR_2M);
     SETUP(cuMemSetAccess, (p, PAR_2M, &access, 1));
     fails("store", 1, p);
 }
 
-SCENARIO(freed, "kernel-error/freed") {
-    begin(faults_text);
+SCENARIO(freed, "kernel-error/freed", with_faults) {
     CUdeviceptr p = par_alloc((size_t)64 << 20);
     fails_after("store", 1, p, p);
 }
 
-SCENARIO(misaligned, "kernel-error/misaligned") {
-    begin(faults_text);
-    fails("store_8", 1, par_alloc(64) + 4);
-}
-
-SCENARIO(misaligned_atomic, "kernel-error/misaligned-atomic") {
-    begin(faults_text);
-    fails("atomic", 1, par_alloc(64) + 2);
-}
-
-SCENARIO(shared_beyond, "kernel-error/shared-beyond") {
-    begin(faults_text);
-    fails("shared", 1, 1 << 20);
-}
-
-SCENARIO(shared_misaligned, "kernel-error/shared-misaligned") {
-    begin(faults_text);
-    fails("shared", 1, 2);
-}
-
-SCENARIO(local_beyond, "kernel-error/local-beyond") {
-    begin(faults_text);
-    fails("local", 1, (uint64_t)1 << 30);
-}
-
-SCENARIO(wrong_space, "kernel-error/wrong-space") {
-    begin(faults_text);
-    fails("atomic_on_local", 1, 0);
-}
-
-SCENARIO(wrong_space_hidden, "kernel-error/wrong-space-hidden") {
-    begin(faults_text);
-    fails("atomic_on_hidden_local", 1, par_alloc(64));
-}
-
-SCENARIO(trap, "kernel-error/trap") {
-    begin(faults_text);
-    fails("trap", 32, 0);
-}
-
-SCENARIO(breakpoint, "kernel-error/breakpoint") {
-    begin(faults_text);
-    fails("brkpt", 1, 0);
-}
-
-SCENARIO(stack_overflow, "kernel-error/stack-overflow") {
-    begin(faults_text);
-    fails("recursion", 1, 1000000);
-}
+SCENARIO_IN(misaligned, "kernel-error/misaligned", with_faults,
+            fails("store_8", 1, par_alloc(64) + 4));
+SCENARIO_IN(misaligned_atomic, "kernel-error/misaligned-atomic", with_faults,
+            fails("atomic", 1, par_alloc(64) + 2));
+SCENARIO_IN(shared_beyond, "kernel-error/shared-beyond", with_faults, fails("shared", 1, 1 << 20));
+SCENARIO_IN(shared_misaligned, "kernel-error/shared-misaligned", with_faults,
+            fails("shared", 1, 2));
+SCENARIO_IN(local_beyond, "kernel-error/local-beyond", with_faults,
+            fails("local", 1, (uint64_t)1 << 30));
+SCENARIO_IN(wrong_space, "kernel-error/wrong-space", with_faults, fails("atomic_on_local", 1, 0));
+SCENARIO_IN(wrong_space_hidden, "kernel-error/wrong-space-hidden", with_faults,
+            fails("atomic_on_hidden_local", 1, par_alloc(64)));
+SCENARIO_IN(trap, "kernel-error/trap", with_faults, fails("trap", 32, 0));
+SCENARIO_IN(breakpoint, "kernel-error/breakpoint", with_faults, fails("brkpt", 1, 0));
+SCENARIO_IN(stack_overflow, "kernel-error/stack-overflow", with_faults,
+            fails("recursion", 1, 1000000));
 
 /* Within the limit: 1024 bytes take few of these frames. */
-SCENARIO(stack_limit, "kernel-error/stack-limit") {
-    begin(faults_text);
+SCENARIO(stack_limit, "kernel-error/stack-limit", with_faults) {
     CUfunction f = function("recursion");
     for (uint64_t depth = 1; depth < 100; depth++) {
         launch(f, 1, depth, 0);
@@ -278,19 +230,16 @@ SCENARIO(stack_limit, "kernel-error/stack-limit") {
     CALL(cuCtxSynchronize, "beyond-stack", ());
 }
 
-SCENARIO(larger_stack, "kernel-error/larger-stack") {
+SCENARIO(larger_stack, "kernel-error/larger-stack", with_faults) {
     size_t limit;
-    begin(faults_text);
     CALL(cuCtxSetLimit, "larger-stack", (CU_LIMIT_STACK_SIZE, 65536));
     launch(function("recursion"), 1, 100, 0);
     CALL(cuCtxSynchronize, "larger-stack", ());
     CALLO(cuCtxGetLimit, "larger-stack", (&limit, CU_LIMIT_STACK_SIZE), OUT_U(limit));
 }
 
-SCENARIO(call_of_nothing, "kernel-error/call-of-nothing") {
-    begin(faults_text);
-    fails("call_nothing", 1, 0x1000);
-}
+SCENARIO_IN(call_of_nothing, "kernel-error/call-of-nothing", with_faults,
+            fails("call_nothing", 1, 0x1000));
 
 /* ---- what is printed ------------------------------------------------------------------------- */
 
@@ -334,8 +283,7 @@ static void output_end(int descriptor, const char *what) {
     par_see(what, "%u lines", count);
 }
 
-SCENARIO(assertion, "kernel-error/assertion") {
-    begin(print_text);
+SCENARIO(assertion, "kernel-error/assertion", with_prints) {
     CUfunction f = function("asserts");
     output_begin(STDERR_FILENO);
     launch(f, 32, 0, 0);
@@ -346,8 +294,7 @@ SCENARIO(assertion, "kernel-error/assertion") {
     CALL(cuStreamQuery, "assertion", (NULL));
 }
 
-SCENARIO(print_before_fault, "kernel-error/print-before-fault") {
-    begin(print_text);
+SCENARIO(print_before_fault, "kernel-error/print-before-fault", with_prints) {
     CUfunction f = function("prints");
     output_begin(STDOUT_FILENO);
     launch(f, 1, 16, 0);
@@ -426,8 +373,7 @@ static CUresult by_load(void) {
     return par.api->cuModuleLoadData(&m, faults_text);
 }
 
-SCENARIO(print_moments, "kernel-error/print-moments") {
-    begin(print_text);
+SCENARIO(print_moments, "kernel-error/print-moments", with_prints) {
     memory = par_alloc(64);
     SETUP(cuEventCreate, (&event, 0));
     SETUP(cuEventRecord, (event, NULL));
@@ -446,10 +392,9 @@ SCENARIO(print_moments, "kernel-error/print-moments") {
     print_moment("by-load-and-launch", by_launch);
 }
 
-SCENARIO(print_formats, "kernel-error/print-formats") {
+SCENARIO(print_formats, "kernel-error/print-formats", with_prints) {
     int results[3] = {9, 9, 9};
     size_t size;
-    begin(print_text);
     CUdeviceptr p = par_alloc(64);
     CALL(cuCtxSetLimit, "before-print", (CU_LIMIT_PRINTF_FIFO_SIZE, (size_t)2 << 20));
     CUfunction f = function("formats");
@@ -494,7 +439,7 @@ SCENARIO(print_conversions, "kernel-error/print-conversions") {
     int result;
     par_context();
     CUdeviceptr p = par_alloc(64);
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+    for (size_t i = 0; i < COUNT(formats); i++) {
         char what[32];
         snprintf(what, sizeof what, "conversion-%zu", i);
         load_conversion(formats[i]);
@@ -520,13 +465,12 @@ static uint64_t take(uint64_t size) {
     return block;
 }
 
-SCENARIO(heap, "kernel-error/heap") {
+SCENARIO(heap, "kernel-error/heap", with_heap) {
     char bytes[16];
     size_t size;
     static const uint64_t sizes[] = {0, 1, 16, 100, 4096, (uint64_t)1 << 20, (uint64_t)1 << 40};
-    begin(heap_text);
     CALL(cuCtxSetLimit, "before-malloc", (CU_LIMIT_MALLOC_HEAP_SIZE, (size_t)16 << 20));
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         uint64_t block = take(sizes[i]);
         par_see("malloc", "%llu: %s", (unsigned long long)sizes[i],
                 block == 0        ? "null"
@@ -544,8 +488,7 @@ SCENARIO(heap, "kernel-error/heap") {
     CALLO(cuCtxGetLimit, "after-malloc", (&size, CU_LIMIT_MALLOC_HEAP_SIZE), OUT_U(size));
 }
 
-SCENARIO(free_twice, "kernel-error/free-twice") {
-    begin(heap_text);
+SCENARIO(free_twice, "kernel-error/free-twice", with_heap) {
     CUdeviceptr block = take(64);
     launch(function("give"), 1, block, 0);
     launch(function("give"), 1, block, 0);
@@ -553,14 +496,12 @@ SCENARIO(free_twice, "kernel-error/free-twice") {
     CALL(cuCtxSynchronize, "free-twice-again", ());
 }
 
-SCENARIO(free_inside, "kernel-error/free-inside") {
-    begin(heap_text);
+SCENARIO(free_inside, "kernel-error/free-inside", with_heap) {
     launch(function("give"), 1, take(64) + 16, 0);
     CALL(cuCtxSynchronize, "free-inside", ());
 }
 
-SCENARIO(free_of_application, "kernel-error/free-of-application") {
-    begin(heap_text);
+SCENARIO(free_of_application, "kernel-error/free-of-application", with_heap) {
     launch(function("give"), 1, par_alloc(64), 0);
     CALL(cuCtxSynchronize, "free-of-application", ());
 }

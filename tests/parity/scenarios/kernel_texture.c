@@ -11,9 +11,8 @@
 /* ---- coordinates ----------------------------------------------------------------------------- */
 
 /* From 1 to 1.125 texels in 1/512, and around 2 in the last bits. */
-SCENARIO(fractions, "kernel-texture/fractions") {
+SCENARIO(fractions, "kernel-texture/fractions", start) {
     static const float texels[8] = {0, 256, 768, 1792, 3840, 7936, 16128, 32512};
-    start();
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 8, 0, 0, 0, texels, 32, 1);
     CUDA_RESOURCE_DESC resource = resource_of(array);
     for (int filter = 0; filter < 2; filter++) {
@@ -21,21 +20,17 @@ SCENARIO(fractions, "kernel-texture/fractions") {
             texture_of(&resource, CU_TR_ADDRESS_MODE_CLAMP, (CUfilter_mode)filter, 0);
         CUtexObject normal = texture_of(&resource, CU_TR_ADDRESS_MODE_CLAMP, (CUfilter_mode)filter,
                                         CU_TRSF_NORMALIZED_COORDINATES);
-        for (int i = 0; i < MOST; i++) {
+        for (int i = 0; i < MOST; i++)
             lanes[i].f[0] = 1 + (float)i / 512;
-        }
         show(filter ? "fraction-linear" : "fraction-nearest", "t_1d", plain, MOST, 1);
-        for (int i = 0; i < 32; i++) {
+        for (int i = 0; i < 32; i++)
             lanes[i].u[0] = 0x40000000u - 16 + (uint32_t)i;
-        }
         show(filter ? "near-2-linear" : "near-2-nearest", "t_1d", plain, 32, 1);
-        for (int i = 0; i < 32; i++) {
+        for (int i = 0; i < 32; i++)
             lanes[i].f[0] = (1.5f + (float)i / 1024 + 1.0f / 8192) / 8;
-        }
         show(filter ? "normal-linear" : "normal-nearest", "t_1d", normal, 32, 1);
-        for (int i = 0; i < 32; i++) {
+        for (int i = 0; i < 32; i++)
             lanes[i].f[0] = (float)i / 31 * 1.3f - 0.15f; /* no whole number of anything */
-        }
         show(filter ? "thirds-linear" : "thirds-nearest", "t_1d", normal, 32, 1);
     }
 }
@@ -48,9 +43,8 @@ SCENARIO(far_away, "kernel-texture/far-away") {
     start();
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 4, 0, 0, 0, texels, 16, 1);
     CUDA_RESOURCE_DESC resource = resource_of(array);
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < 16; i++)
         lanes[i].f[0] = places[i];
-    }
     for (int what = 0; what < 16; what++) {
         char text[64];
         CUtexObject object = texture_of(&resource, modes[what & 3], (CUfilter_mode)(what >> 2 & 1),
@@ -66,9 +60,8 @@ SCENARIO(sums, "kernel-texture/sums") {
     static const float values[8] = {1, 3e-8f, 16777216, -5, 0.1f, 1e10f, -1e10f, 7};
     float plane[64], infinite[4] = {1, INFINITY, NAN, 2};
     start();
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < 64; i++)
         plane[i] = values[i % 8] * (float)(1 + (i >> 3));
-    }
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 8, 8, 0, 0, plane, 32, 8);
     CUDA_RESOURCE_DESC resource = resource_of(array);
     CUtexObject object =
@@ -86,9 +79,8 @@ SCENARIO(sums, "kernel-texture/sums") {
     array = array_of(CU_AD_FORMAT_FLOAT, 1, 4, 0, 0, 0, infinite, 16, 1);
     resource = resource_of(array);
     object = texture_of(&resource, CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, 0);
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < 16; i++)
         lanes[i].f[0] = (float)i / 4;
-    }
     show("infinite", "t_1d", object, 16, 1);
 }
 
@@ -99,16 +91,14 @@ SCENARIO(each_format, "kernel-texture/formats") {
     static const float places[] = {0.5f, 1.5f, 2.5f, 3.5f, 1, 1.9f, -1, 5};
     unsigned char bytes[64];
     start();
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < 64; i++)
         bytes[i] = (unsigned char)(i * 73 + 1);
-    }
-    for (size_t k = 0; k < sizeof(formats) / sizeof(formats[0]); k++) {
+    for (size_t k = 0; k < COUNT(formats); k++) {
         CUarray array = array_of(formats[k].format, formats[k].channels, 4, 0, 0, 0, bytes,
                                  4 * (size_t)formats[k].bytes, 1);
         CUDA_RESOURCE_DESC resource = resource_of(array);
-        for (int i = 0; i < 8; i++) {
+        for (int i = 0; i < 8; i++)
             lanes[i].f[0] = places[i];
-        }
         for (int what = 0; what < 4; what++) {
             char text[64];
             CUtexObject object = 0;
@@ -129,12 +119,10 @@ SCENARIO(each_format, "kernel-texture/formats") {
 }
 
 /* Every value of 8 bits, alone and in the middle of two. */
-SCENARIO(srgb, "kernel-texture/srgb") {
+SCENARIO(srgb, "kernel-texture/srgb", start) {
     unsigned char bytes[256][4];
-    start();
-    for (int i = 0; i < 256; i++) {
+    for (int i = 0; i < 256; i++)
         memset(bytes[i], i, 4);
-    }
     CUarray array = array_of(CU_AD_FORMAT_UNSIGNED_INT8, 4, 256, 0, 0, 0, bytes, 1024, 1);
     CUDA_RESOURCE_DESC resource = resource_of(array);
     CUtexObject object =
@@ -142,15 +130,13 @@ SCENARIO(srgb, "kernel-texture/srgb") {
     CUtexObject plain =
         texture_of(&resource, CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, 0);
     for (int from = 0; from < 256; from += MOST) {
-        for (int i = 0; i < MOST; i++) {
+        for (int i = 0; i < MOST; i++)
             lanes[i].f[0] = (float)(from + i) + 0.5f;
-        }
         show("srgb", "t_1d", object, MOST, 1);
         show("part", "t_1d", plain, MOST, 1);
     }
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < MOST; i++)
         lanes[i].f[0] = (float)i * 3.97f + 0.7f;
-    }
     show("srgb-between", "t_1d", object, MOST, 4);
     show("part-between", "t_1d", plain, MOST, 1);
 }
@@ -168,21 +154,16 @@ SCENARIO(blocks, "kernel-texture/blocks") {
         {"bc5s", CU_RES_VIEW_FORMAT_SIGNED_BC5, 4}};
     unsigned char bytes[64];
     start();
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < 64; i++)
         bytes[i] = (unsigned char)(i * i * 29 + 17 * i + 3);
-    }
-    for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+    for (size_t k = 0; k < COUNT(rows); k++) {
         size_t row = (size_t)rows[k].channels * 4 * 2;
         CUarray array =
             array_of(CU_AD_FORMAT_UNSIGNED_INT32, rows[k].channels, 2, 2, 0, 0, bytes, row, 2);
         CUDA_RESOURCE_DESC resource = resource_of(array);
         CUDA_TEXTURE_DESC texture = settings(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT, 0);
-        CUDA_RESOURCE_VIEW_DESC view;
-        CUtexObject object = 0;
-        memset(&view, 0, sizeof(view));
-        view.format = rows[k].format;
-        view.width = view.height = 8;
-        SETUP(cuTexObjectCreate, (&object, &resource, &texture, &view));
+        CUDA_RESOURCE_VIEW_DESC view = {.format = rows[k].format, .width = 8, .height = 8};
+        CUtexObject object = PAR_MADE(CUtexObject, cuTexObjectCreate, &resource, &texture, &view);
         for (int i = 0; i < MOST; i++) {
             lanes[i].f[0] = (float)(i % 8) + 0.5f;
             lanes[i].f[1] = (float)i / 8 + 0.5f;
@@ -199,9 +180,8 @@ SCENARIO(outside, "kernel-texture/outside") {
     start();
     CUdeviceptr memory = par_alloc(4096);
     SETUP(cuMemcpyHtoD_v2, (memory, texels, sizeof(texels)));
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 8; i++)
         lanes[i].i[0] = places[i];
-    }
     for (int m = 0; m < 4; m++) {
         char text[64];
         CUDA_RESOURCE_DESC resource;
@@ -240,12 +220,10 @@ SCENARIO(outside, "kernel-texture/outside") {
 
 /* ---- cubes ----------------------------------------------------------------------------------- */
 
-SCENARIO(cubes, "kernel-texture/cubes") {
+SCENARIO(cubes, "kernel-texture/cubes", start) {
     float texels[6 * 16];
-    start();
-    for (int i = 0; i < 6 * 16; i++) {
+    for (int i = 0; i < 6 * 16; i++)
         texels[i] = (float)(i * 256);
-    }
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 4, 4, 6, CUDA_ARRAY3D_CUBEMAP, texels, 16, 4);
     CUDA_RESOURCE_DESC resource = resource_of(array);
     for (int what = 0; what < 12; what++) {
@@ -273,9 +251,8 @@ SCENARIO(cubes, "kernel-texture/cubes") {
             lanes[i].f[(axis + 2) % 3] = i & 8 ? 0.93f : 0.3f;
         }
         show(text, "t_cube", object, 48, 1);
-        if (what >= 8) {
+        if (what >= 8)
             show(text, "t_gather_cube", object, 48, 4);
-        }
     }
     CUtexObject object =
         texture_of(&resource, CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT, 0);
@@ -291,31 +268,22 @@ SCENARIO(levels, "kernel-texture/levels") {
     } rows[] = {{0, 0, 100, 0},  {0.3f, 0, 100, 0}, {-0.3f, 0, 100, 0}, {0, 0.6f, 100, 0},
                 {0, 0, 1.3f, 0}, {0, 2, 1, 0},      {0, 0, 100, 16}};
     start();
-    CUmipmappedArray mipmap = NULL;
     CUDA_ARRAY3D_DESCRIPTOR desc = {16, 16, 0, CU_AD_FORMAT_FLOAT, 1, 0};
-    SETUP(cuMipmappedArrayCreate, (&mipmap, &desc, 5));
+    CUmipmappedArray mipmap = PAR_MADE(CUmipmappedArray, cuMipmappedArrayCreate, &desc, 5);
     for (unsigned l = 0; l < 5; l++) {
-        CUarray level = NULL;
         float texels[256];
-        for (int i = 0; i < 256; i++) {
+        for (int i = 0; i < 256; i++)
             texels[i] = (float)(1024 * l);
-        }
-        SETUP(cuMipmappedArrayGetLevel, (&level, mipmap, l));
-        CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                              .srcHost = texels,
-                              .srcPitch = (16u >> l) * 4,
-                              .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                              .dstArray = level,
-                              .WidthInBytes = (16u >> l) * 4,
-                              .Height = 16u >> l,
-                              .Depth = 1};
+        CUarray level = PAR_MADE(CUarray, cuMipmappedArrayGetLevel, mipmap, l);
+        CUDA_MEMCPY3D copy = {FROM_HOST(texels), .srcPitch = (16u >> l) * 4, TO_ARRAY(level),
+                              EXTENT_3D((16u >> l) * 4, 16u >> l, 1)};
         SETUP(cuMemcpy3D_v2, (&copy));
     }
     CUDA_RESOURCE_DESC resource;
     memset(&resource, 0, sizeof(resource));
     resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     resource.res.mipmap.hMipmappedArray = mipmap;
-    for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+    for (size_t k = 0; k < COUNT(rows); k++) {
         for (int linear = 0; linear < 2; linear++) {
             char text[80];
             CUtexObject object = 0;
@@ -350,28 +318,24 @@ SCENARIO(levels, "kernel-texture/levels") {
             if (rows[k].anisotropy <= 1) { /* else see below */
                 show(text, "t_grad", object, MOST, 1);
             }
-            for (int i = 0; i < 6; i++) {
+            for (int i = 0; i < 6; i++)
                 lanes[i].i[0] = i;
-            }
             show(text, "q_level", object, 6, 3);
         }
     }
 }
 
 /* With a gradient and anisotropy: in a scenario of its own, as softgpu refuses it. */
-SCENARIO(anisotropy, "kernel-texture/anisotropy") {
+SCENARIO(anisotropy, "kernel-texture/anisotropy", start) {
     float texels[256];
-    start();
-    for (int i = 0; i < 256; i++) {
+    for (int i = 0; i < 256; i++)
         texels[i] = (float)(i * i % 251);
-    }
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 16, 16, 0, 0, texels, 64, 16);
     CUDA_RESOURCE_DESC resource = resource_of(array);
     CUDA_TEXTURE_DESC texture =
         settings(CU_TR_ADDRESS_MODE_WRAP, CU_TR_FILTER_MODE_LINEAR, CU_TRSF_NORMALIZED_COORDINATES);
-    CUtexObject object = 0;
     texture.maxAnisotropy = 16;
-    SETUP(cuTexObjectCreate, (&object, &resource, &texture, NULL));
+    CUtexObject object = PAR_MADE(CUtexObject, cuTexObjectCreate, &resource, &texture, NULL);
     for (int i = 0; i < 16; i++) {
         lanes[i].f[0] = lanes[i].f[1] = 0.4f;
         lanes[i].f[2] = (float)i / 40;
@@ -383,18 +347,14 @@ SCENARIO(anisotropy, "kernel-texture/anisotropy") {
 /* ---- surfaces -------------------------------------------------------------------------------- */
 
 static CUsurfObject surface_of(CUarray array) {
-    CUsurfObject object = 0;
     CUDA_RESOURCE_DESC resource = resource_of(array);
-    SETUP(cuSurfObjectCreate, (&object, &resource));
-    return object;
+    return PAR_MADE(CUsurfObject, cuSurfObjectCreate, &resource);
 }
 
-SCENARIO(surfaces, "kernel-texture/surfaces") {
+SCENARIO(surfaces, "kernel-texture/surfaces", start) {
     unsigned char bytes[256];
-    start();
-    for (int i = 0; i < 256; i++) {
+    for (int i = 0; i < 256; i++)
         bytes[i] = (unsigned char)i;
-    }
     CUarray array =
         array_of(CU_AD_FORMAT_UNSIGNED_INT8, 4, 8, 8, 0, CUDA_ARRAY3D_SURFACE_LDST, bytes, 32, 8);
     CUsurfObject object = surface_of(array);
@@ -405,9 +365,8 @@ SCENARIO(surfaces, "kernel-texture/surfaces") {
     show("bounds", "s_zero", object, MOST, 1);
     show("bounds", "s_clamp", object, MOST, 1);
     show("bounds", "s_bytes", object, MOST, 4);
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < MOST; i++)
         lanes[i].i[0] = (i % 8 - 2) * 16;
-    }
     show("bounds", "s_vector", object, MOST, 4);
     for (int i = 0; i < 8; i++) {
         lanes[i].i[0] = 4 * i;
@@ -425,7 +384,7 @@ SCENARIO(formatted_stores, "kernel-texture/formatted-stores") {
                                       0xffffffff, 0xffffff80, 0x3f000000, 0x3f800000, 0xbf800000,
                                       0x40000000, 0x7fc00000, 0x3b008081, 0x477fefff, 0x00800000};
     start();
-    for (size_t k = 0; k < sizeof(formats) / sizeof(formats[0]); k++) {
+    for (size_t k = 0; k < COUNT(formats); k++) {
         unsigned char zeros[16 * 32] = {0}, got[16 * 32];
         char text[1200];
         size_t row = 20 * (size_t)formats[k].bytes;
@@ -435,22 +394,14 @@ SCENARIO(formatted_stores, "kernel-texture/formatted-stores") {
         for (int i = 0; i < 20; i++) {
             lanes[i].i[0] = i;
             lanes[i].i[1] = 0;
-            for (int c = 0; c < 4; c++) {
+            for (int c = 0; c < 4; c++)
                 lanes[i].u[4 + c] = values[(i + c) % 20];
-            }
         }
         show(formats[k].name, "s_store_p", object, 20, 0);
-        if (last != CUDA_SUCCESS) {
+        if (last != CUDA_SUCCESS)
             return;
-        }
-        CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                              .srcArray = array,
-                              .dstMemoryType = CU_MEMORYTYPE_HOST,
-                              .dstHost = got,
-                              .dstPitch = row,
-                              .WidthInBytes = row,
-                              .Height = 1,
-                              .Depth = 1};
+        CUDA_MEMCPY3D copy = {FROM_ARRAY(array), TO_HOST(got), .dstPitch = row,
+                              EXTENT_3D(row, 1, 1)};
         SETUP(cuMemcpy3D_v2, (&copy));
         par_see(formats[k].name, "%s", par_hex(text, sizeof(text), got, row));
     }
@@ -477,19 +428,15 @@ SCENARIO(surface_misaligned, "kernel-texture/misaligned") {
     show("misaligned", "s_zero", object, 1, 1);
 }
 
-SCENARIO(no_handle, "kernel-texture/no-handle") {
-    start();
-    show("no-handle", "t_1d", 99, 1, 4);
-}
+SCENARIO_IN(no_handle, "kernel-texture/no-handle", start, show("no-handle", "t_1d", 99, 1, 4));
 
 SCENARIO(surface_as_texture, "kernel-texture/surface-as-texture") {
     CUsurfObject object = small_surface();
     show("surface-as-texture", "t_2d", object, 1, 4);
 }
 
-SCENARIO(other_shape, "kernel-texture/other-shape") {
+SCENARIO(other_shape, "kernel-texture/other-shape", start) {
     static const float texels[16] = {1, 2, 3, 4};
-    start();
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 4, 4, 0, 0, texels, 16, 4);
     CUDA_RESOURCE_DESC resource = resource_of(array);
     CUtexObject object =
@@ -497,14 +444,11 @@ SCENARIO(other_shape, "kernel-texture/other-shape") {
     show("plane-as-row", "t_1d", object, 1, 4);
 }
 
-SCENARIO(unbound_reference, "kernel-texture/unbound-reference") {
-    start();
-    show("unbound", "t_named", 0, 1, 4);
-}
+SCENARIO_IN(unbound_reference, "kernel-texture/unbound-reference", start,
+            show("unbound", "t_named", 0, 1, 4));
 
-SCENARIO(destroyed_texture, "kernel-texture/destroyed") {
+SCENARIO(destroyed_texture, "kernel-texture/destroyed", start) {
     static const float texels[16] = {1, 2, 3, 4};
-    start();
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 4, 4, 0, 0, texels, 16, 4);
     CUDA_RESOURCE_DESC resource = resource_of(array);
     CUtexObject object =
@@ -517,11 +461,11 @@ SCENARIO(destroyed_texture, "kernel-texture/destroyed") {
 
 /* What a module with one of the other queries meets. */
 SCENARIO(refused_queries, "kernel-texture/refused-queries", par_context) {
-    for (size_t i = 0; i < sizeof(surface_queries) / sizeof(surface_queries[0]); i++) {
+    for (size_t i = 0; i < COUNT(surface_queries); i++) {
         CUresult result = par.api->cuModuleLoadData(&module, surface_queries[i]);
         par_see("surface-query", "%zu %s", i, par_result_name(result));
     }
-    for (size_t i = 0; i < sizeof(texture_queries) / sizeof(texture_queries[0]); i++) {
+    for (size_t i = 0; i < COUNT(texture_queries); i++) {
         CUfunction function;
         CUresult result = par.api->cuModuleLoadData(&module, texture_queries[i]);
         par_see("texture-query", "%zu %s", i, par_result_name(result));
@@ -532,9 +476,8 @@ SCENARIO(refused_queries, "kernel-texture/refused-queries", par_context) {
     }
 }
 
-SCENARIO(queries, "kernel-texture/queries") {
+SCENARIO(queries, "kernel-texture/queries", start) {
     static const float texels[64];
-    start();
     for (int m = 0; m < 4; m++) {
         CUarray array = array_of(CU_AD_FORMAT_FLOAT, 2, 4, 2, 2, 0, texels, 32, 2);
         CUDA_RESOURCE_DESC resource = resource_of(array);

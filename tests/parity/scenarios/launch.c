@@ -3,14 +3,9 @@
 #include "images.h"
 #include "module_texts.h"
 
-#include <string.h>
-
 static CUfunction function(const void *image, const char *name) {
-    CUmodule m = NULL;
-    CUfunction f = NULL;
-    SETUP(cuModuleLoadData, (&m, image));
-    SETUP(cuModuleGetFunction, (&f, m, name));
-    return f;
+    CUmodule m = PAR_MADE(CUmodule, cuModuleLoadData, image);
+    return PAR_MADE(CUfunction, cuModuleGetFunction, m, name);
 }
 
 SCENARIO(dimensions, "launch/dimensions", par_context) {
@@ -34,7 +29,7 @@ SCENARIO(dimensions, "launch/dimensions", par_context) {
                                          {0, 0, 0, 0, 0, 0, 0},
                                          {0xffffffffu, 65535, 65535, 1025, 1, 1, 0}};
     CUfunction f = function(image_kernels_cubin, "empty");
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+    for (size_t i = 0; i < COUNT(shapes); i++) {
         const unsigned *s = shapes[i];
         par_note("%u,%u,%u %u,%u,%u %u", s[0], s[1], s[2], s[3], s[4], s[5], s[6]);
         CALL(cuLaunchKernel, "shape",
@@ -224,7 +219,6 @@ SCENARIO(multi_device, "launch/multi-device", par_context) {
 SCENARIO(captured, "launch/captured", par_context) {
     CUgraph g;
     unsigned value = 5;
-    size_t count = 0;
     CUgraphNode node;
     CUDA_KERNEL_NODE_PARAMS got;
     CUfunction f = function(TEXT_PLAIN, "writes");
@@ -237,7 +231,7 @@ SCENARIO(captured, "launch/captured", par_context) {
     CALLO(cuStreamEndCapture, "kernel", (s, &g), OUT_C(g));
     if (par_last() != CUDA_SUCCESS)
         return;
-    SETUP(cuGraphGetNodes, (g, NULL, &count));
+    size_t count = PAR_GOT(size_t, cuGraphGetNodes, g, NULL);
     par_see("nodes", "%zu", count);
     count = 1;
     SETUP(cuGraphGetNodes, (g, &node, &count));
@@ -254,7 +248,6 @@ SCENARIO(captured_others, "launch/captured-others", par_context) {
     CUfunction f = function(image_kernels_cubin, "empty");
     CUstream s = par_stream();
     CUlaunchConfig config = {2, 1, 1, 32, 1, 1, 0, s, NULL, 0};
-    size_t count;
     SETUP(cuStreamBeginCapture_v2, (s, CU_STREAM_CAPTURE_MODE_RELAXED));
     CALL(cuLaunchKernelEx, "capture", (&config, f, NULL, NULL));
     CALL(cuLaunchCooperativeKernel, "capture", (f, 1, 1, 1, 1, 1, 1, 0, s, NULL));
@@ -263,7 +256,7 @@ SCENARIO(captured_others, "launch/captured-others", par_context) {
     CALLO(cuStreamEndCapture, "kernels", (s, &g), OUT_C(g));
     if (par_last() != CUDA_SUCCESS)
         return;
-    SETUP(cuGraphGetNodes, (g, NULL, &count));
+    size_t count = PAR_GOT(size_t, cuGraphGetNodes, g, NULL);
     par_see("nodes", "%zu", count);
 }
 

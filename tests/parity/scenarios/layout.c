@@ -4,30 +4,26 @@
  */
 #include "../parity.h"
 
-#include <stdlib.h>
-
 /* One allocation of each size in turn, all kept: distance to the one before, alignment. */
 SCENARIO(distances, "layout/distances", par_context) {
     static const size_t sizes[] = {1,    1,          256,   257,        512,     513, 1000,
                                    4096, 4097,       65536, 65537,      1 << 20, 1,   PAR_2M,
                                    1,    PAR_2M - 1, 1,     3 * PAR_2M, 1};
     CUdeviceptr last = 0, p;
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         p = par_alloc(sizes[i]);
         size_t align = 1;
-        while (p % (align * 2) == 0 && align < PAR_2M) {
+        while (p % (align * 2) == 0 && align < PAR_2M)
             align *= 2;
-        }
         par_note("size=%zu", sizes[i]);
         /* Beyond a step of 2 MiB the place is the machine's affair. */
-        if (last != 0 && p / PAR_2M == last / PAR_2M) {
+        if (last != 0 && p / PAR_2M == last / PAR_2M)
             par_see("same-step-distance", "%lld", (long long)(p - last));
-        } else {
+        else
             par_see("other-step", "align=%s",
                     align >= PAR_2M  ? "2M"
                     : align >= 65536 ? "64K"
                                      : "small");
-        }
         last = p;
     }
 }
@@ -36,18 +32,16 @@ SCENARIO(distances, "layout/distances", par_context) {
 static void reuse(const size_t size) {
     CUdeviceptr p[6], q;
     par_context();
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 6; i++)
         p[i] = par_alloc(size);
-    }
     SETUP(cuMemFree_v2, (p[1]));
     SETUP(cuMemFree_v2, (p[4]));
     SETUP(cuMemFree_v2, (p[2]));
     for (int turn = 0; turn < 4; turn++) {
         int which = -1;
         q = par_alloc(size);
-        for (int i = 0; i < 6; i++) {
+        for (int i = 0; i < 6; i++)
             which = p[i] == q ? i : which;
-        }
         par_note("size=%zu", size);
         par_see("reused", which < 0    ? "new"
                           : which == 1 ? "first-freed"
@@ -57,28 +51,16 @@ static void reuse(const size_t size) {
     }
 }
 
-SCENARIO(reuse_small, "layout/reuse-small") {
-    reuse(1024);
-}
-
-SCENARIO(reuse_middle, "layout/reuse-64K") {
-    reuse(65536);
-}
-
-SCENARIO(reuse_step, "layout/reuse-2M") {
-    reuse(PAR_2M);
-}
-
-SCENARIO(reuse_large, "layout/reuse-6M") {
-    reuse(3 * PAR_2M);
-}
+SCENARIO_IS(reuse_small, "layout/reuse-small", reuse(1024));
+SCENARIO_IS(reuse_middle, "layout/reuse-64K", reuse(65536));
+SCENARIO_IS(reuse_step, "layout/reuse-2M", reuse(PAR_2M));
+SCENARIO_IS(reuse_large, "layout/reuse-6M", reuse(3 * PAR_2M));
 
 /* Freed neighbours together hold an allocation that neither holds alone? */
 SCENARIO(joined, "layout/joined", par_context) {
     CUdeviceptr p[4], q;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         p[i] = par_alloc(4096);
-    }
     SETUP(cuMemFree_v2, (p[1]));
     SETUP(cuMemFree_v2, (p[2]));
     q = par_alloc(8192);
@@ -93,14 +75,12 @@ SCENARIO(joined, "layout/joined", par_context) {
 static void fill(size_t size, int count, const char *what) {
     CUdeviceptr *p = calloc((size_t)count, sizeof(*p));
     par_free_mark();
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         p[i] = par_alloc(size);
-    }
     par_note("%s count=%d size=%zu", what, count, size);
     par_free_delta("alloc");
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         SETUP(cuMemFree_v2, (p[i]));
-    }
     par_note("%s count=%d size=%zu", what, count, size);
     par_free_delta("free");
     free(p);

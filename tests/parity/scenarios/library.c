@@ -4,21 +4,12 @@
 #include "module_texts.h"
 #include "temporary.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 static CUlibrary load(const void *image) {
-    CUlibrary l = NULL;
-    SETUP(cuLibraryLoadData, (&l, image, NULL, NULL, 0, NULL, NULL, 0));
-    return l;
+    return PAR_MADE(CUlibrary, cuLibraryLoadData, image, NULL, NULL, 0, NULL, NULL, 0);
 }
 
 static CUkernel kernel(CUlibrary l, const char *name) {
-    CUkernel k = NULL;
-    SETUP(cuLibraryGetKernel, (&k, l, name));
-    return k;
+    return PAR_MADE(CUkernel, cuLibraryGetKernel, l, name);
 }
 
 static void one(const char *cls, const void *image) {
@@ -219,7 +210,6 @@ SCENARIO(attributes, "library/attributes") {
 }
 
 SCENARIO(settings, "library/settings", par_context) {
-    CUfunction f;
     int value;
     CUlibrary l = load(image_kernels_cubin);
     CUkernel k = kernel(l, "empty");
@@ -240,13 +230,13 @@ SCENARIO(settings, "library/settings", par_context) {
                 {CU_FUNC_ATTRIBUTE_NUM_REGS, 1},
                 {CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1},
                 {(CUfunction_attribute)16, 0}};
-    for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+    for (size_t i = 0; i < COUNT(sets); i++) {
         par_note("attribute=%d value=%d", (int)sets[i].attribute, sets[i].value);
         CALL(cuKernelSetAttribute, "set", (sets[i].attribute, sets[i].value, k, 0));
         par_note("attribute=%d", (int)sets[i].attribute);
         CALLO(cuKernelGetAttribute, "set", (&value, sets[i].attribute, k, 0), OUT_I(value));
     }
-    SETUP(cuKernelGetFunction, (&f, k));
+    CUfunction f = PAR_MADE(CUfunction, cuKernelGetFunction, k);
     CALLO(cuFuncGetAttribute, "set-on-kernel",
           (&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f), OUT_I(value));
     CALL(cuFuncSetAttribute, "then-on-function",
@@ -275,7 +265,6 @@ SCENARIO(globals, "library/globals") {
     CUlibrary l, managed;
     CUdeviceptr p, q;
     size_t bytes;
-    CUmodule m;
     void *function;
     unsigned value = 0;
     par_context();
@@ -287,7 +276,7 @@ SCENARIO(globals, "library/globals") {
     SETUP(cuLibraryGetGlobal, (&p, &bytes, l, "counter"));
     SETUP(cuMemcpyDtoH_v2, (&value, p, 4));
     par_see("content", "%u", value);
-    SETUP(cuLibraryGetModule, (&m, l));
+    CUmodule m = PAR_MADE(CUmodule, cuLibraryGetModule, l);
     SETUP(cuModuleGetGlobal_v2, (&q, NULL, m, "counter"));
     par_see("same-variable", "%d", p == q);
     CALLO(cuLibraryGetGlobal, "no-size", (&p, NULL, l, "counter"), OUT_C(p));
@@ -396,7 +385,6 @@ SCENARIO(contexts, "library/contexts", par_context) {
 SCENARIO(unload, "library/unload", par_context) {
     CUlibrary l, back;
     CUmodule m;
-    CUdeviceptr p;
     size_t bytes;
     unsigned count;
     int value;
@@ -404,7 +392,7 @@ SCENARIO(unload, "library/unload", par_context) {
     CUfunction f;
     l = load(image_kernels_cubin);
     CUkernel k = kernel(l, "empty");
-    SETUP(cuLibraryGetGlobal, (&p, NULL, l, "counter"));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuLibraryGetGlobal, NULL, l, "counter");
     CALL(cuLibraryUnload, "null", (NULL));
     CALL(cuLibraryUnload, "ok", (l));
     CALL(cuMemcpyDtoH_v2, "unloaded", (&value, p, 4));

@@ -5,9 +5,7 @@
 #include "module_texts.h"
 
 static CUlibrary load(const void *image) {
-    CUlibrary l = NULL;
-    SETUP(cuLibraryLoadData, (&l, image, NULL, NULL, 0, NULL, NULL, 0));
-    return l;
+    return PAR_MADE(CUlibrary, cuLibraryLoadData, image, NULL, NULL, 0, NULL, NULL, 0);
 }
 
 /* library/no-context#004 passed a NULL offset. */
@@ -25,16 +23,14 @@ static void param_info(const char *cls, CUkernel k) {
 }
 
 SCENARIO(param_info_no_context, "library-again/param-info-no-context", par_init) {
-    CUkernel k;
     CUlibrary l = load(image_kernels_cubin);
-    SETUP(cuLibraryGetKernel, (&k, l, "types"));
+    CUkernel k = PAR_MADE(CUkernel, cuLibraryGetKernel, l, "types");
     param_info("no-ctx", k);
 }
 
 SCENARIO(param_info_context_gone, "library-again/param-info-context-gone", par_context) {
-    CUkernel k;
     CUlibrary l = load(image_kernels_cubin);
-    SETUP(cuLibraryGetKernel, (&k, l, "types"));
+    CUkernel k = PAR_MADE(CUkernel, cuLibraryGetKernel, l, "types");
     param_info("ok", k);
     CUcontext gone = par_new_context();
     SETUP(cuCtxPopCurrent_v2, (&gone));
@@ -45,16 +41,14 @@ SCENARIO(param_info_context_gone, "library-again/param-info-context-gone", par_c
 }
 
 SCENARIO(param_info_poisoned, "library-again/param-info-poisoned", par_context) {
-    CUkernel k;
     CUlibrary l = load(image_kernels_cubin);
-    SETUP(cuLibraryGetKernel, (&k, l, "types"));
+    CUkernel k = PAR_MADE(CUkernel, cuLibraryGetKernel, l, "types");
     CUstream s = par_stream();
     CUdeviceptr gone = par_mapped(PAR_2M);
     par_hold(s);
     SETUP(cuMemsetD8Async, (gone, 1, PAR_2M, s));
     SETUP(cuMemUnmap, (gone, PAR_2M));
-    par_release();
-    CALL(cuStreamSynchronize, "faulted", (s));
+    PAR_DRAIN("faulted", s);
     param_info("faulted", k);
 }
 

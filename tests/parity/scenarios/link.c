@@ -5,17 +5,11 @@
 #include "temporary.h"
 
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define VALUE(n) ((void *)(uintptr_t)(n))
 
 static CUlinkState create(void) {
-    CUlinkState s = NULL;
-    SETUP(cuLinkCreate_v2, (0, NULL, NULL, &s));
-    return s;
+    return PAR_GOT(CUlinkState, cuLinkCreate_v2, 0, NULL, NULL);
 }
 
 static void add_text(const char *cls, CUlinkState s, const char *text) {
@@ -67,9 +61,7 @@ SCENARIO(twice_defined, "link/twice-defined", par_context) {
     finish("twice-defined", s);
 }
 
-SCENARIO(nothing, "link/nothing", par_context) {
-    finish("nothing", create());
-}
+SCENARIO_IN(nothing, "link/nothing", par_context, finish("nothing", create()));
 
 SCENARIO(alone, "link/alone", par_context) {
     CUlinkState s = create();
@@ -223,7 +215,7 @@ SCENARIO(create_options, "link/create-options", par_context) {
     void *v = VALUE(3);
     for (int option = 0; option <= CU_JIT_NUM_OPTIONS; option++)
         create_one("alone", (CUjit_option)option, NULL);
-    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
+    for (size_t i = 0; i < COUNT(targets); i++)
         create_one("target", CU_JIT_TARGET, VALUE(targets[i]));
     for (int i = 1; i <= 5; i++)
         create_one("level", CU_JIT_OPTIMIZATION_LEVEL, VALUE(i));

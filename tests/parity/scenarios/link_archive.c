@@ -8,17 +8,10 @@
 #include "link_file.h"
 #include "module_texts.h"
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define VALUE(n) ((void *)(uintptr_t)(n))
 
 static CUlinkState create(void) {
-    CUlinkState s = NULL;
-    SETUP(cuLinkCreate_v2, (0, NULL, NULL, &s));
-    return s;
+    return PAR_GOT(CUlinkState, cuLinkCreate_v2, 0, NULL, NULL);
 }
 
 static void add(const char *cls, CUlinkState s, CUjitInputType type, const void *data,
@@ -37,16 +30,14 @@ static void finish(const char *cls, CUlinkState s) {
     unsigned count = 0;
     CUmodule m = NULL;
     CALLO(cuLinkComplete, cls, (s, &image, &size), OUT_C(image));
-    if (par_last() == CUDA_SUCCESS) {
+    if (par_last() == CUDA_SUCCESS)
         CALLO(cuModuleLoadData, cls, (&m, image), OUT_C(m));
-    }
     if (par_last() == CUDA_SUCCESS) {
         CALLO(cuModuleGetFunctionCount, cls, (&count, m), OUT_U(count));
-        for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+        for (size_t i = 0; i < COUNT(entries); i++) {
             CUfunction f = NULL;
-            if (par.api->cuModuleGetFunction(&f, m, entries[i]) == CUDA_SUCCESS) {
+            if (par.api->cuModuleGetFunction(&f, m, entries[i]) == CUDA_SUCCESS)
                 par_see("entry", "%s", entries[i]);
-            }
         }
     }
     SETUP(cuLinkDestroy, (s));
@@ -125,7 +116,7 @@ SCENARIO(archive_empty, "link-again/archive-empty", par_context) {
 /* Ends in the middle of the member with that number of bytes before it. */
 SCENARIO(archive_cut, "link-again/archive-cut", par_context) {
     static const size_t sizes[] = {sizeof(image_archive) / 2, sizeof(image_archive) - 100, 68, 40};
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         CUlinkState s = create();
         par_note("size=%zu", sizes[i]);
         add("cut", s, CU_JIT_INPUT_LIBRARY, image_archive, sizes[i]);
@@ -151,9 +142,8 @@ static const unsigned char *member(const char *name, size_t *size) {
         char digits[11] = "";
         memcpy(digits, image_archive + at + 48, 10);
         *size = (size_t)strtoul(digits, NULL, 10);
-        if (strncmp((const char *)image_archive + at, name, strlen(name)) == 0) {
+        if (strncmp((const char *)image_archive + at, name, strlen(name)) == 0)
             return image_archive + at + 60;
-        }
         at += 60 + *size + *size % 2;
     }
     return NULL;
@@ -173,10 +163,10 @@ SCENARIO(cudadevrt, "link-again/cudadevrt") {
                                         "/usr/local/cuda/lib/libcudadevrt.a",
                                         "/usr/local/cuda/targets/x86_64-linux/lib/libcudadevrt.a"};
     const char *path = getenv("GPUMEM_CUDADEVRT");
-    for (size_t i = 0; path == NULL && i < sizeof(paths) / sizeof(paths[0]); i++) {
+    for (size_t i = 0; path == NULL && i < COUNT(paths); i++)
         path = access(paths[i], R_OK) == 0 ? paths[i] : NULL;
-    }
     if (path == NULL) {
+        par_see("absent", "no toolkit with libcudadevrt.a");
         return;
     }
     par_context();
@@ -205,9 +195,8 @@ static void texts(const char *cls, const char *first, const char *second) {
     par_context();
     CUlinkState s = create();
     add("first", s, CU_JIT_INPUT_PTX, first, strlen(first) + 1);
-    if (second != NULL) {
+    if (second != NULL)
         add("second", s, CU_JIT_INPUT_PTX, second, strlen(second) + 1);
-    }
     finish(cls, s);
 }
 
@@ -244,7 +233,7 @@ static void inputs(CUjitInputType type) {
         {"garbage", "no program", 11},
     };
     par_context();
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; i < COUNT(kinds); i++) {
         void *image;
         size_t size;
         CUlinkState s = create();

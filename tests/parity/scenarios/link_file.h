@@ -5,8 +5,6 @@
 #include "../parity.h"
 #include "temporary.h"
 
-#include <unistd.h>
-
 static inline void add_file(const char *cls, CUlinkState s, CUjitInputType type, const void *data,
                             size_t size) {
     char path[TEMPORARY_ROOM];

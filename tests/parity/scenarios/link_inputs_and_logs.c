@@ -4,16 +4,10 @@
 #include "link_file.h"
 #include "module_texts.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define VALUE(n) ((void *)(uintptr_t)(n))
 
 static CUlinkState create(void) {
-    CUlinkState s = NULL;
-    SETUP(cuLinkCreate_v2, (0, NULL, NULL, &s));
-    return s;
+    return PAR_GOT(CUlinkState, cuLinkCreate_v2, 0, NULL, NULL);
 }
 
 static void add(const char *cls, CUlinkState s, CUjitInputType type, const void *data,
@@ -78,7 +72,6 @@ static void undefined(const char *cls, int which) {
     void *v[6], *image;
     size_t size;
     unsigned n = 0;
-    CUlinkState s = NULL;
     if (which & WALL) {
         options[n] = CU_JIT_WALL_TIME;
         v[n++] = VALUE(77);
@@ -99,7 +92,7 @@ static void undefined(const char *cls, int which) {
         options[n] = CU_JIT_LOG_VERBOSE;
         v[n++] = VALUE(1);
     }
-    SETUP(cuLinkCreate_v2, (n, options, v, &s));
+    CUlinkState s = PAR_GOT(CUlinkState, cuLinkCreate_v2, n, options, v);
     add_text(cls, s, TEXT_CALLER);
     CALLO(cuLinkComplete, cls, (s, &image, &size), OUT_C(image));
     par_see("logs", "info %d error %d", info[0] != 0, error[0] != 0);

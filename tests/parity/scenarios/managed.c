@@ -1,17 +1,14 @@
 /* Managed memory: making it, its bytes, what the rest of the driver says of it, pools of it. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
-#define PAGE   ((size_t)4096)
+#define PAGE ((size_t)4096)
+#undef MIB /* recorded lines have it in this form */
 #define MIB(n) ((size_t)(n) << 20)
 
 static CUdeviceptr managed(size_t size) {
-    CUdeviceptr m = 0;
-    SETUP(cuMemAllocManaged, (&m, size, CU_MEM_ATTACH_GLOBAL));
-    return m;
+    return PAR_MADE(CUdeviceptr, cuMemAllocManaged, size, CU_MEM_ATTACH_GLOBAL);
 }
 
 static unsigned char *bytes_of(CUdeviceptr p) {
@@ -220,8 +217,7 @@ SCENARIO(waits, "managed/waits", par_context) {
     CALL(cuMemcpyHtoDAsync_v2, "managed", (m, "abcdefgh", 8, s));
     CALL(cuMemcpyDtoDAsync_v2, "managed", (m + 4096, m, 8, s));
     CALL(cuStreamQuery, "held", (s));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
     par_see("content", "%d %d", bytes_of(m)[4096], bytes_of(m)[8000]);
     CALL(cuStreamWriteValue32_v2, "managed", (s, m, 77, 0));
     CALL(cuStreamWaitValue32_v2, "managed", (s, m, 77, CU_STREAM_WAIT_VALUE_EQ));
@@ -406,9 +402,8 @@ SCENARIO(registered_read_only, "managed/registered-read-only", par_context) {
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
 static CUmemPoolProps pool_props(CUmemLocationType type, int id) {
-    CUmemPoolProps props = {
+    return (CUmemPoolProps){
         .allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location.type = type, .location.id = id};
-    return props;
 }
 
 SCENARIO(pool_creates, "managed/pool-creates", par_context) {
@@ -428,7 +423,7 @@ SCENARIO(pool_creates, "managed/pool-creates", par_context) {
               {CU_MEM_LOCATION_TYPE_INVALID, 7},
               {(CUmemLocationType)9, 0}};
     CUmemoryPool pool;
-    for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+    for (size_t i = 0; i < COUNT(at); i++) {
         CUmemPoolProps props = pool_props(at[i].type, at[i].id);
         par_note("location=%d id=%d", (int)at[i].type, at[i].id);
         CALLO(cuMemPoolCreate, "managed", (&pool, &props), OUT_C(pool));
@@ -502,23 +497,17 @@ static void pool_one(const char *cls, CUmemLocationType type, int id) {
     CALL(cuMemPoolDestroy, cls, (pool));
 }
 
-SCENARIO(pool_device, "managed/pool-device") {
-    pool_one("managed-pool", CU_MEM_LOCATION_TYPE_DEVICE, 0);
-}
-
-SCENARIO(pool_host, "managed/pool-host") {
-    pool_one("managed-pool-host", CU_MEM_LOCATION_TYPE_HOST, 0);
-}
-
-SCENARIO(pool_anywhere, "managed/pool-anywhere") {
-    pool_one("managed-pool-none", CU_MEM_LOCATION_TYPE_INVALID, 0);
-}
+SCENARIO_IS(pool_device, "managed/pool-device",
+            pool_one("managed-pool", CU_MEM_LOCATION_TYPE_DEVICE, 0));
+SCENARIO_IS(pool_host, "managed/pool-host",
+            pool_one("managed-pool-host", CU_MEM_LOCATION_TYPE_HOST, 0));
+SCENARIO_IS(pool_anywhere, "managed/pool-anywhere",
+            pool_one("managed-pool-none", CU_MEM_LOCATION_TYPE_INVALID, 0));
 
 SCENARIO(pool_access, "managed/pool-access", par_context) {
     CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     CUmemAccess_flags flags;
     CUmemPoolPtrExportData exported;
-    CUdeviceptr p;
     int fd;
     CUmemoryPool pool = par_pool(&props);
     for (int type = 0; type <= 4; type++) {
@@ -537,7 +526,7 @@ SCENARIO(pool_access, "managed/pool-access", par_context) {
     }
     CALLO(cuMemPoolExportToShareableHandle, "managed-pool",
           (&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_C(fd));
-    SETUP(cuMemAllocFromPoolAsync, (&p, 4096, pool, NULL));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, pool, NULL);
     CALLO(cuMemPoolExportPointer, "managed-pool", (&exported, p), OUT_C(exported));
     CALL(cuMemPoolTrimTo, "managed-pool", (pool, 0));
     CALL(cuMemFreeAsync, "managed-pool", (p, NULL));
@@ -593,11 +582,10 @@ SCENARIO(pool_current, "managed/pool-current", par_context) {
 
 SCENARIO(pool_in_use, "managed/pool-in-use", par_context, PAR_ALONE) {
     CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    CUdeviceptr p;
     CUstream s = par_stream();
     CUmemoryPool pool = par_pool(&props);
     par_free_mark();
-    SETUP(cuMemAllocFromPoolAsync, (&p, MIB(8), pool, s));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, MIB(8), pool, s);
     SETUP(cuStreamSynchronize, (s));
     par_free_delta("allocated");
     SETUP(cuMemPrefetchAsync, (p, MIB(8), 0, s));
@@ -612,13 +600,10 @@ SCENARIO(pool_in_use, "managed/pool-in-use", par_context, PAR_ALONE) {
 
 /* ---- More of pools --------------------------------------------------------------------------- */
 
-SCENARIO(pool_node, "managed/pool-node") {
-    pool_one("managed-pool-node", CU_MEM_LOCATION_TYPE_HOST_NUMA, 0);
-}
-
-SCENARIO(pool_near, "managed/pool-near") {
-    pool_one("managed-pool-near", CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0);
-}
+SCENARIO_IS(pool_node, "managed/pool-node",
+            pool_one("managed-pool-node", CU_MEM_LOCATION_TYPE_HOST_NUMA, 0));
+SCENARIO_IS(pool_near, "managed/pool-near",
+            pool_one("managed-pool-near", CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0));
 
 static void accessors(const char *cls, CUmemoryPool pool, CUdeviceptr p) {
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
@@ -638,10 +623,9 @@ SCENARIO(pool_told, "managed/pool-told", par_context) {
     CUmemAccessDesc device = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccessDesc host = {{CU_MEM_LOCATION_TYPE_HOST, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccessDesc bad = {{CU_MEM_LOCATION_TYPE_DEVICE, 99}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUdeviceptr p, q;
     int n;
     CUmemoryPool pool = par_pool(&props);
-    SETUP(cuMemAllocFromPoolAsync, (&p, 4096, pool, NULL));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, pool, NULL);
     accessors("before", pool, p);
     CALL(cuMemPoolSetAccess, "bad-device", (pool, &bad, 1));
     CALL(cuMemPoolSetAccess, "device", (pool, &device, 1));
@@ -653,7 +637,7 @@ SCENARIO(pool_told, "managed/pool-told", par_context) {
     accessors("host", pool, p);
     SETUP(cuMemPrefetchAsync, (p, 4096, 0, NULL));
     CALL(cuMemFreeAsync, "ok", (p, NULL));
-    SETUP(cuMemAllocFromPoolAsync, (&q, 4096, pool, NULL));
+    CUdeviceptr q = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, pool, NULL);
     par_see("same-address", "%d", p == q);
     CALLO(cuMemRangeGetAttribute, "allocated-again",
           (&n, 4, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, q, 4096), OUT_I(n));

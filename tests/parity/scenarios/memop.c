@@ -1,8 +1,6 @@
 /* Stream memory operations: waits and writes of 32 and 64 bits, batches. */
 #include "../parity.h"
 
-#include <string.h>
-
 typedef struct cells {
     CUstream s;
     volatile uint64_t *host; /* pinned */
@@ -175,7 +173,6 @@ SCENARIO(batches, "memop/batches") {
 SCENARIO(old_arguments, "memop/old-arguments") {
     cells c = make_cells();
     CUstreamBatchMemOpParams op;
-    CUcontext made;
     memset(&op, 0, sizeof(op));
     CALL(cuStreamWriteValue32, "null", (c.s, 0, 1, 0));
     CALL(cuStreamWriteValue32, "bad-flags", (c.s, c.at, 1, 0x80));
@@ -190,9 +187,8 @@ SCENARIO(old_arguments, "memop/old-arguments") {
     CALL(cuStreamBatchMemOp, "count-257", (c.s, 257, NULL, 0));
     CALL(cuStreamWriteValue32, "per-thread-stream", (CU_STREAM_PER_THREAD, c.at, 1, 0));
     CALL(cuStreamWaitValue32, "stale-handle", ((CUstream)(uintptr_t)0, c.at, 1, 0));
-    SETUP(cuCtxCreate, (&made, 0, 0));
-    CUstream s = NULL;
-    SETUP(cuStreamCreate, (&s, 0));
+    (void)PAR_MADE(CUcontext, cuCtxCreate, 0, 0);
+    CUstream s = PAR_MADE(CUstream, cuStreamCreate, 0);
     CALL(cuStreamWriteValue32, "old-context", (s, c.at, 1, 0));
     CALL(cuStreamWriteValue32_v2, "old-context", (s, c.at, 1, 0));
     CALL(cuStreamWriteValue32_v2, "old-context-other-stream", (c.s, c.at, 1, 0));
@@ -215,17 +211,13 @@ SCENARIO(old_in_capture, "memop/old-in-capture") {
 
 /* In a context of the first version of the API: nothing else may be alive beside it. */
 SCENARIO(old_context, "memop/old-context") {
-    CUcontext made;
-    CUstream s = NULL;
-    CUdeviceptr_v1 at = 0;
-    void *host;
     CUstreamBatchMemOpParams op;
     memset(&op, 0, sizeof(op));
     par_init();
-    SETUP(cuCtxCreate, (&made, 0, 0));
-    SETUP(cuStreamCreate, (&s, 0));
-    SETUP(cuMemHostAlloc, (&host, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
-    SETUP(cuMemHostGetDevicePointer, (&at, host, 0));
+    (void)PAR_MADE(CUcontext, cuCtxCreate, 0, 0);
+    CUstream s = PAR_MADE(CUstream, cuStreamCreate, 0);
+    void *host = PAR_MADE(void *, cuMemHostAlloc, 4096, CU_MEMHOSTALLOC_DEVICEMAP);
+    CUdeviceptr_v1 at = PAR_MADE(CUdeviceptr_v1, cuMemHostGetDevicePointer, host, 0);
     CALL(cuStreamWriteValue32, "old-context", (s, at, 1, 0));
     CALL(cuStreamBatchMemOp, "old-context", (s, 0, NULL, 0));
     CALL(cuStreamWriteValue32_v2, "old-context", (s, at, 1, 0));

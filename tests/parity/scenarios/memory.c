@@ -7,7 +7,7 @@ SCENARIO(sizes, "memory/sizes", par_context) {
         1 << 20, (1 << 20) + 1, PAR_2M - 1, PAR_2M, PAR_2M + 1, 3 * PAR_2M, (size_t)64 << 20};
     CUdeviceptr p, base;
     size_t size;
-    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+    for (size_t i = 0; i < COUNT(tries); i++) {
         par_note("size=%zu", tries[i]);
         CALLO(cuMemAlloc_v2, "size", (&p, tries[i]), OUT_R(p, tries[i]));
         par_note("size=%zu", tries[i]);
@@ -24,7 +24,7 @@ SCENARIO(bad_sizes, "memory/bad-sizes", par_context) {
     CALLO(cuMemAlloc_v2, "zero-size", (&p, 0), OUT_P(p));
     CALL(cuMemAlloc_v2, "null-out", (NULL, 4096));
     CALL(cuMemAlloc_v2, "null-out-zero-size", (NULL, 0));
-    for (size_t i = 0; i < sizeof(huge) / sizeof(huge[0]); i++) {
+    for (size_t i = 0; i < COUNT(huge); i++) {
         par_note("size=%zu", huge[i]);
         CALLO(cuMemAlloc_v2, "too-large", (&p, huge[i]), OUT_P(p));
     }
@@ -98,7 +98,7 @@ SCENARIO(pitch, "memory/pitch", par_context) {
                  {1, (size_t)1 << 50, 4}};
     CUdeviceptr p;
     size_t pitch;
-    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+    for (size_t i = 0; i < COUNT(tries); i++) {
         par_note("%zux%zu element=%u", tries[i].width, tries[i].height, tries[i].element);
         CALLO(cuMemAllocPitch_v2, "geometry",
               (&p, &pitch, tries[i].width, tries[i].height, tries[i].element), OUT_P(p),
@@ -155,7 +155,7 @@ SCENARIO(charges, "memory/charges", par_context, PAR_ALONE) {
     CALLO(cuMemGetInfo_v2, "null-total", (&freed, NULL), OUT_C(freed));
     CALL(cuMemGetInfo_v2, "null-both", (NULL, NULL));
     par_free_mark();
-    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+    for (size_t i = 0; i < COUNT(tries); i++) {
         p = par_alloc(tries[i]);
         par_note("size=%zu", tries[i]);
         par_free_delta("alloc");
@@ -170,13 +170,11 @@ SCENARIO(charges, "memory/charges", par_context, PAR_ALONE) {
 SCENARIO(many_small, "memory/many-small", par_context, PAR_ALONE) {
     CUdeviceptr p[3000];
     par_free_mark();
-    for (size_t i = 0; i < 3000; i++) {
+    for (size_t i = 0; i < 3000; i++)
         p[i] = par_alloc(1024);
-    }
     par_free_delta("3000-times-1024");
-    for (size_t i = 0; i < 3000; i++) {
+    for (size_t i = 0; i < 3000; i++)
         SETUP(cuMemFree_v2, (p[i]));
-    }
     par_free_delta("freed");
 }
 
@@ -192,7 +190,7 @@ SCENARIO(whole_device, "memory/whole-device", par_context, PAR_ALONE) {
 SCENARIO(managed, "memory/managed", par_context) {
     static const unsigned flags[] = {1, 2, 0, 3, 4, 8};
     CUdeviceptr p;
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+    for (size_t i = 0; i < COUNT(flags); i++) {
         par_note("flags=%u", flags[i]);
         CALLO(cuMemAllocManaged, i < 2 ? "ok" : "bad-flags", (&p, 4096, flags[i]), OUT_P(p));
         if (par_last() == CUDA_SUCCESS) {

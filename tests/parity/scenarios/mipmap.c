@@ -1,23 +1,12 @@
 /* Mipmapped arrays: how many levels, what a level is, and their end. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define U8  CU_AD_FORMAT_UNSIGNED_INT8
 #define F32 CU_AD_FORMAT_FLOAT
 
 static CUDA_ARRAY3D_DESCRIPTOR form(size_t w, size_t h, size_t d, CUarray_format format,
                                     unsigned channels, unsigned flags) {
-    CUDA_ARRAY3D_DESCRIPTOR a;
-    memset(&a, 0, sizeof a);
-    a.Width = w;
-    a.Height = h;
-    a.Depth = d;
-    a.Format = format;
-    a.NumChannels = channels;
-    a.Flags = flags;
-    return a;
+    return (CUDA_ARRAY3D_DESCRIPTOR){SIZE_3D(w, h, d), TEXELS(format, channels), .Flags = flags};
 }
 
 static void show(const char *cls, CUarray x) {

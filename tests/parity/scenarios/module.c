@@ -9,15 +9,9 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static CUmodule load(const void *image) {
-    CUmodule m = NULL;
-    SETUP(cuModuleLoadData, (&m, image));
-    return m;
+    return PAR_MADE(CUmodule, cuModuleLoadData, image);
 }
 
 static void see_bytes(const char *what, CUdeviceptr p, size_t size) {
@@ -337,9 +331,7 @@ static void variables_of(const char *cls, CUmodule m, const char *const *names) 
 }
 
 static CUdeviceptr global(CUmodule m, const char *name) {
-    CUdeviceptr p = 0;
-    SETUP(cuModuleGetGlobal_v2, (&p, NULL, m, name));
-    return p;
+    return PAR_MADE(CUdeviceptr, cuModuleGetGlobal_v2, NULL, m, name);
 }
 
 SCENARIO(globals, "module/globals", par_context) {
@@ -648,33 +640,13 @@ static void mode(const char *value) {
     CALL(cuFuncLoad, "null-function", (NULL));
 }
 
-SCENARIO(mode_default, "module/mode-default") {
-    mode(NULL);
-}
-
-SCENARIO(mode_eager, "module/mode-eager") {
-    mode("EAGER");
-}
-
-SCENARIO(mode_lazy, "module/mode-lazy") {
-    mode("LAZY");
-}
-
-SCENARIO(mode_lower, "module/mode-lower") {
-    mode("eager");
-}
-
-SCENARIO(mode_default_name, "module/mode-default-name") {
-    mode("DEFAULT");
-}
-
-SCENARIO(mode_garbage, "module/mode-garbage") {
-    mode("sometimes");
-}
-
-SCENARIO(mode_empty, "module/mode-empty") {
-    mode("");
-}
+SCENARIO_IS(mode_default, "module/mode-default", mode(NULL));
+SCENARIO_IS(mode_eager, "module/mode-eager", mode("EAGER"));
+SCENARIO_IS(mode_lazy, "module/mode-lazy", mode("LAZY"));
+SCENARIO_IS(mode_lower, "module/mode-lower", mode("eager"));
+SCENARIO_IS(mode_default_name, "module/mode-default-name", mode("DEFAULT"));
+SCENARIO_IS(mode_garbage, "module/mode-garbage", mode("sometimes"));
+SCENARIO_IS(mode_empty, "module/mode-empty", mode(""));
 
 /* Values that never were handles: each may end the process, which costs its own line only. */
 SCENARIO(random_handles, "module/random-handles", par_context) {

@@ -4,8 +4,6 @@
 #include "images.h"
 #include "module_texts.h"
 
-#include <string.h>
-
 static const char *const ptx_names[] = {"empty",  "types",  "bounded",   "required",
                                         "shared", "writes", "invisible", NULL};
 static const char *const cluster_names[] = {"clustered", "any_cluster", "ranked", "plain", NULL};
@@ -14,15 +12,11 @@ static const char *const cubin_names[] = {"empty",          "types", "bounded", 
                                           "variables",      NULL};
 
 static CUmodule load(const void *image) {
-    CUmodule m = NULL;
-    SETUP(cuModuleLoadData, (&m, image));
-    return m;
+    return PAR_MADE(CUmodule, cuModuleLoadData, image);
 }
 
 static CUfunction function(CUmodule m, const char *name) {
-    CUfunction f = NULL;
-    SETUP(cuModuleGetFunction, (&f, m, name));
-    return f;
+    return PAR_MADE(CUfunction, cuModuleGetFunction, m, name);
 }
 
 static void attributes_of(const char *cls, CUmodule m, const char *const *names) {
@@ -36,17 +30,12 @@ static void attributes_of(const char *cls, CUmodule m, const char *const *names)
     }
 }
 
-SCENARIO(attributes_ptx, "module/attributes-ptx", par_context) {
-    attributes_of("ptx", load(TEXT_PLAIN), ptx_names);
-}
-
-SCENARIO(attributes_clusters, "module/attributes-clusters", par_context) {
-    attributes_of("clusters", load(TEXT_CLUSTERS), cluster_names);
-}
-
-SCENARIO(attributes_cubin, "module/attributes-cubin", par_context) {
-    attributes_of("cubin", load(image_kernels_cubin), cubin_names);
-}
+SCENARIO_IN(attributes_ptx, "module/attributes-ptx", par_context,
+            attributes_of("ptx", load(TEXT_PLAIN), ptx_names));
+SCENARIO_IN(attributes_clusters, "module/attributes-clusters", par_context,
+            attributes_of("clusters", load(TEXT_CLUSTERS), cluster_names));
+SCENARIO_IN(attributes_cubin, "module/attributes-cubin", par_context,
+            attributes_of("cubin", load(image_kernels_cubin), cubin_names));
 
 SCENARIO(attributes_bad, "module/attributes-bad", par_context) {
     int value;
@@ -79,16 +68,16 @@ static void set_all(const char *cls, CUfunction f) {
             set(cls, f, (CUfunction_attribute)a, 1);
     static const int shared[] = {0,     1,          1024,       49152, 49153,
                                  65536, 227 * 1024, 228 * 1024, -1,    1 << 30};
-    for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
+    for (size_t i = 0; i < COUNT(shared); i++)
         set(cls, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared[i]);
     static const int carveout[] = {-1, 0, 1, 50, 100, 101, -2};
-    for (size_t i = 0; i < sizeof(carveout) / sizeof(carveout[0]); i++)
+    for (size_t i = 0; i < COUNT(carveout); i++)
         set(cls, f, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, carveout[i]);
     static const int sizes[] = {0, 1, 2, 3, 8, 9, 16, 17, -1};
     set(cls, f, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, 1);
     set(cls, f, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, 0);
     set(cls, f, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, 2);
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+    for (size_t i = 0; i < COUNT(sizes); i++)
         set(cls, f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, sizes[i]);
     set(cls, f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, 2);
     set(cls, f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, 1);
@@ -215,10 +204,9 @@ SCENARIO(old_arguments, "module/old-arguments", par_context) {
 }
 
 SCENARIO(old_texture, "module/old-texture", par_context) {
-    CUtexref t = NULL;
     CUmodule m = load(TEXT_TEXTURES);
     CUfunction f = function(m, "look"), g = function(load(TEXT_PLAIN), "empty");
-    SETUP(cuModuleGetTexRef, (&t, m, "picture"));
+    CUtexref t = PAR_MADE(CUtexref, cuModuleGetTexRef, m, "picture");
     CALL(cuParamSetTexRef, "ok", (f, CU_PARAM_TR_DEFAULT, t));
     CALL(cuParamSetTexRef, "unit-0", (f, 0, t));
     CALL(cuParamSetTexRef, "unit-1", (f, 1, t));

@@ -4,9 +4,6 @@
 #include "images.h"
 #include "module_texts.h"
 
-#include <stdint.h>
-#include <string.h>
-
 #define VALUE(n) ((void *)(uintptr_t)(n))
 
 static void one(const char *cls, const void *image, CUjit_option option, void *value) {
@@ -22,7 +19,7 @@ SCENARIO(alone, "module/options-alone", par_context) {
             option == CU_JIT_INFO_LOG_BUFFER || option == CU_JIT_ERROR_LOG_BUFFER ||
             option == CU_JIT_GLOBAL_SYMBOL_NAMES || option == CU_JIT_GLOBAL_SYMBOL_ADDRESSES ||
             option == CU_JIT_REFERENCED_KERNEL_NAMES || option == CU_JIT_REFERENCED_VARIABLE_NAMES;
-        for (size_t i = 0; i < (pointer ? 1 : sizeof(odd) / sizeof(odd[0])); i++)
+        for (size_t i = 0; i < (pointer ? 1 : COUNT(odd)); i++)
             one("ptx", TEXT_PLAIN, (CUjit_option)option, VALUE((intptr_t)odd[i]));
     }
     one("ptx", TEXT_PLAIN, (CUjit_option)-1, NULL);
@@ -42,17 +39,17 @@ SCENARIO(values, "module/options-values", par_context) {
     static const int targets[] = {30, 50, 75, 80, 89, 90, 91, 100, 120, 999, 0x10000 + 90};
     for (int level = 0; level <= 5; level++)
         one("level", TEXT_PLAIN, CU_JIT_OPTIMIZATION_LEVEL, VALUE(level));
-    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
+    for (size_t i = 0; i < COUNT(targets); i++)
         one("target", TEXT_PLAIN, CU_JIT_TARGET, VALUE(targets[i]));
     for (int mode = 0; mode <= 3; mode++)
         one("cache-mode", TEXT_PLAIN, CU_JIT_CACHE_MODE, VALUE(mode));
     for (int strategy = 0; strategy <= 2; strategy++)
         one("fallback", TEXT_PLAIN, CU_JIT_FALLBACK_STRATEGY, VALUE(strategy));
     static const int registers[] = {1, 4, 16, 32, 255, 256, 100000};
-    for (size_t i = 0; i < sizeof(registers) / sizeof(registers[0]); i++)
+    for (size_t i = 0; i < COUNT(registers); i++)
         one("registers", TEXT_PLAIN, CU_JIT_MAX_REGISTERS, VALUE(registers[i]));
     static const int threads[] = {1, 64, 1024, 1025, 100000};
-    for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++)
+    for (size_t i = 0; i < COUNT(threads); i++)
         one("threads", TEXT_PLAIN, CU_JIT_THREADS_PER_BLOCK, VALUE(threads[i]));
 }
 

@@ -3,27 +3,18 @@
 #include "images.h"
 #include "module_texts.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define VALUE(n) ((void *)(uintptr_t)(n))
 
 static CUfunction function(const void *image, const char *name) {
-    CUmodule m = NULL;
-    CUfunction f = NULL;
-    SETUP(cuModuleLoadData, (&m, image));
-    SETUP(cuModuleGetFunction, (&f, m, name));
-    return f;
+    CUmodule m = PAR_MADE(CUmodule, cuModuleLoadData, image);
+    return PAR_MADE(CUfunction, cuModuleGetFunction, m, name);
 }
 
 /* Which attributes a function must be loaded for. */
 SCENARIO(unloaded_attributes, "module/unloaded-attributes", par_context) {
-    CUmodule m = NULL;
-    CUfunction f = NULL;
     int value;
-    SETUP(cuModuleLoadData, (&m, image_kernels_cubin));
-    SETUP(cuModuleEnumerateFunctions, (&f, 1, m));
+    CUmodule m = PAR_MADE(CUmodule, cuModuleLoadData, image_kernels_cubin);
+    CUfunction f = PAR_MADE(CUfunction, cuModuleEnumerateFunctions, 1, m);
     for (int a = 0; a <= CU_FUNC_ATTRIBUTE_MAX; a++) {
         par_note("attribute=%d", a);
         CALLO(cuFuncGetAttribute, "unloaded", (&value, (CUfunction_attribute)a, f), OUT_I(value));
@@ -45,12 +36,11 @@ SCENARIO(unloaded_attributes, "module/unloaded-attributes", par_context) {
 }
 
 SCENARIO(relocatable, "module/relocatable", par_context) {
-    CUmodule m = NULL;
     CUfunction f;
     CUdeviceptr p;
     size_t bytes;
     unsigned count;
-    SETUP(cuModuleLoadData, (&m, image_part_cubin));
+    CUmodule m = PAR_MADE(CUmodule, cuModuleLoadData, image_part_cubin);
     CALLO(cuModuleGetFunctionCount, "relocatable", (&count, m), OUT_U(count));
     CALLO(cuModuleGetFunction, "relocatable", (&f, m, "caller"), OUT_C(f));
     CALLO(cuModuleGetGlobal_v2, "relocatable", (&p, &bytes, m, "shared_value"), OUT_C(p),
@@ -72,7 +62,7 @@ SCENARIO(carveouts, "occupancy/carveouts", par_context) {
         }
     }
     SETUP(cuFuncSetCacheConfig, (f, CU_FUNC_CACHE_PREFER_NONE));
-    for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); i++) {
+    for (size_t i = 0; i < COUNT(percents); i++) {
         SETUP(cuFuncSetAttribute,
               (f, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, percents[i]));
         for (size_t s = 0; s < 3; s++) {
@@ -86,12 +76,10 @@ SCENARIO(carveouts, "occupancy/carveouts", par_context) {
 /* A kernel's preference, a context's, a function's. */
 SCENARIO(whose_preference, "occupancy/whose-preference", par_context) {
     CUlibrary l = NULL;
-    CUkernel k = NULL;
-    CUfunction f = NULL;
     int blocks;
     SETUP(cuLibraryLoadData, (&l, image_kernels_cubin, NULL, NULL, 0, NULL, NULL, 0));
-    SETUP(cuLibraryGetKernel, (&k, l, "empty"));
-    SETUP(cuKernelGetFunction, (&f, k));
+    CUkernel k = PAR_MADE(CUkernel, cuLibraryGetKernel, l, "empty");
+    CUfunction f = PAR_MADE(CUfunction, cuKernelGetFunction, k);
     CALLO(cuOccupancyMaxActiveBlocksPerMultiprocessor, "nobody", (&blocks, f, 32, 0),
           OUT_I(blocks));
     SETUP(cuKernelSetCacheConfig, (k, CU_FUNC_CACHE_PREFER_L1, 0));
@@ -206,7 +194,7 @@ SCENARIO(captured, "launch/captured-more", par_context) {
         const char *cls;
         unsigned grid, block, shared;
     } bad[] = {{"zero-block", 1, 0, 0}, {"block-1025", 1, 1025, 0}, {"shared", 1, 1, 49153}};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         SETUP(cuStreamBeginCapture_v2, (s, CU_STREAM_CAPTURE_MODE_RELAXED));
         par_note("%s", bad[i].cls);
         CALL(cuLaunchKernel, "capture-bad",
@@ -229,7 +217,6 @@ SCENARIO(link_logs, "link/each-log") {
         void *v[5], *image;
         size_t size;
         unsigned n = 0;
-        CUlinkState s = NULL;
         if (which == 0)
             par_context();
         if (which & 1) {
@@ -244,7 +231,7 @@ SCENARIO(link_logs, "link/each-log") {
             options[n] = CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
             v[n++] = VALUE(sizeof(error));
         }
-        SETUP(cuLinkCreate_v2, (n, options, v, &s));
+        CUlinkState s = PAR_GOT(CUlinkState, cuLinkCreate_v2, n, options, v);
         par_note("logs=%d", which);
         CALL(cuLinkAddData_v2, "undefined",
              (s, CU_JIT_INPUT_PTX, VALUE(TEXT_CALLER), sizeof(TEXT_CALLER), "a", 0, NULL, NULL));
@@ -277,23 +264,16 @@ static void jit_environment(const char *variable, const char *value) {
     CUmodule m;
     setenv(variable, value, 1);
     par_context();
-    for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++) {
+    for (size_t i = 0; i < COUNT(images); i++) {
         par_note("%s", images[i].cls);
         CALLO(cuModuleLoadData, variable, (&m, images[i].image), OUT_C(m));
     }
 }
 
-SCENARIO(force_jit, "module/force-jit") {
-    jit_environment("CUDA_FORCE_PTX_JIT", "1");
-}
-
-SCENARIO(disable_jit, "module/disable-jit") {
-    jit_environment("CUDA_DISABLE_PTX_JIT", "1");
-}
-
-SCENARIO(disable_jit_zero, "module/disable-jit-zero") {
-    jit_environment("CUDA_DISABLE_PTX_JIT", "0");
-}
+SCENARIO_IS(force_jit, "module/force-jit", jit_environment("CUDA_FORCE_PTX_JIT", "1"));
+SCENARIO_IS(disable_jit, "module/disable-jit", jit_environment("CUDA_DISABLE_PTX_JIT", "1"));
+SCENARIO_IS(disable_jit_zero, "module/disable-jit-zero",
+            jit_environment("CUDA_DISABLE_PTX_JIT", "0"));
 
 /* The environment is read when the driver begins. */
 SCENARIO(mode_set_late, "module/mode-set-late", par_context) {

@@ -2,8 +2,6 @@
  * are never called on hardware; tests/conformance/test_multicast.c has them for softgpu. */
 #include "../parity.h"
 
-#include <string.h>
-
 static CUmulticastObjectProp object(unsigned devices, size_t size) {
     CUmulticastObjectProp prop;
     memset(&prop, 0, sizeof(prop));

@@ -7,8 +7,6 @@
 #include "../parity.h"
 
 #include <pthread.h>
-#include <string.h>
-#include <unistd.h>
 
 /*
  * One call serves every signature: on x86_64 and aarch64 Linux integers and pointers travel in one
@@ -43,10 +41,9 @@ static bool needs_own_process(const char *symbol) {
     static const char *const prefixes[] = {"cuInit",        "cuDevicePrimaryCtxRe", "cuCtxCreate",
                                            "cuProfiler",    "cuGLCtxCreate",        "cuVDPAU",
                                            "cuCoredumpSet", "cuStreamBeginCapture"};
-    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
-        if (starts(symbol, prefixes[i])) {
+    for (size_t i = 0; i < COUNT(prefixes); i++) {
+        if (starts(symbol, prefixes[i]))
             return true;
-        }
     }
     return false;
 }
@@ -59,26 +56,22 @@ static CUresult call_zero(const row *r) {
 
 /* `restore` brings back the state of the line's name, whatever the last call left. */
 static void sweep(void (*restore)(void)) {
-    int count = (int)(sizeof(rows) / sizeof(rows[0]));
+    int count = (int)(COUNT(rows));
     int position = 0;
     par.in_sweep = true;
     for (int k = 0; k < count; k++) {
         int i = par.seed % 2 == 0 ? k : count - 1 - k;
-        if (i % par.shards != par.shard || never_called(rows[i].symbol)) {
+        if (i % par.shards != par.shard || never_called(rows[i].symbol))
             continue;
-        }
         par.position = position++;
-        if (par.position < par.from) {
+        if (par.position < par.from)
             continue;
-        }
         restore();
         par_seq_set(i);
-        if (par_before((gpumem_driver_fn)i, "all-zero", "()", NULL, 0)) {
+        if (par_before((gpumem_driver_fn)i, "all-zero", "()", NULL, 0))
             par_after(call_zero(&rows[i]), NULL, 0);
-        }
-        if (needs_own_process(rows[i].symbol)) {
+        if (needs_own_process(rows[i].symbol))
             _exit(77); /* the runner goes on in a new process */
-        }
     }
 }
 
@@ -116,9 +109,8 @@ static void *destroy_gone(void *unused) {
 static void gone_current(void) {
     pthread_t thread;
     CUcontext current;
-    if (par.api->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == gone && gone != NULL) {
+    if (par.api->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == gone && gone != NULL)
         return;
-    }
     SETUP(cuCtxSetCurrent, (NULL));
     SETUP(cuCtxCreate_v2, (&gone, 0, 0));
     pthread_create(&thread, NULL, destroy_gone, NULL);

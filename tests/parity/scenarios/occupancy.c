@@ -2,14 +2,10 @@
 #include "../parity.h"
 #include "images.h"
 #include "module_texts.h"
-#include "sizes.h"
 
 static CUfunction function(const void *image, const char *name) {
-    CUmodule m = NULL;
-    CUfunction f = NULL;
-    SETUP(cuModuleLoadData, (&m, image));
-    SETUP(cuModuleGetFunction, (&f, m, name));
-    return f;
+    CUmodule m = PAR_MADE(CUmodule, cuModuleLoadData, image);
+    return PAR_MADE(CUfunction, cuModuleGetFunction, m, name);
 }
 
 static const int block_sizes[] = {1,   31,  32,  33,  64,  96,  128, 160, 192, 224, 256, 288,

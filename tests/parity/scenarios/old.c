@@ -4,9 +4,6 @@
  */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define N 4096u
 
 typedef struct old {
@@ -17,10 +14,8 @@ typedef struct old {
 } old;
 
 static old make_old(void) {
-    old o;
-    memset(&o, 0, sizeof(o));
     par_init();
-    o.host = calloc(2, N);
+    old o = {.host = calloc(2, N)};
     CALLO(cuCtxCreate, "ok", (&o.ctx, 0, 0), OUT_H(o.ctx));
     CALLO(cuMemAlloc, "old-context", (&o.a, N), OUT_C(o.a));
     CALLO(cuMemAlloc, "old-context", (&o.b, N), OUT_C(o.b));
@@ -99,34 +94,14 @@ SCENARIO(sets, "old/sets") {
 }
 
 static CUDA_MEMCPY2D_v1 plane(const old *o) {
-    CUDA_MEMCPY2D_v1 c;
-    memset(&c, 0, sizeof(c));
-    c.srcMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = o->host;
-    c.srcPitch = 64;
-    c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.dstDevice = o->a;
-    c.dstPitch = 128;
-    c.WidthInBytes = 32;
-    c.Height = 8;
-    return c;
+    return (CUDA_MEMCPY2D_v1){FROM_HOST(o->host), .srcPitch = 64, TO_DEVICE(o->a), .dstPitch = 128,
+                              EXTENT(32, 8)};
 }
 
 static CUDA_MEMCPY3D_v1 box(const old *o) {
-    CUDA_MEMCPY3D_v1 c;
-    memset(&c, 0, sizeof(c));
-    c.srcMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = o->host;
-    c.srcPitch = 64;
-    c.srcHeight = 4;
-    c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.dstDevice = o->a;
-    c.dstPitch = 64;
-    c.dstHeight = 8;
-    c.WidthInBytes = 32;
-    c.Height = 4;
-    c.Depth = 2;
-    return c;
+    return (CUDA_MEMCPY3D_v1){FROM_HOST(o->host), .srcPitch = 64, .srcHeight = 4,
+                              TO_DEVICE(o->a),    .dstPitch = 64, .dstHeight = 8,
+                              EXTENT_3D(32, 4, 2)};
 }
 
 SCENARIO(planes, "old/planes") {
@@ -150,10 +125,8 @@ SCENARIO(planes, "old/planes") {
 }
 
 /* In a context of today: nothing in it has an address of 32 bits. */
-SCENARIO(planes_today, "old/planes-today") {
-    old o;
-    memset(&o, 0, sizeof(o));
-    par_context();
+SCENARIO(planes_today, "old/planes-today", par_context) {
+    old o = {0};
     o.host = calloc(2, N);
     o.s = par_stream();
     CUDA_MEMCPY2D_v1 flat = plane(&o);
@@ -253,24 +226,21 @@ SCENARIO(contents, "old/contents") {
     unsigned pitch, i, sum = 0;
     CUdeviceptr_v1 p;
     old o = make_old();
-    for (i = 0; i < N; i++) {
+    for (i = 0; i < N; i++)
         o.host[i] = (char)i;
-    }
     CUDA_MEMCPY2D_v1 flat = plane(&o);
     CUDA_MEMCPY3D_v1 deep = box(&o);
     SETUP(cuStreamCreate, (&o.s, 0));
     CALL(cuMemsetD8, "ok", (o.a, 0x55, N));
     CALL(cuMemcpy2D, "ok", (&flat));
     CALL(cuMemcpyDtoH, "ok", (o.host + N, o.a, N));
-    for (i = 0; i < N; i++) {
+    for (i = 0; i < N; i++)
         sum = sum * 31 + (unsigned char)o.host[N + i];
-    }
     par_see("sum", "0x%x", sum);
     CALL(cuMemcpy3D, "ok", (&deep));
     CALL(cuMemcpyDtoH, "ok", (o.host + N, o.a, N));
-    for (sum = 0, i = 0; i < N; i++) {
+    for (sum = 0, i = 0; i < N; i++)
         sum = sum * 31 + (unsigned char)o.host[N + i];
-    }
     par_see("sum", "0x%x", sum);
     CALL(cuMemsetD16, "ok", (o.a, 0x1234, N / 2));
     CALL(cuMemsetD32, "ok", (o.a + 64, 0x89abcdef, 16));
@@ -279,9 +249,8 @@ SCENARIO(contents, "old/contents") {
     CALL(cuMemsetD2D32, "ok", (o.a + 1024, 128, 0x3030303, 16, 4));
     CALL(cuMemcpyDtoHAsync, "ok", (o.host + N, o.a, N, o.s));
     CALL(cuStreamSynchronize, "ok", (o.s));
-    for (sum = 0, i = 0; i < N; i++) {
+    for (sum = 0, i = 0; i < N; i++)
         sum = sum * 31 + (unsigned char)o.host[N + i];
-    }
     par_see("sum", "0x%x", sum);
     CALLO(cuMemAllocPitch, "wide", (&p, &pitch, 1000, 3, 16), OUT_C(p), OUT_U(pitch));
     CALLO(cuMemAllocPitch, "zero-height", (&p, &pitch, 1000, 0, 4), OUT_C(p), OUT_U(pitch));

@@ -2,7 +2,6 @@
 #include "../parity.h"
 
 #include <pthread.h>
-#include <string.h>
 
 typedef struct lanes {
     CUstream blocking, free_running;

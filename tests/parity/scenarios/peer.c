@@ -5,9 +5,6 @@
  */
 #include "../parity.h"
 
-#include <string.h>
-#include <unistd.h>
-
 #define N ((size_t)4096)
 
 /* `first` is device 0's primary context and current; `second` is device 1's. */
@@ -21,9 +18,8 @@ static bool two_devices(void) {
 }
 
 static bool two_contexts(void) {
-    if (!two_devices()) {
+    if (!two_devices())
         return false;
-    }
     SETUP(cuDevicePrimaryCtxRetain, (&first, 0));
     SETUP(cuDevicePrimaryCtxRetain, (&second, 1));
     NAME(first);
@@ -50,19 +46,17 @@ static CUdeviceptr filled(CUcontext ctx, size_t size, unsigned word) {
 static void content(const char *what, CUcontext ctx, CUdeviceptr p) {
     unsigned word = 0;
     use(ctx);
-    if (par.api->cuMemcpyDtoH_v2(&word, p, 4) == CUDA_SUCCESS) {
+    if (par.api->cuMemcpyDtoH_v2(&word, p, 4) == CUDA_SUCCESS)
         par_see("content", "%s 0x%08x", what, word);
-    } else {
+    else
         par_see("content", "%s cannot be read", what);
-    }
     use(first);
 }
 
 SCENARIO(topology, "peer/topology") {
     int n;
-    if (!two_devices()) {
+    if (!two_devices())
         return;
-    }
     CALLO(cuDeviceCanAccessPeer, "ok", (&n, 0, 1), OUT_I(n));
     CALLO(cuDeviceCanAccessPeer, "ok", (&n, 1, 0), OUT_I(n));
     CALLO(cuDeviceCanAccessPeer, "same-device", (&n, 1, 1), OUT_I(n));
@@ -86,9 +80,8 @@ SCENARIO(topology, "peer/topology") {
 SCENARIO(atomics, "peer/atomics") {
     CUatomicOperation operation;
     unsigned capability;
-    if (!two_devices()) {
+    if (!two_devices())
         return;
-    }
     for (int o = -1; o <= 14; o++) {
         operation = (CUatomicOperation)o;
         par_note("%d", o);
@@ -111,10 +104,8 @@ SCENARIO(atomics, "peer/atomics") {
 }
 
 SCENARIO(enable, "peer/enable") {
-    CUcontext user, gone;
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     CALL(cuCtxDisablePeerAccess, "never-enabled", (second));
     CALL(cuCtxEnablePeerAccess, "bad-flags", (second, 1));
     CALL(cuCtxEnablePeerAccess, "ok", (second, 0));
@@ -123,7 +114,7 @@ SCENARIO(enable, "peer/enable") {
     CALL(cuCtxDisablePeerAccess, "ok", (second));
     CALL(cuCtxDisablePeerAccess, "again", (second));
     CALL(cuCtxEnablePeerAccess, "after-disable", (second, 0));
-    SETUP(cuCtxCreate_v2, (&user, 0, 1));
+    CUcontext user = PAR_MADE(CUcontext, cuCtxCreate_v2, 0, 1);
     NAME(user);
     CALL(cuCtxEnablePeerAccess, "back", (first, 0));
     CALL(cuCtxEnablePeerAccess, "same-device", (second, 0));
@@ -132,7 +123,7 @@ SCENARIO(enable, "peer/enable") {
     CALL(cuCtxEnablePeerAccess, "second-of-device", (user, 0));
     SETUP(cuCtxDestroy_v2, (user));
     CALL(cuCtxDisablePeerAccess, "destroyed", (user));
-    SETUP(cuCtxCreate_v2, (&gone, 0, 1));
+    CUcontext gone = PAR_MADE(CUcontext, cuCtxCreate_v2, 0, 1);
     SETUP(cuCtxDestroy_v2, (gone));
     use(NULL);
     CALL(cuCtxEnablePeerAccess, "no-context", (second, 0));
@@ -140,11 +131,9 @@ SCENARIO(enable, "peer/enable") {
 }
 
 SCENARIO(enable_stale, "peer/enable-stale") {
-    CUcontext gone;
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
-    SETUP(cuCtxCreate_v2, (&gone, 0, 1));
+    CUcontext gone = PAR_MADE(CUcontext, cuCtxCreate_v2, 0, 1);
     SETUP(cuCtxDestroy_v2, (gone));
     use(first);
     CALL(cuCtxEnablePeerAccess, "destroyed", (gone, 0));
@@ -153,11 +142,9 @@ SCENARIO(enable_stale, "peer/enable-stale") {
 
 /* A context that was created, destroyed while it had access, and created again has none. */
 SCENARIO(enable_ends, "peer/enable-ends") {
-    CUcontext user;
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
-    SETUP(cuCtxCreate_v2, (&user, 0, 1));
+    CUcontext user = PAR_MADE(CUcontext, cuCtxCreate_v2, 0, 1);
     CALL(cuCtxEnablePeerAccess, "from-user-context", (first, 0));
     SETUP(cuCtxDestroy_v2, (user));
     SETUP(cuCtxCreate_v2, (&user, 0, 1));
@@ -169,15 +156,13 @@ SCENARIO(enable_ends, "peer/enable-ends") {
 
 static void copies(bool access) {
     unsigned word = 0;
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     CUdeviceptr a = filled(first, N, 0x0a0a0a0a);
     CUdeviceptr b = filled(second, N, 0x0b0b0b0b);
     CUstream s = par_stream();
-    if (access) {
+    if (access)
         SETUP(cuCtxEnablePeerAccess, (second, 0));
-    }
     CALL(cuMemcpyPeer, "ok", (b, second, a, first, 64));
     content("peer", second, b);
     CALL(cuMemcpyPeer, "back", (a + 64, first, b + 128, second, 64));
@@ -201,17 +186,9 @@ static void copies(bool access) {
     SETUP(cuCtxSynchronize, ());
     content("written", second, b + 1024);
     CALL(cuMemcpyDtoDAsync_v2, "past-end", (b + N - 32, a, 64, s));
-    CUDA_MEMCPY3D_PEER box = {0};
-    box.srcMemoryType = box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    box.srcDevice = a;
-    box.dstDevice = b + 2048;
-    box.srcContext = first;
-    box.dstContext = second;
-    box.srcPitch = box.dstPitch = 32;
-    box.srcHeight = box.dstHeight = 2;
-    box.WidthInBytes = 16;
-    box.Height = 2;
-    box.Depth = 2;
+    CUDA_MEMCPY3D_PEER box = {FROM_DEVICE(a),       TO_DEVICE(b + 2048), .srcContext = first,
+                              .dstContext = second, .srcPitch = 32,      .dstPitch = 32,
+                              .srcHeight = 2,       .dstHeight = 2,      EXTENT_3D(16, 2, 2)};
     CALL(cuMemcpy3DPeer, "ok", (&box));
     content("box", second, b + 2048);
     box.dstDevice = b + 3072;
@@ -220,18 +197,12 @@ static void copies(bool access) {
     content("box-async", second, b + 3072);
 }
 
-SCENARIO(copies_plain, "peer/copies") {
-    copies(false);
-}
-
-SCENARIO(copies_enabled, "peer/copies-enabled") {
-    copies(true);
-}
+SCENARIO_IS(copies_plain, "peer/copies", copies(false));
+SCENARIO_IS(copies_enabled, "peer/copies-enabled", copies(true));
 
 SCENARIO(sets_enabled, "peer/sets-enabled") {
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     CUdeviceptr b = filled(second, N, 0x0b0b0b0b);
     CUstream s = par_stream();
     SETUP(cuCtxEnablePeerAccess, (second, 0));
@@ -247,9 +218,8 @@ SCENARIO(sets_enabled, "peer/sets-enabled") {
 }
 
 SCENARIO(set_plain, "peer/set") {
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     CUdeviceptr b = filled(second, N, 0x0b0b0b0b);
     CALL(cuMemsetD32_v2, "other-device-no-access", (b, 0x1a1a1a1a, 4));
     CALL(cuCtxSynchronize, "after", ());
@@ -257,9 +227,8 @@ SCENARIO(set_plain, "peer/set") {
 }
 
 SCENARIO(write_value_plain, "peer/write-value") {
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     CUdeviceptr b = filled(second, N, 0x0b0b0b0b);
     CUstream s = par_stream();
     CALL(cuStreamWriteValue32_v2, "other-device-no-access", (s, b, 7, 0));
@@ -284,9 +253,8 @@ static CUdeviceptr mapped_on(int device, unsigned access_bits, size_t size) {
             access[count++].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
         }
     }
-    if (count > 0) {
+    if (count > 0)
         SETUP(cuMemSetAccess, (p, size, access, count));
-    }
     return p;
 }
 
@@ -296,9 +264,8 @@ SCENARIO(mappings, "peer/mappings") {
         {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READ},
         {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
     unsigned long long flags;
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     CUdeviceptr p = mapped_on(1, 0, PAR_2M);
     for (int round = 0; round < 3; round++) {
         for (int d = 0; d < 2; d++) {
@@ -327,9 +294,8 @@ SCENARIO(mappings, "peer/mappings") {
 
 SCENARIO(mapping_owner_only, "peer/mapping-owner-only") {
     unsigned word = 0;
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     CUdeviceptr p = mapped_on(1, 2, PAR_2M);
     use(second);
     CALL(cuMemsetD32_v2, "owner", (p, 0x4a4a4a4a, 16));
@@ -342,9 +308,8 @@ SCENARIO(mapping_owner_only, "peer/mapping-owner-only") {
 }
 
 SCENARIO(mapping_peer_only, "peer/mapping-peer-only") {
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     CUdeviceptr p = mapped_on(1, 1, PAR_2M);
     CALL(cuMemsetD32_v2, "mapped-here-only", (p, 0x6a6a6a6a, 16));
     CALL(cuCtxSynchronize, "after", ());
@@ -354,12 +319,8 @@ SCENARIO(mapping_peer_only, "peer/mapping-peer-only") {
 }
 
 static CUmemoryPool make_pool(int device) {
-    CUmemoryPool pool = NULL;
-    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
-                            .location.id = device};
-    SETUP(cuMemPoolCreate, (&pool, &props));
-    return pool;
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, AT_DEVICE(device)};
+    return PAR_MADE(CUmemoryPool, cuMemPoolCreate, &props);
 }
 
 SCENARIO(pools, "peer/pools") {
@@ -367,9 +328,8 @@ SCENARIO(pools, "peer/pools") {
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccess_flags flags;
     CUdeviceptr p, q;
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     CUmemoryPool pool = make_pool(1);
     CUstream s = par_stream();
     for (int d = 0; d < 2; d++) {
@@ -402,9 +362,8 @@ SCENARIO(pools, "peer/pools") {
 
 SCENARIO(pool_without_access, "peer/pool-without-access") {
     CUdeviceptr p;
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     CUmemoryPool pool = make_pool(1);
     CUstream s = par_stream();
     CALLO(cuMemAllocFromPoolAsync, "pool-of-other-device", (&p, N, pool, s), OUT_P(p));
@@ -416,9 +375,8 @@ SCENARIO(pool_defaults, "peer/pool-defaults") {
     CUmemoryPool zero, one, got;
     CUdeviceptr p;
     int ordinal;
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     CALLO(cuDeviceGetDefaultMemPool, "first", (&zero, 0), OUT_H(zero));
     CALLO(cuDeviceGetDefaultMemPool, "second", (&one, 1), OUT_H(one));
     CALL(cuDeviceSetMemPool, "of-other-device", (0, one));
@@ -438,9 +396,8 @@ SCENARIO(pointers, "peer/pointers") {
     CUcontext ctx;
     int ordinal;
     unsigned type;
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     CUdeviceptr b = filled(second, N, 1);
     CALLO(cuPointerGetAttribute, "other-device", (&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, b),
           OUT_I(ordinal));
@@ -454,12 +411,10 @@ SCENARIO(pointers, "peer/pointers") {
 
 /* Pinned memory of one device's context as seen by the other. */
 SCENARIO(pinned, "peer/pinned") {
-    void *h;
     CUdeviceptr d;
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
-    SETUP(cuMemHostAlloc, (&h, N, 0));
+    void *h = PAR_MADE(void *, cuMemHostAlloc, N, 0);
     memset(h, 0x3c, N);
     NAME_R(h, N);
     use(second);
@@ -472,9 +427,8 @@ SCENARIO(pinned, "peer/pinned") {
 
 SCENARIO(events, "peer/events") {
     float ms;
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     CUstream s = par_stream();
     CUevent e = par_event(CU_EVENT_DEFAULT);
     CUevent plain = par_event(CU_EVENT_DISABLE_TIMING);
@@ -496,9 +450,8 @@ SCENARIO(events, "peer/events") {
 }
 
 SCENARIO(order, "peer/order") {
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     CUdeviceptr a = filled(first, N, 0x01010101);
     CUdeviceptr b = filled(second, N, 0x02020202);
     CUstream s = par_stream();
@@ -513,8 +466,7 @@ SCENARIO(order, "peer/order") {
     CALL(cuStreamWaitEvent, "event-of-other-device", (t, e, 0));
     CALL(cuMemcpyPeerAsync, "behind-event", (b, second, a, first, 16, t));
     CALL(cuStreamQuery, "behind-event", (t));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (t));
+    PAR_DRAIN("released", t);
     content("ordered", second, b);
 }
 
@@ -524,9 +476,8 @@ SCENARIO(contexts, "peer/contexts") {
     CUdevice d;
     unsigned flags;
     int active;
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     CUdeviceptr a = filled(first, N, 1);
     CUdeviceptr b = filled(second, N, 2);
     use(second);
@@ -548,9 +499,8 @@ SCENARIO(contexts, "peer/contexts") {
 
 SCENARIO(released_second, "peer/released-second") {
     unsigned word = 0;
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     CUdeviceptr b = filled(second, N, 0x0b0b0b0b);
     CALL(cuDevicePrimaryCtxRelease_v2, "second", (1));
     CALL(cuMemcpyDtoH_v2, "released-other-device", (&word, b, 4));
@@ -568,9 +518,8 @@ SCENARIO(ipc, "peer/ipc") {
     struct message m;
     char answer;
     int peer;
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     peer = par_spawn("peer-ipc");
     CUdeviceptr b = filled(second, PAR_2M, 0x0b0b0b0b);
     CALLO(cuIpcGetMemHandle, "other-device", (&m.memory, b), OUT_C(m.memory));
@@ -592,9 +541,8 @@ HELPER(helper_ipc, "peer-ipc") {
     int ordinal;
     char byte;
     par_record_start("peer/ipc:peer");
-    if (!two_contexts() || !par_receive(par.peer_fd, &m, sizeof(m), NULL)) {
+    if (!two_contexts() || !par_receive(par.peer_fd, &m, sizeof(m), NULL))
         return;
-    }
     CALLO(cuIpcOpenMemHandle_v2, "context-of-other-device", (&p, m.memory, 1), OUT_R(p, PAR_2M));
     if (par_last() == CUDA_SUCCESS) {
         CALLO(cuPointerGetAttribute, "imported", (&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p),
@@ -621,9 +569,8 @@ SCENARIO(share, "peer/share") {
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     char answer;
     int fd = -1, peer;
-    if (!two_contexts()) {
+    if (!two_contexts())
         return;
-    }
     peer = par_spawn("peer-share");
     prop = par_device_prop();
     prop.location.id = 1;
@@ -651,9 +598,8 @@ HELPER(helper_share, "peer-share") {
     char byte;
     int fd = -1;
     par_record_start("peer/share:peer");
-    if (!two_contexts() || !par_receive(par.peer_fd, &byte, 1, &fd)) {
+    if (!two_contexts() || !par_receive(par.peer_fd, &byte, 1, &fd))
         return;
-    }
     CALLO(cuMemImportFromShareableHandle, "other-device",
           (&h, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
     CALLO(cuMemGetAllocationPropertiesFromHandle, "imported", (&prop, h), OUT_I(prop.location.type),

@@ -1,8 +1,6 @@
 /* What the driver says about an address, for addresses of every kind. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 /* Every attribute has at most this much output. */
@@ -49,9 +47,8 @@ static void attribute(const char *cls, int a, CUdeviceptr p) {
 }
 
 static void attributes(const char *cls, CUdeviceptr p) {
-    for (int a = 0; a <= 22; a++) {
+    for (int a = 0; a <= 22; a++)
         attribute(cls, a, p);
-    }
 }
 
 SCENARIO(device_allocation, "pointer/device", par_context) {
@@ -132,11 +129,9 @@ SCENARIO(mapped_host, "pointer/mapped-host", par_context) {
 }
 
 SCENARIO(pool, "pointer/pool", par_context) {
-    CUmemoryPool fallback;
-    CUdeviceptr a;
-    SETUP(cuDeviceGetDefaultMemPool, (&fallback, 0));
+    CUmemoryPool fallback = PAR_MADE(CUmemoryPool, cuDeviceGetDefaultMemPool, 0);
     NAME(fallback);
-    SETUP(cuMemAllocAsync, (&a, 10000, NULL));
+    CUdeviceptr a = PAR_MADE(CUdeviceptr, cuMemAllocAsync, 10000, NULL);
     NAME_R(a, 10000);
     attributes("pool", a);
     attributes("interior", a + 5000);
@@ -147,12 +142,11 @@ SCENARIO(pool, "pointer/pool", par_context) {
 }
 
 SCENARIO(pool_host, "pointer/pool-host", par_context) {
-    CUdeviceptr a;
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location.type = CU_MEM_LOCATION_TYPE_HOST};
     CUmemoryPool host = par_pool(&props);
     NAME(host);
-    SETUP(cuMemAllocFromPoolAsync, (&a, 10000, host, NULL));
+    CUdeviceptr a = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 10000, host, NULL);
     NAME_R(a, 10000);
     attributes("host-pool", a);
 }

@@ -2,9 +2,8 @@
 #include "../parity.h"
 
 static CUmemPoolProps device_props(void) {
-    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+    return (CUmemPoolProps){.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
-    return props;
 }
 
 static void create_one(const char *cls, const CUmemPoolProps *props) {
@@ -21,7 +20,7 @@ SCENARIO(creates, "pool/creates", par_context) {
     CUmemPoolProps props = device_props();
     CALL(cuMemPoolCreate, "null-out", (NULL, &props));
     create_one("null-props", NULL);
-    for (size_t h = 0; h < sizeof(handle_types) / sizeof(handle_types[0]); h++) {
+    for (size_t h = 0; h < COUNT(handle_types); h++) {
         props = device_props();
         props.handleTypes = (CUmemAllocationHandleType)handle_types[h];
         par_note("handles=%d", handle_types[h]);
@@ -74,10 +73,9 @@ SCENARIO(creates_host, "pool/creates-host", par_context) {
 
 SCENARIO(create_without_context, "pool/create-without-context", par_init) {
     CUmemPoolProps props = device_props();
-    CUmemoryPool pool;
     uint64_t value;
     create_one("no-context", &props);
-    SETUP(cuDeviceGetDefaultMemPool, (&pool, 0));
+    CUmemoryPool pool = PAR_MADE(CUmemoryPool, cuDeviceGetDefaultMemPool, 0);
     CALLO(cuMemPoolGetAttribute, "no-context", (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value),
           OUT_U(value));
     CALL(cuMemPoolTrimTo, "no-context", (pool, 0));
@@ -87,13 +85,12 @@ static void show_attribute(const char *cls, CUmemoryPool pool, int attribute) {
     uint64_t value;
     int small;
     par_note("%d", attribute);
-    if (attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES) {
+    if (attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
         CALLO(cuMemPoolGetAttribute, cls, (pool, (CUmemPool_attribute)attribute, &small),
               OUT_I(small));
-    } else {
+    else
         CALLO(cuMemPoolGetAttribute, cls, (pool, (CUmemPool_attribute)attribute, &value),
               OUT_U(value));
-    }
 }
 
 static void set_attribute(const char *cls, CUmemoryPool pool, int attribute, uint64_t value) {
@@ -103,9 +100,8 @@ static void set_attribute(const char *cls, CUmemoryPool pool, int attribute, uin
 }
 
 static void attributes_of(CUmemoryPool pool) {
-    for (int a = -1; a <= 14; a++) {
+    for (int a = -1; a <= 14; a++)
         show_attribute(a >= 1 && a <= 8 ? "attribute" : "bad-attribute", pool, a);
-    }
     for (int a = 1; a <= 3; a++) {
         set_attribute("zero", pool, a, 0);
         set_attribute("one", pool, a, 1);
@@ -123,8 +119,7 @@ static void attributes_of(CUmemoryPool pool) {
 }
 
 SCENARIO(attributes_default, "pool/attributes-default", par_context) {
-    CUmemoryPool pool;
-    SETUP(cuDeviceGetDefaultMemPool, (&pool, 0));
+    CUmemoryPool pool = PAR_MADE(CUmemoryPool, cuDeviceGetDefaultMemPool, 0);
     attributes_of(pool);
 }
 
@@ -143,9 +138,8 @@ SCENARIO(attributes_host, "pool/attributes-host", par_context) {
 }
 
 SCENARIO(attribute_null, "pool/attribute-null", par_context) {
-    CUmemoryPool pool;
     uint64_t value = 0;
-    SETUP(cuDeviceGetDefaultMemPool, (&pool, 0));
+    CUmemoryPool pool = PAR_MADE(CUmemoryPool, cuDeviceGetDefaultMemPool, 0);
     CALLO(cuMemPoolGetAttribute, "null-pool", (NULL, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value),
           OUT_U(value));
     CALL(cuMemPoolGetAttribute, "null-out", (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, NULL));
@@ -228,8 +222,7 @@ static void accesses_of(CUmemoryPool pool) {
 }
 
 SCENARIO(access_default, "pool/access-default", par_context) {
-    CUmemoryPool pool;
-    SETUP(cuDeviceGetDefaultMemPool, (&pool, 0));
+    CUmemoryPool pool = PAR_MADE(CUmemoryPool, cuDeviceGetDefaultMemPool, 0);
     accesses_of(pool);
 }
 
@@ -271,7 +264,7 @@ SCENARIO(current, "pool/current", par_context) {
 SCENARIO(of_location, "pool/of-location", par_context) {
     static const int types[] = {1, 2, 3, 4, 0};
     CUmemoryPool pool, got;
-    for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
+    for (size_t t = 0; t < COUNT(types); t++) {
         for (int kind = 0; kind <= 2; kind++) {
             CUmemLocation location = {(CUmemLocationType)types[t], 0};
             par_note("location=%d type=%d", types[t], kind);

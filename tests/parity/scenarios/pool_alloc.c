@@ -11,10 +11,9 @@ static CUmemoryPool make_pool(int location, size_t max_size) {
 
 static void show_counters(const char *when, CUmemoryPool pool) {
     uint64_t value[4];
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         SETUP(cuMemPoolGetAttribute,
               (pool, (CUmemPool_attribute)(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT + i), &value[i]));
-    }
     par_see("counters", "%s reserved=%llu high=%llu used=%llu high=%llu", when,
             (unsigned long long)value[0], (unsigned long long)value[1],
             (unsigned long long)value[2], (unsigned long long)value[3]);
@@ -37,7 +36,7 @@ SCENARIO(sizes, "pool-alloc/sizes", par_context) {
     CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     CUstream s = par_stream();
     show_counters("empty", pool);
-    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+    for (size_t i = 0; i < COUNT(tries); i++) {
         par_note("size=%zu", tries[i]);
         CALLO(cuMemAllocFromPoolAsync, "size", (&p, tries[i], pool, s), OUT_R(p, tries[i]));
         par_note("size=%zu", tries[i]);
@@ -132,13 +131,11 @@ static void reuse_across(bool event, bool allow_event, bool allow_internal) {
     CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     uint64_t keep = ~0ull;
     SETUP(cuMemPoolSetAttribute, (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
-    if (!allow_event) {
+    if (!allow_event)
         SETUP(cuMemPoolSetAttribute, (pool, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, &off));
-    }
-    if (!allow_internal) {
+    if (!allow_internal)
         SETUP(cuMemPoolSetAttribute,
               (pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off));
-    }
     CUstream s = par_stream();
     CUstream t = par_stream();
     CUevent e = par_event(CU_EVENT_DISABLE_TIMING);
@@ -156,25 +153,13 @@ static void reuse_across(bool event, bool allow_event, bool allow_internal) {
     par_see("same-address", a == b ? "yes" : "no");
     CALL(cuStreamQuery, "allocating-stream", (t));
     show_counters("allocated", pool);
-    par_release();
-    CALL(cuStreamSynchronize, "ok", (t));
+    PAR_DRAIN("ok", t);
 }
 
-SCENARIO(reuse_no_rule, "pool-alloc/reuse-no-rule") {
-    reuse_across(false, false, false);
-}
-
-SCENARIO(reuse_internal, "pool-alloc/reuse-internal") {
-    reuse_across(false, false, true);
-}
-
-SCENARIO(reuse_event, "pool-alloc/reuse-event") {
-    reuse_across(true, true, false);
-}
-
-SCENARIO(reuse_event_off, "pool-alloc/reuse-event-off") {
-    reuse_across(true, false, false);
-}
+SCENARIO_IS(reuse_no_rule, "pool-alloc/reuse-no-rule", reuse_across(false, false, false));
+SCENARIO_IS(reuse_internal, "pool-alloc/reuse-internal", reuse_across(false, false, true));
+SCENARIO_IS(reuse_event, "pool-alloc/reuse-event", reuse_across(true, true, false));
+SCENARIO_IS(reuse_event_off, "pool-alloc/reuse-event-off", reuse_across(true, false, false));
 
 SCENARIO(reuse_finished, "pool-alloc/reuse-finished", par_context) {
     CUmemoryPool pool;
@@ -203,14 +188,13 @@ SCENARIO(reuse_finished, "pool-alloc/reuse-finished", par_context) {
 }
 
 SCENARIO(trims, "pool-alloc/trims", par_context) {
-    CUdeviceptr a, b;
     uint64_t keep = ~0ull, zero = 0;
     CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     CUstream s = par_stream();
     SETUP(cuMemPoolSetAttribute, (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
     CALL(cuMemPoolTrimTo, "empty", (pool, 0));
-    SETUP(cuMemAllocFromPoolAsync, (&a, (size_t)64 << 20, pool, s));
-    SETUP(cuMemAllocFromPoolAsync, (&b, (size_t)64 << 20, pool, s));
+    CUdeviceptr a = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, (size_t)64 << 20, pool, s);
+    CUdeviceptr b = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, (size_t)64 << 20, pool, s);
     show_counters("two", pool);
     CALL(cuMemPoolTrimTo, "all-in-use", (pool, 0));
     show_counters("trimmed", pool);
@@ -255,11 +239,10 @@ SCENARIO(released_when, "pool-alloc/released-when", par_context) {
 
 SCENARIO(destroy_with_live, "pool-alloc/destroy-with-live", par_context) {
     CUmemoryPool pool, got;
-    CUdeviceptr a;
     pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     NAME(pool);
     CUstream s = par_stream();
-    SETUP(cuMemAllocFromPoolAsync, (&a, PAR_2M, pool, s));
+    CUdeviceptr a = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, PAR_2M, pool, s);
     CALL(cuMemPoolDestroy, "live-allocation", (pool));
     CALL(cuMemsetD8Async, "pool-destroyed", (a, 1, PAR_2M, s));
     CALLO(cuPointerGetAttribute, "pool-destroyed", (&got, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, a),
@@ -269,10 +252,9 @@ SCENARIO(destroy_with_live, "pool-alloc/destroy-with-live", par_context) {
 }
 
 SCENARIO(use_after_free, "pool-alloc/use-after-free", par_context) {
-    CUdeviceptr a;
     char host[16];
     CUstream s = par_stream();
-    SETUP(cuMemAllocAsync, (&a, PAR_2M, s));
+    CUdeviceptr a = PAR_MADE(CUdeviceptr, cuMemAllocAsync, PAR_2M, s);
     SETUP(cuMemFreeAsync, (a, s));
     CALL(cuMemsetD8Async, "freed-not-synchronized", (a, 1, 16, s));
     CALL(cuStreamSynchronize, "after", (s));
@@ -290,17 +272,15 @@ SCENARIO(use_before_ordered, "pool-alloc/use-before-ordered", par_context) {
     CALL(cuMemsetD8Async, "other-stream-before-allocation", (a, 1, 16, t));
     CALL(cuStreamSynchronize, "other-stream", (t));
     CALL(cuMemFreeAsync, "other-stream-before-allocation", (a, t));
-    par_release();
-    CALL(cuStreamSynchronize, "allocating-stream", (s));
+    PAR_DRAIN("allocating-stream", s);
     CALL(cuStreamSynchronize, "other-stream", (t));
 }
 
 SCENARIO(charges, "pool-alloc/charges", par_context, PAR_ALONE) {
-    CUdeviceptr a;
     CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     CUstream s = par_stream();
     par_free_mark();
-    SETUP(cuMemAllocFromPoolAsync, (&a, 4096, pool, s));
+    CUdeviceptr a = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, pool, s);
     SETUP(cuStreamSynchronize, (s));
     par_free_delta("4096");
     SETUP(cuMemFreeAsync, (a, s));
@@ -332,10 +312,5 @@ static void host_pool(int location) {
     CALL(cuMemPoolDestroy, "ok", (pool));
 }
 
-SCENARIO(host_pool_host, "pool-alloc/host") {
-    host_pool(CU_MEM_LOCATION_TYPE_HOST);
-}
-
-SCENARIO(host_pool_numa, "pool-alloc/host-numa") {
-    host_pool(CU_MEM_LOCATION_TYPE_HOST_NUMA);
-}
+SCENARIO_IS(host_pool_host, "pool-alloc/host", host_pool(CU_MEM_LOCATION_TYPE_HOST));
+SCENARIO_IS(host_pool_numa, "pool-alloc/host-numa", host_pool(CU_MEM_LOCATION_TYPE_HOST_NUMA));

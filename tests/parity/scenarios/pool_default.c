@@ -7,7 +7,7 @@ static void see_attributes(CUdeviceptr p) {
         CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,      CU_POINTER_ATTRIBUTE_ACCESS_FLAGS,
         CU_POINTER_ATTRIBUTE_DEVICE_POINTER,      CU_POINTER_ATTRIBUTE_HOST_POINTER,
         CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES};
-    for (unsigned i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+    for (unsigned i = 0; i < COUNT(asked); i++) {
         unsigned long long value = 0;
         par_note("attribute=%d", (int)asked[i]);
         CALL(cuPointerGetAttribute, "default-pool", (&value, asked[i], p));
@@ -63,30 +63,22 @@ static void of_location(CUmemLocationType type, int id, CUmemAllocationType kind
     use(pool, stream);
 }
 
-SCENARIO(host, "pool-default/host") {
-    of_location(CU_MEM_LOCATION_TYPE_HOST, 0, CU_MEM_ALLOCATION_TYPE_PINNED, false);
-}
-SCENARIO(host_current, "pool-default/host-current") {
-    of_location(CU_MEM_LOCATION_TYPE_HOST, 0, CU_MEM_ALLOCATION_TYPE_PINNED, true);
-}
-SCENARIO(host_numa, "pool-default/host-numa") {
-    of_location(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, CU_MEM_ALLOCATION_TYPE_PINNED, false);
-}
-SCENARIO(device, "pool-default/device") {
-    of_location(CU_MEM_LOCATION_TYPE_DEVICE, 0, CU_MEM_ALLOCATION_TYPE_PINNED, false);
-}
-SCENARIO(host_managed, "pool-default/host-managed") {
-    of_location(CU_MEM_LOCATION_TYPE_HOST, 0, CU_MEM_ALLOCATION_TYPE_MANAGED, false);
-}
-SCENARIO(host_numa_managed, "pool-default/host-numa-managed") {
-    of_location(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, CU_MEM_ALLOCATION_TYPE_MANAGED, false);
-}
-SCENARIO(device_managed, "pool-default/device-managed") {
-    of_location(CU_MEM_LOCATION_TYPE_DEVICE, 0, CU_MEM_ALLOCATION_TYPE_MANAGED, true);
-}
-SCENARIO(nowhere_managed, "pool-default/nowhere-managed") {
-    of_location(CU_MEM_LOCATION_TYPE_INVALID, 0, CU_MEM_ALLOCATION_TYPE_MANAGED, true);
-}
+SCENARIO_IS(host, "pool-default/host",
+            of_location(CU_MEM_LOCATION_TYPE_HOST, 0, CU_MEM_ALLOCATION_TYPE_PINNED, false));
+SCENARIO_IS(host_current, "pool-default/host-current",
+            of_location(CU_MEM_LOCATION_TYPE_HOST, 0, CU_MEM_ALLOCATION_TYPE_PINNED, true));
+SCENARIO_IS(host_numa, "pool-default/host-numa",
+            of_location(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, CU_MEM_ALLOCATION_TYPE_PINNED, false));
+SCENARIO_IS(device, "pool-default/device",
+            of_location(CU_MEM_LOCATION_TYPE_DEVICE, 0, CU_MEM_ALLOCATION_TYPE_PINNED, false));
+SCENARIO_IS(host_managed, "pool-default/host-managed",
+            of_location(CU_MEM_LOCATION_TYPE_HOST, 0, CU_MEM_ALLOCATION_TYPE_MANAGED, false));
+SCENARIO_IS(host_numa_managed, "pool-default/host-numa-managed",
+            of_location(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, CU_MEM_ALLOCATION_TYPE_MANAGED, false));
+SCENARIO_IS(device_managed, "pool-default/device-managed",
+            of_location(CU_MEM_LOCATION_TYPE_DEVICE, 0, CU_MEM_ALLOCATION_TYPE_MANAGED, true));
+SCENARIO_IS(nowhere_managed, "pool-default/nowhere-managed",
+            of_location(CU_MEM_LOCATION_TYPE_INVALID, 0, CU_MEM_ALLOCATION_TYPE_MANAGED, true));
 
 /* A pool of the application's own, used by a device that was given nothing. */
 SCENARIO(host_created, "pool-default/host-created", par_context) {

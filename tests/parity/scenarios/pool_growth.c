@@ -10,9 +10,7 @@ static CUmemoryPool make_pool(CUmemAllocationHandleType handles) {
 }
 
 static uint64_t counter(CUmemoryPool pool, CUmemPool_attribute which) {
-    uint64_t value = 0;
-    SETUP(cuMemPoolGetAttribute, (pool, which, &value));
-    return value;
+    return PAR_GOT(uint64_t, cuMemPoolGetAttribute, pool, which);
 }
 
 static void counters(const char *when, CUmemoryPool pool) {
@@ -44,7 +42,7 @@ static void grow_by(CUmemAllocationHandleType handles) {
     CUdeviceptr p;
     par_context();
     CUstream s = par_stream();
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         CUmemoryPool pool = make_pool(handles);
         SETUP(cuMemAllocFromPoolAsync, (&p, sizes[i], pool, s));
         par_note("size=%zu", sizes[i]);
@@ -57,13 +55,9 @@ static void grow_by(CUmemAllocationHandleType handles) {
     }
 }
 
-SCENARIO(grow, "pool-growth/sizes") {
-    grow_by(CU_MEM_HANDLE_TYPE_NONE);
-}
-
-SCENARIO(grow_shared, "pool-growth/sizes-shared") {
-    grow_by(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-}
+SCENARIO_IS(grow, "pool-growth/sizes", grow_by(CU_MEM_HANDLE_TYPE_NONE));
+SCENARIO_IS(grow_shared, "pool-growth/sizes-shared",
+            grow_by(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 
 /* One pool that keeps everything: by how much does the next one make it grow? */
 SCENARIO(grow_on, "pool-growth/one-pool", par_context) {
@@ -79,16 +73,14 @@ SCENARIO(grow_on, "pool-growth/one-pool", par_context) {
         par_note("%zu size=%zu", i, steps[i]);
         counters("allocated", pool);
     }
-    for (size_t i = 0; i < 12; i += 2) {
+    for (size_t i = 0; i < 12; i += 2)
         SETUP(cuMemFreeAsync, (p[i], s));
-    }
     SETUP(cuStreamSynchronize, (s));
     counters("half-freed", pool);
     CALL(cuMemPoolTrimTo, "half-freed", (pool, 0));
     counters("trimmed", pool);
-    for (size_t i = 1; i < 12; i += 2) {
+    for (size_t i = 1; i < 12; i += 2)
         SETUP(cuMemFreeAsync, (p[i], s));
-    }
     SETUP(cuStreamSynchronize, (s));
     counters("all-freed", pool);
     CALL(cuMemPoolTrimTo, "over-half",
@@ -104,13 +96,12 @@ SCENARIO(grow_on, "pool-growth/one-pool", par_context) {
 SCENARIO(thresholds, "pool-growth/thresholds", par_context) {
     static const size_t limits[] = {0, 1, (size_t)32 << 20, (size_t)40 << 20, (size_t)96 << 20};
     CUstream s = par_stream();
-    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+    for (size_t i = 0; i < COUNT(limits); i++) {
         CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
         CUdeviceptr p[3];
         keep(pool, limits[i]);
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < 3; k++)
             SETUP(cuMemAllocFromPoolAsync, (&p[k], (size_t)32 << 20, pool, s));
-        }
         for (int k = 0; k < 3; k++) {
             SETUP(cuMemFreeAsync, (p[k], s));
             SETUP(cuStreamSynchronize, (s));
@@ -123,11 +114,10 @@ SCENARIO(thresholds, "pool-growth/thresholds", par_context) {
 
 /* Lowering the threshold gives back at once, or with the next synchronization? */
 SCENARIO(threshold_lowered, "pool-growth/threshold-lowered", par_context) {
-    CUdeviceptr p;
     CUstream s = par_stream();
     CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
     keep(pool, ~0ull);
-    SETUP(cuMemAllocFromPoolAsync, (&p, (size_t)64 << 20, pool, s));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, (size_t)64 << 20, pool, s);
     SETUP(cuMemFreeAsync, (p, s));
     SETUP(cuStreamSynchronize, (s));
     counters("kept", pool);
@@ -151,9 +141,8 @@ SCENARIO(places, "pool-growth/places", par_context) {
     for (int i = 0; i < 8; i++) {
         SETUP(cuMemAllocFromPoolAsync, (&p[i], small[i], pool, s));
         par_note("size=%zu", small[i]);
-        if (i > 0) {
+        if (i > 0)
             par_see("distance", "%lld", (long long)(p[i] - p[i - 1]));
-        }
     }
     SETUP(cuMemFreeAsync, (p[1], s));
     SETUP(cuMemFreeAsync, (p[5], s));
@@ -161,9 +150,8 @@ SCENARIO(places, "pool-growth/places", par_context) {
     for (int turn = 0; turn < 3; turn++) {
         SETUP(cuMemAllocFromPoolAsync, (&q, 256, pool, s));
         int which = -1;
-        for (int i = 0; i < 8; i++) {
+        for (int i = 0; i < 8; i++)
             which = p[i] == q ? i : which;
-        }
         par_see("hole", "%d", which);
     }
     counters("end", pool);
@@ -175,9 +163,8 @@ static void place_order(size_t size) {
     CUstream s = par_stream();
     CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
     keep(pool, ~0ull);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 5; i++)
         SETUP(cuMemAllocFromPoolAsync, (&p[i], size, pool, s));
-    }
     SETUP(cuMemFreeAsync, (p[3], s));
     SETUP(cuMemFreeAsync, (p[1], s));
     SETUP(cuStreamSynchronize, (s));
@@ -189,20 +176,15 @@ static void place_order(size_t size) {
     counters("end", pool);
 }
 
-SCENARIO(order_small, "pool-growth/order-small") {
-    place_order(4096);
-}
-
-SCENARIO(order_large, "pool-growth/order-large") {
-    place_order((size_t)8 << 20);
-}
+SCENARIO_IS(order_small, "pool-growth/order-small", place_order(4096));
+SCENARIO_IS(order_large, "pool-growth/order-large", place_order((size_t)8 << 20));
 
 /* Freed on one stream, asked for on the same: at once the same address, without synchronization? */
 SCENARIO(same_stream_sizes, "pool-growth/same-stream", par_context) {
     CUmemoryPool pool;
     CUdeviceptr a, b;
     CUstream s = par_stream();
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
         SETUP(cuMemAllocFromPoolAsync, (&a, sizes[i], pool, s));
         SETUP(cuMemFreeAsync, (a, s));
@@ -240,8 +222,7 @@ SCENARIO(stream_order, "pool-growth/stream-order", par_context) {
     CALLO(cuMemAllocFromPoolAsync, "freed-by-other-stream", (&b, PAR_2M, pool, t), OUT_C(b));
     par_see("same-address", a == b ? "yes" : "no");
     CALL(cuStreamQuery, "held", (t));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (t));
+    PAR_DRAIN("released", t);
     CALL(cuMemcpyDtoH_v2, "freshly-allocated", (&word, b, 4));
     CALL(cuMemFreeAsync, "ok", (b, t));
     CALL(cuStreamSynchronize, "released", (s));
@@ -251,14 +232,12 @@ SCENARIO(stream_order, "pool-growth/stream-order", par_context) {
 
 /* Freed with a plain free, while the stream of its allocation is held? */
 SCENARIO(plain_free, "pool-growth/plain-free", par_context) {
-    CUdeviceptr a;
     CUstream s = par_stream();
     CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
-    SETUP(cuMemAllocFromPoolAsync, (&a, PAR_2M, pool, s));
+    CUdeviceptr a = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, PAR_2M, pool, s);
     par_hold(s);
     CALL(cuMemFree_v2, "pool-allocation-stream-held", (a));
     counters("freed", pool);
-    par_release();
-    CALL(cuStreamSynchronize, "released", (s));
+    PAR_DRAIN("released", s);
     counters("synchronized", pool);
 }

@@ -6,7 +6,6 @@
 #include "../parity.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 static CUmemoryPool make_pool(CUmemLocationType location) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -23,7 +22,7 @@ static void see_pointer(CUdeviceptr p) {
         CU_POINTER_ATTRIBUTE_RANGE_SIZE,   CU_POINTER_ATTRIBUTE_MAPPED};
     CUdeviceptr base;
     size_t size;
-    for (unsigned i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+    for (unsigned i = 0; i < COUNT(asked); i++) {
         unsigned long long value = 0;
         par_note("attribute=%d", (int)asked[i]);
         CALL(cuPointerGetAttribute, "imported-pointer", (&value, asked[i], p));
@@ -47,19 +46,17 @@ static void see_descriptor(const char *what, int fd) {
 }
 
 static void imported(CUmemLocationType location) {
-    CUmemPoolPtrExportData data;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     CUmemoryPool pool;
     CUdeviceptr p, q;
-    int fd;
     par_context();
     CUmemoryPool own = make_pool(location);
-    SETUP(cuMemPoolExportToShareableHandle,
-          (&fd, own, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    int fd = PAR_MADE(int, cuMemPoolExportToShareableHandle, own,
+                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     SETUP(cuMemPoolSetAccess, (own, &access, 1));
     SETUP(cuMemAllocFromPoolAsync, (&p, 10000, own, NULL));
     SETUP(cuMemsetD8_v2, (p, 0x37, 10000));
-    SETUP(cuMemPoolExportPointer, (&data, p));
+    CUmemPoolPtrExportData data = PAR_MADE(CUmemPoolPtrExportData, cuMemPoolExportPointer, p);
     CALLO(cuMemPoolImportFromShareableHandle, "imported",
           (&pool, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_H(pool));
     see_descriptor("imported", fd);
@@ -81,25 +78,18 @@ static void imported(CUmemLocationType location) {
     close(fd);
 }
 
-SCENARIO(device, "pool-import/device") {
-    imported(CU_MEM_LOCATION_TYPE_DEVICE);
-}
-
-SCENARIO(host_numa, "pool-import/host-numa") {
-    imported(CU_MEM_LOCATION_TYPE_HOST_NUMA);
-}
+SCENARIO_IS(device, "pool-import/device", imported(CU_MEM_LOCATION_TYPE_DEVICE));
+SCENARIO_IS(host_numa, "pool-import/host-numa", imported(CU_MEM_LOCATION_TYPE_HOST_NUMA));
 
 /* The free of an import waits in a held stream while the same is imported again. */
 SCENARIO(beside_a_free, "pool-import/beside-a-free", par_context) {
-    CUmemPoolPtrExportData data;
     CUmemoryPool pool;
     CUdeviceptr p, q, again;
-    int fd;
     CUmemoryPool own = make_pool(CU_MEM_LOCATION_TYPE_DEVICE);
-    SETUP(cuMemPoolExportToShareableHandle,
-          (&fd, own, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    int fd = PAR_MADE(int, cuMemPoolExportToShareableHandle, own,
+                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     SETUP(cuMemAllocFromPoolAsync, (&p, PAR_2M, own, NULL));
-    SETUP(cuMemPoolExportPointer, (&data, p));
+    CUmemPoolPtrExportData data = PAR_MADE(CUmemPoolPtrExportData, cuMemPoolExportPointer, p);
     SETUP(cuMemPoolImportFromShareableHandle,
           (&pool, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     SETUP(cuMemPoolImportPointer, (&q, pool, &data));
@@ -133,11 +123,10 @@ SCENARIO(default_access, "pool-import/default-access", par_context) {
     CUmemLocation where = {.type = CU_MEM_LOCATION_TYPE_HOST};
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     CUmemoryPool pool;
-    CUdeviceptr p;
     SETUP(cuMemGetMemPool, (&pool, &where, CU_MEM_ALLOCATION_TYPE_PINNED));
     CALL(cuMemPoolSetAccess, "default-host", (pool, &access, 1));
     see_access("default-host", pool, CU_MEM_LOCATION_TYPE_DEVICE);
-    SETUP(cuMemAllocFromPoolAsync, (&p, 4096, pool, NULL));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, pool, NULL);
     CALL(cuMemsetD8Async, "default-host", (p, 7, 4096, NULL));
     CALL(cuStreamSynchronize, "ok", (NULL));
     CALL(cuMemFreeAsync, "default-host", (p, NULL));
@@ -145,13 +134,12 @@ SCENARIO(default_access, "pool-import/default-access", par_context) {
 
 /* Host memory for a captured stream, and for another while one captures. */
 static void captured(CUstreamCaptureMode mode) {
-    CUmemoryPool pool = NULL;
     CUdeviceptr p;
     CUgraph graph;
     CUstreamCaptureStatus status;
     par_context();
     CUstream s = par_stream(), other = par_stream();
-    pool = make_pool(CU_MEM_LOCATION_TYPE_HOST_NUMA);
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_HOST_NUMA);
     SETUP(cuStreamBeginCapture_v2, (s, CU_STREAM_CAPTURE_MODE_GLOBAL));
     par_note("mode=%d", (int)mode);
     CALL(cuThreadExchangeStreamCaptureMode, "host-pool", (&mode));
@@ -162,10 +150,7 @@ static void captured(CUstreamCaptureMode mode) {
     CALLO(cuStreamEndCapture, "captured-host-pool", (s, &graph), OUT_C(graph));
 }
 
-SCENARIO(captured_relaxed, "pool-import/captured-relaxed") {
-    captured(CU_STREAM_CAPTURE_MODE_RELAXED);
-}
-
-SCENARIO(captured_global, "pool-import/captured-global") {
-    captured(CU_STREAM_CAPTURE_MODE_GLOBAL);
-}
+SCENARIO_IS(captured_relaxed, "pool-import/captured-relaxed",
+            captured(CU_STREAM_CAPTURE_MODE_RELAXED));
+SCENARIO_IS(captured_global, "pool-import/captured-global",
+            captured(CU_STREAM_CAPTURE_MODE_GLOBAL));

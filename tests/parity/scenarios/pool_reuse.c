@@ -5,10 +5,6 @@
  * asked.
  */
 #include "../parity.h"
-#include "sizes.h"
-
-#include <string.h>
-#include <unistd.h>
 
 static CUmemoryPool pool;
 static CUstream s, t, u;
@@ -40,9 +36,7 @@ static void begin(int follow, int opportunistic) {
 }
 
 static CUdeviceptr take(size_t size, CUstream stream) {
-    CUdeviceptr p = 0;
-    SETUP(cuMemAllocFromPoolAsync, (&p, size, pool, stream));
-    return p;
+    return PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, size, pool, stream);
 }
 
 static CUevent record(CUstream stream) {
@@ -74,7 +68,7 @@ static void finish(void) {
 
 SCENARIO(follow_spare, "near-pool/follow-spare", par_context) {
     static const size_t sizes[] = {512, 4096, 1 << 20, 8 << 20, 31 << 20, 32 << 20, 40 << 20};
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         for (int rules = 0; rules < 4; rules++) {
             begin(rules & 1, rules >> 1);
             CUdeviceptr p = freed_held(sizes[i], s);
@@ -151,9 +145,8 @@ SCENARIO(follow_legacy, "near-pool/follow-legacy", par_context) {
         SETUP(cuStreamCreate, (&s, CU_STREAM_DEFAULT));
         SETUP(cuStreamCreate, (&t, CU_STREAM_DEFAULT));
         CUdeviceptr p = freed_held(MIB, s);
-        if (joined) {
+        if (joined)
             SETUP(cuMemsetD8Async, (own, 1, 64, NULL));
-        }
         par_note("joined=%d", joined);
         see_block("blocking", take(MIB, t), p);
         see_block("non-blocking", take(MIB, u), p);
@@ -219,9 +212,8 @@ SCENARIO(follow_complete, "near-pool/follow-complete", par_context) {
         begin(rules & 1, 0);
         CUdeviceptr p = freed_held(MIB, s);
         CUevent e = record(s);
-        if (rules >> 1) {
+        if (rules >> 1)
             SETUP(cuStreamWaitEvent, (t, e, 0));
-        }
         par_release();
         while (par.api->cuStreamQuery(s) == CUDA_ERROR_NOT_READY) {
         }
@@ -236,7 +228,7 @@ SCENARIO(follow_complete, "near-pool/follow-complete", par_context) {
 /* Freed and over, as polling tells: no synchronization, which would make it anyone's. */
 SCENARIO(opportunistic, "near-pool/opportunistic", par_context) {
     static const size_t sizes[] = {4096, 1 << 20, 32 << 20};
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         for (int allow = 0; allow < 2; allow++) {
             begin(0, allow);
             CUdeviceptr p = freed_held(sizes[i], s);
@@ -271,25 +263,22 @@ SCENARIO(internal, "near-pool/internal", par_context) {
 SCENARIO(import_pointer, "near-pool/import-pointer", par_context) {
     CUmemoryPool imported, other;
     CUmemPoolPtrExportData data, of_other, zero;
-    CUdeviceptr p, q;
-    int fd, fd_of_other;
     pool = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     other = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     memset(&zero, 0, sizeof(zero));
-    SETUP(cuMemPoolExportToShareableHandle,
-          (&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    SETUP(cuMemPoolExportToShareableHandle,
-          (&fd_of_other, other, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    SETUP(cuMemAllocFromPoolAsync, (&p, 4096, pool, NULL));
+    int fd = PAR_MADE(int, cuMemPoolExportToShareableHandle, pool,
+                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    (void)PAR_MADE(int, cuMemPoolExportToShareableHandle, other,
+                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, pool, NULL);
     SETUP(cuMemPoolExportPointer, (&data, p));
-    SETUP(cuMemAllocFromPoolAsync, (&q, 4096, other, NULL));
+    CUdeviceptr q = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, other, NULL);
     SETUP(cuMemPoolExportPointer, (&of_other, q));
     CALLO(cuMemPoolImportFromShareableHandle, "same-process",
           (&imported, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
           OUT_C(imported));
-    if (par_last() != CUDA_SUCCESS) {
+    if (par_last() != CUDA_SUCCESS)
         return;
-    }
     CALLO(cuMemPoolImportPointer, "not-imported-pool", (&q, pool, &data), OUT_C(q));
     CALLO(cuMemPoolImportPointer, "null-pool", (&q, NULL, &data), OUT_C(q));
     CALL(cuMemPoolImportPointer, "null-out", (NULL, imported, &data));

@@ -1,9 +1,6 @@
 /* Memory pools between processes: handles of pools, exported pointers. */
 #include "../parity.h"
 
-#include <string.h>
-#include <unistd.h>
-
 static CUmemoryPool make_pool(int handle_type) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
@@ -35,11 +32,10 @@ SCENARIO(export_types, "pool-share/export-types", par_context) {
 
 SCENARIO(export_pointers, "pool-share/export-pointers", par_context) {
     CUmemPoolPtrExportData data;
-    CUdeviceptr p, q;
     CUmemoryPool plain = make_pool(0);
     CUmemoryPool shared = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    SETUP(cuMemAllocFromPoolAsync, (&p, 4096, plain, NULL));
-    SETUP(cuMemAllocFromPoolAsync, (&q, 4096, shared, NULL));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, plain, NULL);
+    CUdeviceptr q = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, 4096, shared, NULL);
     CALLO(cuMemPoolExportPointer, "ok", (&data, q), OUT_C(data));
     CALLO(cuMemPoolExportPointer, "interior", (&data, q + 256), OUT_C(data));
     CALLO(cuMemPoolExportPointer, "not-exportable", (&data, p), OUT_C(data));
@@ -54,15 +50,13 @@ SCENARIO(export_pointers, "pool-share/export-pointers", par_context) {
 
 SCENARIO(import_here, "pool-share/import-here", par_context) {
     CUmemoryPool shared, imported;
-    CUmemPoolPtrExportData data;
     CUdeviceptr p, q;
-    int fd;
     shared = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     NAME(shared);
-    SETUP(cuMemPoolExportToShareableHandle,
-          (&fd, shared, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    int fd = PAR_MADE(int, cuMemPoolExportToShareableHandle, shared,
+                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     SETUP(cuMemAllocFromPoolAsync, (&p, 4096, shared, NULL));
-    SETUP(cuMemPoolExportPointer, (&data, p));
+    CUmemPoolPtrExportData data = PAR_MADE(CUmemPoolPtrExportData, cuMemPoolExportPointer, p);
     NAME(p);
     CALLO(cuMemPoolImportFromShareableHandle, "same-process",
           (&imported, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
@@ -73,13 +67,11 @@ SCENARIO(import_here, "pool-share/import-here", par_context) {
 
 SCENARIO(import_bad, "pool-share/import-bad", par_context) {
     CUmemoryPool pool;
-    CUmemPoolPtrExportData zero;
     CUdeviceptr p;
     int ends[2];
-    memset(&zero, 0, sizeof(zero));
-    if (pipe(ends) != 0) {
+    CUmemPoolPtrExportData zero = {0};
+    if (pipe(ends) != 0)
         return;
-    }
 #define IMPORT(cls, handle, type, flags)                                                           \
     CALLO(cuMemPoolImportFromShareableHandle, cls,                                                 \
           (&pool, (void *)(intptr_t)(handle), type, flags), OUT_H(pool))
@@ -103,14 +95,13 @@ typedef struct message {
 } message;
 
 SCENARIO(to_peer, "pool-share/to-peer") {
-    CUdeviceptr p;
     message m;
     char answer;
     unsigned word = 0;
     int fd, peer = par_spawn("pool-import");
     par_context();
     CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    SETUP(cuMemAllocFromPoolAsync, (&p, PAR_2M, pool, NULL));
+    CUdeviceptr p = PAR_MADE(CUdeviceptr, cuMemAllocFromPoolAsync, PAR_2M, pool, NULL);
     SETUP(cuMemsetD32_v2, (p, 0x31323334, 64));
     SETUP(cuCtxSynchronize, ());
     SETUP(cuMemPoolExportToShareableHandle,
@@ -140,9 +131,8 @@ HELPER(helper_import, "pool-import") {
     int fd;
     par_record_start("pool-share/to-peer:peer");
     par_context();
-    if (!par_receive(par.peer_fd, &m, sizeof(m), &fd)) {
+    if (!par_receive(par.peer_fd, &m, sizeof(m), &fd))
         return;
-    }
     CALLO(cuMemPoolImportFromShareableHandle, "other-process",
           (&pool, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_H(pool));
     CALLO(cuMemPoolGetAccess, "imported", (&flags, pool, &access.location), OUT_I(flags));
@@ -165,7 +155,6 @@ HELPER(helper_import, "pool-import") {
     CALL(cuMemFreeAsync, "imported-twice", (p, NULL));
     CALL(cuCtxSynchronize, "ok", ());
     par_send(par.peer_fd, "w", 1, -1);
-    if (par_receive(par.peer_fd, &byte, 1, NULL)) {
+    if (par_receive(par.peer_fd, &byte, 1, NULL))
         CALL(cuMemPoolDestroy, "imported-pool", (pool));
-    }
 }

@@ -4,8 +4,6 @@
  */
 #include "../parity.h"
 
-#include <stdlib.h>
-
 SCENARIO(memory, "precedence/memory", par_context) {
     size_t size;
     CALL(cuMemAlloc_v2, "null-out-and-too-large", (NULL, (size_t)1 << 50));
@@ -92,9 +90,7 @@ SCENARIO(pool, "precedence/pool", par_context) {
     CUmemoryPool pool;
     CUdeviceptr p;
     CUstream s = par_stream();
-    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
-                            .location.id = 99,
+    CUmemPoolProps props = {AT_DEVICE(99), .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .handleTypes = CU_MEM_HANDLE_TYPE_WIN32};
     CALLO(cuMemPoolCreate, "bad-device-and-win32", (&pool, &props), OUT_H(pool));
     props.allocType = (CUmemAllocationType)7;
@@ -174,11 +170,8 @@ SCENARIO(contexts, "precedence/contexts", par_init) {
 SCENARIO(copies, "precedence/copies", par_context) {
     char *host = calloc(1, 4096);
     CUdeviceptr d = par_alloc(4096);
-    CUDA_MEMCPY2D c = {0};
-    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.WidthInBytes = 32;
-    c.Height = 0;
-    c.srcPitch = c.dstPitch = 16;
+    CUDA_MEMCPY2D c = {EXTENT(32, 0), .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .dstMemoryType = CU_MEMORYTYPE_DEVICE, .srcPitch = 16, .dstPitch = 16};
     CALL(cuMemcpy2D_v2, "zero-height-and-pitch-below-width", (&c));
     c.srcMemoryType = (CUmemorytype)9;
     CALL(cuMemcpy2D_v2, "zero-height-and-bad-type", (&c));

@@ -1,18 +1,13 @@
 /* Prefetching and discarding managed memory: one range, batches, order, capture. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define PAGE ((size_t)4096)
 
 static const CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
 static const CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0};
 
 static CUdeviceptr managed(size_t size) {
-    CUdeviceptr m = 0;
-    SETUP(cuMemAllocManaged, (&m, size, CU_MEM_ATTACH_GLOBAL));
-    return m;
+    return PAR_MADE(CUdeviceptr, cuMemAllocManaged, size, CU_MEM_ATTACH_GLOBAL);
 }
 
 static void last_of(const char *cls, CUdeviceptr p, size_t size) {
@@ -43,13 +38,13 @@ SCENARIO(locations, "prefetch/locations", par_context) {
     CUstream s = par_stream();
     CUdeviceptr m = managed(65536);
     last_of("fresh", m, 65536);
-    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
+    for (size_t i = 0; i < COUNT(devices); i++) {
         par_note("device=%d", devices[i]);
         CALL(cuMemPrefetchAsync, "managed", (m, 65536, devices[i], s));
         if (par_last() == CUDA_SUCCESS)
             last_of("prefetched", m, 65536);
     }
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+    for (size_t i = 0; i < COUNT(all); i++) {
         par_note("location=%d id=%d", (int)all[i].type, all[i].id);
         CALL(cuMemPrefetchAsync_v2, "managed", (m, 65536, all[i], 0, s));
         if (par_last() == CUDA_SUCCESS)
@@ -100,8 +95,7 @@ SCENARIO(order, "prefetch/order", par_context) {
     CALL(cuMemPrefetchAsync, "held", (m, 65536, 0, s));
     CALL(cuStreamQuery, "held", (s));
     last_of("held", m, 65536);
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
     last_of("after", m, 65536);
     par_see("content", "%d", *(unsigned char *)(uintptr_t)m);
 }
@@ -229,8 +223,7 @@ SCENARIO(discard_bytes, "prefetch/discard-bytes", par_context) {
     par_hold(s);
     CALL(cuMemDiscardBatchAsync, "on-cpu", (&m, &size, 1, 0, s));
     CALL(cuStreamQuery, "held", (s));
-    par_release();
-    CALL(cuStreamSynchronize, "after", (s));
+    PAR_DRAIN("after", s);
     par_see("discarded-on-cpu", "%d", *(unsigned char *)(uintptr_t)m);
     SETUP(cuMemPrefetchAsync, (n, PAR_2M, 0, s));
     SETUP(cuMemDiscardBatchAsync, (&n, &part, 1, 0, s));

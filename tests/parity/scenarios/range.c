@@ -1,8 +1,6 @@
 /* Advice on managed memory and what is read back of it; address ranges of all kinds of memory. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #define PAGE ((size_t)4096)
@@ -22,12 +20,10 @@ static const CUmemLocation locations[] = {
     {CU_MEM_LOCATION_TYPE_INVALID, 0},
     {(CUmemLocationType)9, 0},
 };
-#define LOCATIONS (sizeof(locations) / sizeof(locations[0]))
+#define LOCATIONS (COUNT(locations))
 
 static CUdeviceptr managed(size_t size) {
-    CUdeviceptr m = 0;
-    SETUP(cuMemAllocManaged, (&m, size, CU_MEM_ATTACH_GLOBAL));
-    return m;
+    return PAR_MADE(CUdeviceptr, cuMemAllocManaged, size, CU_MEM_ATTACH_GLOBAL);
 }
 
 /* All attributes of a range, in one line for each. */
@@ -75,7 +71,7 @@ SCENARIO(advise, "range/advise", par_context) {
     CUdeviceptr m = managed(65536);
     all_of("fresh", m, 65536);
     for (int advice = 0; advice <= 7; advice++) {
-        for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
+        for (size_t i = 0; i < COUNT(devices); i++) {
             par_note("advice=%d device=%d", advice, devices[i]);
             CALL(cuMemAdvise, "managed", (m, 65536, (CUmem_advise)advice, devices[i]));
             if (par_last() == CUDA_SUCCESS)
@@ -158,8 +154,7 @@ SCENARIO(advise_kinds, "range/advise-kinds", par_context) {
     static char global[8192];
     char *heap = malloc(8192);
     char *registered = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CUdeviceptr pooled;
-    SETUP(cuMemAllocAsync, (&pooled, 8192, NULL));
+    CUdeviceptr pooled = PAR_MADE(CUdeviceptr, cuMemAllocAsync, 8192, NULL);
     SETUP(cuMemHostRegister_v2, (registered, 8192, 0));
     struct {
         const char *cls;
@@ -175,7 +170,7 @@ SCENARIO(advise_kinds, "range/advise-kinds", par_context) {
         {"reserved", par_reserve(PAR_2M)},
         {"random", 0x1000},
     };
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; i < COUNT(kinds); i++) {
         CUdeviceptr p = kinds[i].at;
         int n;
         CALL(cuMemAdvise, kinds[i].cls, (p, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
@@ -234,7 +229,7 @@ SCENARIO(get_sizes, "range/get-sizes", par_context) {
     SETUP(cuMemAdvise, (m, 65536, CU_MEM_ADVISE_SET_ACCESSED_BY, 0));
     for (int a = 0; a <= 10; a++) {
         static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 8, 12, 16};
-        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        for (size_t i = 0; i < COUNT(sizes); i++) {
             par_note("attribute=%d size=%d", a, (int)sizes[i]);
             CALLO(cuMemRangeGetAttribute, "size",
                   (list, sizes[i], (CUmem_range_attribute)a, m, 65536), OUT_I(list[0]),
@@ -341,7 +336,7 @@ SCENARIO(address_kinds, "range/address-kinds", par_context) {
         {"reserved", par_reserve(PAR_2M), PAR_2M},
         {"managed", managed(PAR_2M), PAR_2M},
     };
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; i < COUNT(kinds); i++) {
         CUdeviceptr p = kinds[i].at, base;
         size_t bytes;
         NAME_R(p, kinds[i].size);

@@ -4,10 +4,6 @@
 #include "temporary.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* ---- The error log --------------------------------------------------------------------------- */
 
@@ -76,7 +72,7 @@ SCENARIO(log_memory, "report/log-memory", par_init) {
     provoke();
     CALLO(cuLogsCurrent, "one-error", (&iterator, 0), OUT_C(iterator));
     par_see("iterator", "%s", iterator == start ? "same" : "moved");
-    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (unsigned i = 0; i < COUNT(sizes); i++) {
         size = sizes[i];
         memset(buffer, 'x', sizeof buffer);
         par_note("size=%zu", sizes[i]);
@@ -100,7 +96,6 @@ SCENARIO(log_memory, "report/log-memory", par_init) {
 SCENARIO(log_many, "report/log-many", par_context) {
     static char buffer[65536];
     size_t size = sizeof buffer;
-    CUlogIterator iterator = 0;
     for (int i = 0; i < 300; i++)
         provoke();
     CALL(cuLogsDumpToMemory, "many", (NULL, buffer, &size, 0));
@@ -108,7 +103,7 @@ SCENARIO(log_many, "report/log-many", par_context) {
     for (size_t i = 0; i < size && i < sizeof buffer; i++)
         lines += buffer[i] == '\n';
     par_see("dump", "lines %zu", lines);
-    SETUP(cuLogsCurrent, (&iterator, 0));
+    CUlogIterator iterator = PAR_MADE(CUlogIterator, cuLogsCurrent, 0);
     par_see("iterator", "%u", iterator);
 }
 
@@ -157,7 +152,7 @@ static void dump_sizes(bool global) {
         else
             CALLO(cuCoredumpGetAttribute, "ask-size", ((CUcoredumpSettings)which, NULL, &size),
                   IO_U(size));
-        for (unsigned i = 0; i < sizeof rooms / sizeof rooms[0]; i++)
+        for (unsigned i = 0; i < COUNT(rooms); i++)
             dump_read("room", global, (CUcoredumpSettings)which, rooms[i]);
     }
 }
@@ -190,7 +185,7 @@ static void dump_writes(bool global) {
         dump_write("wide", global, (CUcoredumpSettings)which, &yes_wide, 4);
         dump_write("empty", global, (CUcoredumpSettings)which, &yes, 0);
     }
-    for (unsigned i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+    for (unsigned i = 0; i < COUNT(flags); i++) {
         par_note("flags=0x%x", flags[i]);
         dump_write("flags", global, CU_COREDUMP_GENERATION_FLAGS, &flags[i], 4);
     }
@@ -225,24 +220,12 @@ static void dump_names(bool global) {
     }
 }
 
-SCENARIO(dump_get_global, "report/dump-get-global", par_init) {
-    dump_sizes(true);
-}
-SCENARIO(dump_get_context, "report/dump-get-context", par_context) {
-    dump_sizes(false);
-}
-SCENARIO(dump_set_global, "report/dump-set-global", par_init) {
-    dump_writes(true);
-}
-SCENARIO(dump_set_context, "report/dump-set-context", par_context) {
-    dump_writes(false);
-}
-SCENARIO(dump_names_global, "report/dump-names-global", par_init) {
-    dump_names(true);
-}
-SCENARIO(dump_names_context, "report/dump-names-context", par_context) {
-    dump_names(false);
-}
+SCENARIO_IN(dump_get_global, "report/dump-get-global", par_init, dump_sizes(true));
+SCENARIO_IN(dump_get_context, "report/dump-get-context", par_context, dump_sizes(false));
+SCENARIO_IN(dump_set_global, "report/dump-set-global", par_init, dump_writes(true));
+SCENARIO_IN(dump_set_context, "report/dump-set-context", par_context, dump_writes(false));
+SCENARIO_IN(dump_names_global, "report/dump-names-global", par_init, dump_names(true));
+SCENARIO_IN(dump_names_context, "report/dump-names-context", par_context, dump_names(false));
 
 SCENARIO(dump_set_after_context, "report/dump-set-after-context", par_context) {
     dump_writes(true);
@@ -327,7 +310,7 @@ SCENARIO(rdma_flush, "report/rdma-flush", par_init) {
     SETUP(cuCtxSetCurrent, (par.primary));
     static const int scopes[] = {0, 1, 99, 100, 101, 199, 200, 201};
     for (int target = -1; target <= 1; target++)
-        for (unsigned i = 0; i < sizeof scopes / sizeof scopes[0]; i++) {
+        for (unsigned i = 0; i < COUNT(scopes); i++) {
             par_note("target=%d scope=%d", target, scopes[i]);
             CALL(cuFlushGPUDirectRDMAWrites, "scope",
                  ((CUflushGPUDirectRDMAWritesTarget)target,

@@ -1,8 +1,6 @@
 /* cuMemset*: widths, alignments, pitches, ends of memory, twins. */
 #include "../parity.h"
 
-#include <stdint.h>
-
 #define N ((size_t)4096)
 
 static void show(CUdeviceptr d, size_t at) {

@@ -2,9 +2,6 @@
  * leaving. */
 #include "../parity.h"
 
-#include <string.h>
-#include <unistd.h>
-
 static CUmemAllocationProp numa_prop(void) {
     CUmemAllocationProp prop = par_device_prop();
     prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
@@ -68,10 +65,9 @@ static char wait_for(int fd) {
 /* The exporter frees and destroys while the importer still holds everything. */
 SCENARIO(exporter_leaves, "share/exporter-leaves") {
     CUdeviceptr a, b, plain;
-    message m;
     int fd = -1, peer = par_spawn("exporter-leaves");
     par_context();
-    memset(&m, 0, sizeof(m));
+    message m = {0};
     CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE);
     SETUP(cuMemAllocFromPoolAsync, (&a, 4096, pool, NULL));
     SETUP(cuMemAllocFromPoolAsync, (&b, PAR_2M, pool, NULL));
@@ -105,9 +101,8 @@ SCENARIO(exporter_leaves, "share/exporter-leaves") {
 static void read_word(const char *cls, CUdeviceptr p) {
     unsigned word = 0;
     CALL(cuMemcpyDtoH_v2, cls, (&word, p, 4));
-    if (par_last() == CUDA_SUCCESS) {
+    if (par_last() == CUDA_SUCCESS)
         par_see("content", "%s 0x%08x", cls, word);
-    }
 }
 
 HELPER(helper_exporter_leaves, "exporter-leaves") {
@@ -118,9 +113,8 @@ HELPER(helper_exporter_leaves, "exporter-leaves") {
     int fd = -1;
     par_record_start("share/exporter-leaves:peer");
     par_context();
-    if (!par_receive(par.peer_fd, &m, sizeof(m), &fd)) {
+    if (!par_receive(par.peer_fd, &m, sizeof(m), &fd))
         return;
-    }
     CALLO(cuMemPoolImportFromShareableHandle, "first",
           (&pool, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_H(pool));
     CALLO(cuMemPoolImportFromShareableHandle, "second",
@@ -163,9 +157,8 @@ SCENARIO(exporter_ends, "share/exporter-ends") {
     par_join(); /* the exporter has ended */
     CALLO(cuMemImportFromShareableHandle, "exporter-ended",
           (&h, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
-    if (par_last() != CUDA_SUCCESS) {
+    if (par_last() != CUDA_SUCCESS)
         return;
-    }
     CUdeviceptr a = par_reserve(PAR_2M);
     CALL(cuMemMap, "exporter-ended", (a, PAR_2M, 0, h, 0));
     CALL(cuMemSetAccess, "exporter-ended", (a, PAR_2M, &access, 1));
@@ -224,10 +217,9 @@ SCENARIO(imports_twice, "share/imports-twice", par_context) {
 
 /* Opening and closing a handle's memory again and again gives the same address? */
 SCENARIO(ipc_reopens, "share/ipc-reopens") {
-    message m;
     int peer = par_spawn("ipc-reopens");
     par_context();
-    memset(&m, 0, sizeof(m));
+    message m = {0};
     CUdeviceptr p = par_alloc(4096);
     CUdeviceptr interior = par_alloc(4096);
     SETUP(cuMemsetD32_v2, (interior, 0x0f0f0f0f, 16));
@@ -245,14 +237,12 @@ HELPER(helper_ipc_reopens, "ipc-reopens") {
     message m;
     par_record_start("share/ipc-reopens:peer");
     par_context();
-    if (!par_receive(par.peer_fd, &m, sizeof(m), NULL)) {
+    if (!par_receive(par.peer_fd, &m, sizeof(m), NULL))
         return;
-    }
     for (int turn = 0; turn < 3; turn++) {
         CALLO(cuIpcOpenMemHandle_v2, "small-allocation", (&p, m.ipc, 1), OUT_C(p));
-        if (par_last() != CUDA_SUCCESS) {
+        if (par_last() != CUDA_SUCCESS)
             break;
-        }
         par_see("same-address", "%s", turn == 0 ? "first" : p == first ? "yes" : "no");
         first = p;
         read_word("small-allocation", p);

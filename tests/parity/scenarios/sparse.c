@@ -1,24 +1,13 @@
 /* Sparse and deferred arrays: tiles, tile pools, and what lies where nothing is mapped. */
 #include "../parity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define U8   CU_AD_FORMAT_UNSIGNED_INT8
 #define F32  CU_AD_FORMAT_FLOAT
 #define TILE ((size_t)64 << 10)
 
 static CUDA_ARRAY3D_DESCRIPTOR form(size_t w, size_t h, size_t d, CUarray_format format,
                                     unsigned channels, unsigned flags) {
-    CUDA_ARRAY3D_DESCRIPTOR a;
-    memset(&a, 0, sizeof a);
-    a.Width = w;
-    a.Height = h;
-    a.Depth = d;
-    a.Format = format;
-    a.NumChannels = channels;
-    a.Flags = flags;
-    return a;
+    return (CUDA_ARRAY3D_DESCRIPTOR){SIZE_3D(w, h, d), TEXELS(format, channels), .Flags = flags};
 }
 
 static void show_properties(const char *cls, CUarray x, CUmipmappedArray m) {
@@ -42,8 +31,8 @@ SCENARIO(properties, "sparse/properties", par_context) {
                  {1024, 1024, 0, 2}, {256, 256, 100, 0}, {512, 512, 12, 5}, {1024, 0, 0, 0}};
     static const unsigned bytes[][3] = {{1, 1, 1},  {2, 1, 2}, {3, 1, 4},   {3, 2, 8},
                                         {3, 4, 16}, {1, 4, 4}, {0x20, 1, 4}};
-    for (size_t f = 0; f < sizeof bytes / sizeof bytes[0]; f++)
-        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t f = 0; f < COUNT(bytes); f++)
+        for (size_t i = 0; i < COUNT(sizes); i++) {
             CUarray x;
             CUmipmappedArray m;
             CUDA_ARRAY3D_DESCRIPTOR a =
@@ -88,15 +77,14 @@ SCENARIO(tails, "sparse/tails", par_context) {
 }
 
 SCENARIO(properties_refused, "sparse/properties-refused", par_context) {
-    CUarray x, sparse, level;
     CUDA_ARRAY_SPARSE_PROPERTIES s;
     CUDA_ARRAY3D_DESCRIPTOR a = form(1024, 1024, 0, F32, 1, 0);
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = PAR_MADE(CUarray, cuArray3DCreate_v2, &a);
     CUmipmappedArray plain = par_mipmap(&a, 3);
     a.Flags = CUDA_ARRAY3D_SPARSE;
-    SETUP(cuArray3DCreate_v2, (&sparse, &a));
+    CUarray sparse = PAR_MADE(CUarray, cuArray3DCreate_v2, &a);
     CUmipmappedArray m = par_mipmap(&a, 3);
-    SETUP(cuMipmappedArrayGetLevel, (&level, m, 0));
+    CUarray level = PAR_MADE(CUarray, cuMipmappedArrayGetLevel, m, 0);
     show_properties("not-sparse", x, plain);
     show_properties("level", level, NULL);
     CALL(cuArrayGetSparseProperties, "null-out", (NULL, sparse));
@@ -187,25 +175,11 @@ static CUarrayMapInfo map_tile(CUarray x, CUmemGenericAllocationHandle h, unsign
 }
 
 static CUDA_MEMCPY2D rows_to(CUarray x, const void *host, size_t width, size_t height) {
-    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                       .srcHost = host,
-                       .srcPitch = width,
-                       .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                       .dstArray = x,
-                       .WidthInBytes = width,
-                       .Height = height};
-    return c;
+    return (CUDA_MEMCPY2D){FROM_HOST(host), .srcPitch = width, TO_ARRAY(x), EXTENT(width, height)};
 }
 
 static CUDA_MEMCPY2D rows_from(void *host, CUarray x, size_t width, size_t height) {
-    CUDA_MEMCPY2D c = {.dstMemoryType = CU_MEMORYTYPE_HOST,
-                       .dstHost = host,
-                       .dstPitch = width,
-                       .srcMemoryType = CU_MEMORYTYPE_ARRAY,
-                       .srcArray = x,
-                       .WidthInBytes = width,
-                       .Height = height};
-    return c;
+    return (CUDA_MEMCPY2D){TO_HOST(host), .dstPitch = width, FROM_ARRAY(x), EXTENT(width, height)};
 }
 
 /* Of a 256 x 256 array of four bytes: how many bytes of each quarter are 1, 0, something else. */
@@ -299,8 +273,7 @@ SCENARIO(in_stream_order, "sparse/in-stream-order") {
     CALL(cuMemcpy2DAsync_v2, "in-other-stream-meanwhile", (&c, other));
     CALL(cuStreamSynchronize, "other", (other));
     CALL(cuMemcpy2DAsync_v2, "behind-map", (&c, s));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (s));
+    PAR_DRAIN("released", s);
     show_quarters(x);
     CALL(cuArrayDestroy, "tiles-mapped", (x));
     CALL(cuMemRelease, "tile-pool", (h));

@@ -6,7 +6,6 @@
 #include "../parity.h"
 
 #include <pthread.h>
-#include <string.h>
 
 typedef struct objects {
     CUdeviceptr d, e, pooled, reserved, mapped, pinned_at;
@@ -64,9 +63,8 @@ static void poisoned_context(const objects *o) {
     SETUP(cuMemsetD8Async, (m, 1, PAR_2M, s));
     SETUP(cuMemUnmap, (m, PAR_2M));
     par_release();
-    if (par.api->cuStreamSynchronize(s) == CUDA_SUCCESS) {
+    if (par.api->cuStreamSynchronize(s) == CUDA_SUCCESS)
         par_see("setup", "SETUP_FAILED no fault");
-    }
 }
 
 static void all_good(const objects *o) {
@@ -220,22 +218,10 @@ static void pool_calls(const objects *o, const char *cls) {
 
 static void copy_calls(const objects *o, const char *cls) {
     CUdeviceptr host = (CUdeviceptr)(uintptr_t)o->pinned;
-    CUDA_MEMCPY2D flat = {0};
-    CUDA_MEMCPY3D deep = {0};
-    flat.srcMemoryType = flat.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    flat.srcDevice = o->d;
-    flat.dstDevice = o->e;
-    flat.srcPitch = flat.dstPitch = 64;
-    flat.WidthInBytes = 32;
-    flat.Height = 4;
-    deep.srcMemoryType = deep.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    deep.srcDevice = o->d;
-    deep.dstDevice = o->e;
-    deep.srcPitch = deep.dstPitch = 64;
-    deep.srcHeight = deep.dstHeight = 4;
-    deep.WidthInBytes = 32;
-    deep.Height = 4;
-    deep.Depth = 2;
+    CUDA_MEMCPY2D flat = {FROM_DEVICE(o->d), TO_DEVICE(o->e), .srcPitch = 64, .dstPitch = 64,
+                          EXTENT(32, 4)};
+    CUDA_MEMCPY3D deep = {FROM_DEVICE(o->d), TO_DEVICE(o->e), .srcPitch = 64,     .dstPitch = 64,
+                          .srcHeight = 4,    .dstHeight = 4,  EXTENT_3D(32, 4, 2)};
     CALL(cuMemcpy, cls, (o->e, o->d, 64));
     CALL(cuMemcpy, cls, (host, o->d, 64));
     CALL(cuMemcpyHtoD_v2, cls, (o->d, o->plain, 64));

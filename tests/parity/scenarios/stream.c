@@ -1,8 +1,6 @@
 /* Streams: creation, queries, host functions, callbacks, attributes, handles that are not valid. */
 #include "../parity.h"
 
-#include <string.h>
-
 SCENARIO(creates, "stream/creates", par_context) {
     static const unsigned flags[] = {0, 1, 2, 3, 4, 0x80, ~0u};
     static const int priorities[] = {-100, -6, -5, -4, -1, 0, 1, 5, 100};
@@ -11,7 +9,7 @@ SCENARIO(creates, "stream/creates", par_context) {
     int priority;
     CALL(cuStreamCreate, "null-out", (NULL, 0));
     CALL(cuStreamCreateWithPriority, "null-out", (NULL, 0, 0));
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+    for (size_t i = 0; i < COUNT(flags); i++) {
         par_note("flags=0x%x", flags[i]);
         CALLO(cuStreamCreate, flags[i] < 2 ? "flags" : "bad-flags", (&s, flags[i]), OUT_H(s));
         if (par_last() == CUDA_SUCCESS) {
@@ -21,7 +19,7 @@ SCENARIO(creates, "stream/creates", par_context) {
             FORGET(s);
         }
     }
-    for (size_t i = 0; i < sizeof(priorities) / sizeof(priorities[0]); i++) {
+    for (size_t i = 0; i < COUNT(priorities); i++) {
         par_note("priority=%d", priorities[i]);
         CALLO(cuStreamCreateWithPriority, "priority", (&s, 1, priorities[i]), OUT_H(s));
         par_note("priority=%d", priorities[i]);
@@ -90,14 +88,13 @@ SCENARIO(queries, "stream/queries", par_context) {
 }
 
 SCENARIO(ids, "stream/ids", par_context) {
-    unsigned long long ia, ib, in, il, ip;
     CUstream a = par_stream();
     CUstream b = par_stream();
-    SETUP(cuStreamGetId, (a, &ia));
-    SETUP(cuStreamGetId, (b, &ib));
-    SETUP(cuStreamGetId, (NULL, &in));
-    SETUP(cuStreamGetId, (CU_STREAM_LEGACY, &il));
-    SETUP(cuStreamGetId, (CU_STREAM_PER_THREAD, &ip));
+    unsigned long long ia = PAR_GOT(unsigned long long, cuStreamGetId, a);
+    unsigned long long ib = PAR_GOT(unsigned long long, cuStreamGetId, b);
+    unsigned long long in = PAR_GOT(unsigned long long, cuStreamGetId, NULL);
+    unsigned long long il = PAR_GOT(unsigned long long, cuStreamGetId, CU_STREAM_LEGACY);
+    unsigned long long ip = PAR_GOT(unsigned long long, cuStreamGetId, CU_STREAM_PER_THREAD);
     par_see("ids", "a=%llu b-a=%lld null=%llu legacy=%llu per-thread=%llu", ia,
             (long long)(ib - ia), in, il, ip);
 }
@@ -173,8 +170,7 @@ SCENARIO(held_queries, "stream/held-queries", par_context) {
     CALL(cuEventQuery, "held", (e));
     CALL(cuStreamQuery, "other-stream", (par_stream()));
     CALL(cuStreamQuery, "null-stream", (NULL));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (s));
+    PAR_DRAIN("released", s);
     CALL(cuEventQuery, "released", (e));
     CALL(cuStreamQuery, "released", (s));
 }
@@ -263,8 +259,7 @@ SCENARIO(host_function_order, "stream/host-function-order", par_context) {
     CALL(cuLaunchHostFunc_ptsz, "held", (s, note_order, &three));
     par_see("ran-while-held", "%d", order_count);
     CALL(cuStreamQuery, "held", (s));
-    par_release();
-    CALL(cuStreamSynchronize, "released", (s));
+    PAR_DRAIN("released", s);
     par_see("order", "%d: %d %d %d", order_count, order_seen[0], order_seen[1], order_seen[2]);
 }
 
@@ -279,9 +274,8 @@ SCENARIO(callback_bad, "stream/callback-bad", par_context) {
     par_see("callbacks", "%d", order_count);
 }
 
-SCENARIO(callback_null, "stream/callback-null", par_context) {
-    CALL(cuStreamAddCallback, "null-function", (par_stream(), NULL, NULL, 0));
-}
+SCENARIO_IN(callback_null, "stream/callback-null", par_context,
+            CALL(cuStreamAddCallback, "null-function", (par_stream(), NULL, NULL, 0)));
 
 SCENARIO(attributes, "stream/attributes", par_context) {
     CUstreamAttrValue value;
@@ -429,7 +423,7 @@ static void attribute_values(const char *cls, CUstream s) {
     }
     static const unsigned char maps[][2] = {{0, 0}, {0, 1}, {1, 0},  {3, 3},
                                             {0, 4}, {4, 0}, {255, 1}};
-    for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+    for (size_t i = 0; i < COUNT(maps); i++) {
         memset(&value, 0, sizeof(value));
         value.memSyncDomainMap.default_ = maps[i][0];
         value.memSyncDomainMap.remote = maps[i][1];

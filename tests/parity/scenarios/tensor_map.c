@@ -4,9 +4,6 @@
  */
 #include "../parity.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define ADDRESS 0x7f1234567000ull
 
 /* What cuTensorMapEncodeTiled is given; a test changes one thing of it. */
@@ -73,26 +70,26 @@ SCENARIO(tiled_values, "tensor-map/tiled-values", par_context) {
         VARY("type", "%d", i, t.type = (CUtensorMapDataType)i);
     for (unsigned i = 0; i <= 6; i++)
         VARY("rank", "%u", i, t.rank = i);
-    for (unsigned i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+    for (unsigned i = 0; i < COUNT(dims); i++) {
         VARY("dim-0", "%llu", (unsigned long long)dims[i], t.dim[0] = dims[i]);
         VARY("dim-1", "%llu", (unsigned long long)dims[i], t.dim[1] = dims[i]);
         VARY("dim-2", "%llu", (unsigned long long)dims[i], t.dim[2] = dims[i]);
     }
-    for (unsigned i = 0; i < sizeof boxes / sizeof boxes[0]; i++) {
+    for (unsigned i = 0; i < COUNT(boxes); i++) {
         VARY("box-0", "%u", boxes[i], t.box[0] = boxes[i]);
         VARY("box-1", "%u", boxes[i], t.box[1] = boxes[i]);
         VARY("box-2", "%u", boxes[i], t.box[2] = boxes[i]);
     }
-    for (unsigned i = 0; i < sizeof strides / sizeof strides[0]; i++) {
+    for (unsigned i = 0; i < COUNT(strides); i++) {
         VARY("stride-0", "%llu", (unsigned long long)strides[i], t.strides[0] = strides[i]);
         VARY("stride-1", "%llu", (unsigned long long)strides[i], t.strides[1] = strides[i]);
     }
-    for (unsigned i = 0; i < sizeof elements / sizeof elements[0]; i++) {
+    for (unsigned i = 0; i < COUNT(elements); i++) {
         VARY("element-0", "%u", elements[i], t.element[0] = elements[i]);
         VARY("element-1", "%u", elements[i], t.element[1] = elements[i]);
         VARY("element-2", "%u", elements[i], t.element[2] = elements[i]);
     }
-    for (unsigned i = 0; i < sizeof addresses / sizeof addresses[0]; i++)
+    for (unsigned i = 0; i < COUNT(addresses); i++)
         VARY("address", "0x%llx", addresses[i], t.address = addresses[i]);
 }
 
@@ -131,7 +128,7 @@ SCENARIO(tiled_pairs, "tensor-map/tiled-pairs", par_context) {
 SCENARIO(tiled_box_bytes, "tensor-map/tiled-box-bytes", par_context) {
     static const cuuint32_t boxes[] = {4, 8, 16, 32, 64, 128, 256};
     for (int swizzle = 0; swizzle <= 6; swizzle++)
-        for (unsigned i = 0; i < sizeof boxes / sizeof boxes[0]; i++)
+        for (unsigned i = 0; i < COUNT(boxes); i++)
             for (int bytes = 0; bytes <= 1; bytes++) {
                 struct tiled t = plain();
                 t.type = bytes ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
@@ -217,7 +214,7 @@ SCENARIO(replace, "tensor-map/replace", par_context) {
         SETUP(cuTensorMapEncodeTiled,
               (&map, t.type, t.rank, (void *)t.address, t.dim, t.strides, t.box, t.element,
                t.interleave, t.swizzle, t.promotion, t.fill));
-        for (unsigned i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
+        for (unsigned i = 0; i < COUNT(addresses); i++) {
             par_note("swizzled=%d address=0x%llx", swizzled, addresses[i]);
             CALL(cuTensorMapReplaceAddress, "address", (&map, (void *)addresses[i]));
             if (par_last() == CUDA_SUCCESS)
@@ -273,13 +270,13 @@ SCENARIO(im2col, "tensor-map/im2col", par_context) {
     for (unsigned r = 0; r <= 6; r++)
         VARY_IMAGE("rank", "%u", r, i.t.rank = r);
     for (unsigned r = 3; r <= 5; r++)
-        for (unsigned c = 0; c < sizeof corners / sizeof corners[0]; c++) {
+        for (unsigned c = 0; c < COUNT(corners); c++) {
             VARY_IMAGE("lower", "%d", corners[c], (i.t.rank = r, i.lower[0] = corners[c]));
             VARY_IMAGE("upper", "%d", corners[c], (i.t.rank = r, i.upper[0] = corners[c]));
             VARY_IMAGE("lower-1", "%d", corners[c], (i.t.rank = r, i.lower[1] = corners[c]));
             VARY_IMAGE("upper-1", "%d", corners[c], (i.t.rank = r, i.upper[1] = corners[c]));
         }
-    for (unsigned c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+    for (unsigned c = 0; c < COUNT(counts); c++) {
         VARY_IMAGE("channels", "%u", counts[c], i.channels = counts[c]);
         VARY_IMAGE("pixels", "%u", counts[c], i.pixels = counts[c]);
     }

@@ -1,31 +1,17 @@
 /* Texture and surface objects: which descriptions are taken, and what is read back of them. */
 #include "../parity.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static CUarray array_of(size_t width, size_t height, size_t depth, CUarray_format format,
                         unsigned channels, unsigned flags) {
-    CUarray array = NULL;
-    CUDA_ARRAY3D_DESCRIPTOR d = {.Width = width,
-                                 .Height = height,
-                                 .Depth = depth,
-                                 .Format = format,
-                                 .NumChannels = channels,
+    CUDA_ARRAY3D_DESCRIPTOR d = {SIZE_3D(width, height, depth), TEXELS(format, channels),
                                  .Flags = flags};
-    SETUP(cuArray3DCreate_v2, (&array, &d));
-    return array;
+    return PAR_MADE(CUarray, cuArray3DCreate_v2, &d);
 }
 
 static CUmipmappedArray mipmap_of(size_t width, size_t height, unsigned levels, unsigned flags) {
-    CUmipmappedArray mipmap = NULL;
-    CUDA_ARRAY3D_DESCRIPTOR d = {.Width = width,
-                                 .Height = height,
-                                 .Format = CU_AD_FORMAT_FLOAT,
-                                 .NumChannels = 1,
+    CUDA_ARRAY3D_DESCRIPTOR d = {TEXELS(CU_AD_FORMAT_FLOAT, 1), .Width = width, .Height = height,
                                  .Flags = flags};
-    SETUP(cuMipmappedArrayCreate, (&mipmap, &d, levels));
-    return mipmap;
+    return PAR_MADE(CUmipmappedArray, cuMipmappedArrayCreate, &d, levels);
 }
 
 static CUDA_RESOURCE_DESC of_array(CUarray array) {
@@ -69,8 +55,7 @@ static CUDA_RESOURCE_DESC of_pitch(CUdeviceptr p) {
 }
 
 static CUDA_TEXTURE_DESC point(void) {
-    CUDA_TEXTURE_DESC t = {0};
-    return t;
+    return (CUDA_TEXTURE_DESC){0};
 }
 
 static void see_resource(const CUDA_RESOURCE_DESC *r) {
@@ -124,15 +109,13 @@ static void make(const char *cls, const CUDA_RESOURCE_DESC *r, const CUDA_TEXTUR
                  const CUDA_RESOURCE_VIEW_DESC *v) {
     CUtexObject object = 0;
     CUDA_RESOURCE_DESC resource;
-    CUDA_TEXTURE_DESC texture;
-    CUDA_RESOURCE_VIEW_DESC view;
     CALLO(cuTexObjectCreate, cls, (&object, r, t, v), OUT_C(object));
     if (par_last() != CUDA_SUCCESS)
         return;
     /* What the driver leaves as it was reads as zero. */
     memset(&resource, 0, sizeof resource);
-    memset(&texture, 0, sizeof texture);
-    memset(&view, 0, sizeof view);
+    CUDA_TEXTURE_DESC texture = {0};
+    CUDA_RESOURCE_VIEW_DESC view = {0};
     CALL(cuTexObjectGetResourceDesc, cls, (&resource, object));
     if (par_last() == CUDA_SUCCESS)
         see_resource(&resource);
@@ -200,12 +183,12 @@ SCENARIO(linear, "texture/linear", par_context) {
     CUDA_RESOURCE_DESC r;
     CUdeviceptr p = par_alloc(1 << 20);
     NAME_R(p, 1 << 20);
-    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (unsigned i = 0; i < COUNT(sizes); i++) {
         r = of_linear(p, sizes[i]);
         par_note("size=%zu", sizes[i]);
         make("linear-size", &r, &t, NULL);
     }
-    for (unsigned i = 0; i < sizeof offsets / sizeof offsets[0]; i++) {
+    for (unsigned i = 0; i < COUNT(offsets); i++) {
         r = of_linear(p + offsets[i], 1024);
         par_note("offset=%zu", offsets[i]);
         make("linear-offset", &r, &t, NULL);
@@ -254,25 +237,25 @@ SCENARIO(pitch, "texture/pitch", par_context) {
     CUDA_RESOURCE_DESC r;
     CUdeviceptr p = par_alloc(1 << 20);
     NAME_R(p, 1 << 20);
-    for (unsigned i = 0; i < sizeof pitches / sizeof pitches[0]; i++) {
+    for (unsigned i = 0; i < COUNT(pitches); i++) {
         r = of_pitch(p);
         r.res.pitch2D.pitchInBytes = pitches[i];
         par_note("pitch=%zu", pitches[i]);
         make("pitch-pitch", &r, &t, NULL);
     }
-    for (unsigned i = 0; i < sizeof widths / sizeof widths[0]; i++) {
+    for (unsigned i = 0; i < COUNT(widths); i++) {
         r = of_pitch(p);
         r.res.pitch2D.width = widths[i];
         par_note("width=%zu", widths[i]);
         make("pitch-width", &r, &t, NULL);
     }
-    for (unsigned i = 0; i < sizeof heights / sizeof heights[0]; i++) {
+    for (unsigned i = 0; i < COUNT(heights); i++) {
         r = of_pitch(p);
         r.res.pitch2D.height = heights[i];
         par_note("height=%zu", heights[i]);
         make("pitch-height", &r, &t, NULL);
     }
-    for (unsigned i = 0; i < sizeof offsets / sizeof offsets[0]; i++) {
+    for (unsigned i = 0; i < COUNT(offsets); i++) {
         r = of_pitch(p + offsets[i]);
         par_note("offset=%zu", offsets[i]);
         make("pitch-offset", &r, &t, NULL);
@@ -295,12 +278,12 @@ SCENARIO(pitch, "texture/pitch", par_context) {
 
 SCENARIO(formats, "texture/formats", par_context) {
     static const int all[] = {1, 2, 3, 8, 9, 10, 16, 32, 0x40, 0x41, 0x42, 0x43, 0x44, 0x50};
-    for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
+    for (unsigned i = 0; i < COUNT(all); i++)
         for (int filter = 0; filter <= 1; filter++)
             for (unsigned flags = 0; flags <= 3; flags++) {
                 CUarray array = NULL;
-                CUDA_ARRAY3D_DESCRIPTOR d = {
-                    .Width = 64, .Height = 32, .Format = (CUarray_format)all[i], .NumChannels = 1};
+                CUDA_ARRAY3D_DESCRIPTOR d = {TEXELS((CUarray_format)all[i], 1), .Width = 64,
+                                             .Height = 32};
                 if (par.api->cuArray3DCreate_v2(&array, &d) != CUDA_SUCCESS)
                     continue;
                 par_name((uint64_t)(uintptr_t)array, 0, "array");
@@ -341,14 +324,14 @@ SCENARIO(modes, "texture/modes", par_context) {
         par_note("mipmap-filter=%d", filter);
         make("mipmap-filter", &r, &t, NULL);
     }
-    for (unsigned i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+    for (unsigned i = 0; i < COUNT(flags); i++) {
         t = point();
         t.flags = flags[i];
         par_note("flags=0x%x", flags[i]);
         make("texture-flags", &r, &t, NULL);
     }
     static const unsigned anisotropy[] = {1, 2, 3, 5, 8, 15, 16, 17, 64, ~0u};
-    for (unsigned i = 0; i < sizeof anisotropy / sizeof anisotropy[0]; i++) {
+    for (unsigned i = 0; i < COUNT(anisotropy); i++) {
         t = point();
         t.maxAnisotropy = anisotropy[i];
         par_note("anisotropy=%u", anisotropy[i]);
@@ -370,8 +353,7 @@ SCENARIO(modes, "texture/modes", par_context) {
 }
 
 static CUDA_RESOURCE_VIEW_DESC whole(CUresourceViewFormat format) {
-    CUDA_RESOURCE_VIEW_DESC v = {.format = format, .width = 64, .height = 32};
-    return v;
+    return (CUDA_RESOURCE_VIEW_DESC){.format = format, .width = 64, .height = 32};
 }
 
 SCENARIO(views, "texture/views", par_context) {
@@ -460,10 +442,9 @@ SCENARIO(handles, "texture/handles", par_context) {
 
 SCENARIO(stale, "texture/stale", par_context) {
     CUDA_TEXTURE_DESC texture, t = point();
-    CUtexObject object;
     CUarray array = array_of(64, 32, 0, CU_AD_FORMAT_FLOAT, 1, 0);
     CUDA_RESOURCE_DESC r = of_array(array);
-    SETUP(cuTexObjectCreate, (&object, &r, &t, NULL));
+    CUtexObject object = PAR_MADE(CUtexObject, cuTexObjectCreate, &r, &t, NULL);
     SETUP(cuTexObjectDestroy, (object));
     CALL(cuTexObjectGetTextureDesc, "stale", (&texture, object));
     CALL(cuTexObjectDestroy, "stale", (object));
@@ -474,7 +455,7 @@ SCENARIO(surfaces, "texture/surfaces", par_context) {
                                      CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_TEXTURE_GATHER};
     CUDA_RESOURCE_DESC read;
     CUsurfObject surface;
-    for (unsigned i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+    for (unsigned i = 0; i < COUNT(flags); i++) {
         CUarray array = array_of(64, 32, 0, CU_AD_FORMAT_FLOAT, 1, flags[i]);
         par_name((uint64_t)(uintptr_t)array, 0, "array");
         CUDA_RESOURCE_DESC r = of_array(array);
@@ -494,8 +475,7 @@ SCENARIO(surfaces, "texture/surfaces", par_context) {
     CUmipmappedArray mipmap = mipmap_of(64, 32, 4, CUDA_ARRAY3D_SURFACE_LDST);
     CUDA_RESOURCE_DESC r = of_mipmap(mipmap);
     CALLO(cuSurfObjectCreate, "mipmap", (&surface, &r), OUT_C(surface));
-    CUarray level;
-    SETUP(cuMipmappedArrayGetLevel, (&level, mipmap, 1));
+    CUarray level = PAR_MADE(CUarray, cuMipmappedArrayGetLevel, mipmap, 1);
     r = of_array(level);
     CALLO(cuSurfObjectCreate, "level", (&surface, &r), OUT_C(surface));
     r = of_linear(par_alloc(65536), 65536);
@@ -511,14 +491,12 @@ SCENARIO(surfaces, "texture/surfaces", par_context) {
 
 SCENARIO(mixed, "texture/mixed", par_context) {
     CUDA_RESOURCE_DESC read;
-    CUtexObject texture;
-    CUsurfObject surface;
     CUDA_TEXTURE_DESC t = point();
     CUarray array = array_of(64, 32, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_SURFACE_LDST);
     NAME(array);
     CUDA_RESOURCE_DESC r = of_array(array);
-    SETUP(cuTexObjectCreate, (&texture, &r, &t, NULL));
-    SETUP(cuSurfObjectCreate, (&surface, &r));
+    CUtexObject texture = PAR_MADE(CUtexObject, cuTexObjectCreate, &r, &t, NULL);
+    CUsurfObject surface = PAR_MADE(CUsurfObject, cuSurfObjectCreate, &r);
     CALL(cuSurfObjectGetResourceDesc, "of-texture", (&read, texture));
     CALL(cuTexObjectGetResourceDesc, "of-surface", (&read, surface));
     CALL(cuSurfObjectDestroy, "of-texture", (texture));
@@ -553,11 +531,10 @@ SCENARIO(memory_freed, "texture/memory-freed", par_context) {
 SCENARIO(context_ended, "texture/context-ended", par_context) {
     CUDA_TEXTURE_DESC t = point();
     CUDA_RESOURCE_DESC read;
-    CUtexObject object;
     par_new_context();
     CUdeviceptr p = par_alloc(65536);
     CUDA_RESOURCE_DESC r = of_linear(p, 65536);
-    SETUP(cuTexObjectCreate, (&object, &r, &t, NULL));
+    CUtexObject object = PAR_MADE(CUtexObject, cuTexObjectCreate, &r, &t, NULL);
     SETUP(cuCtxSetCurrent, (par.primary));
     CALL(cuTexObjectGetResourceDesc, "other-context", (&read, object));
     CALL(cuTexObjectDestroy, "other-context", (object));

@@ -5,26 +5,20 @@
  */
 #include "../parity.h"
 
-#include <string.h>
-
 static CUtexref ref;
 
 static CUdeviceptr_v1 old_ground(bool format) {
-    CUcontext old = NULL;
-    CUdeviceptr_v1 p = 0;
     par_init();
-    SETUP(cuCtxCreate, (&old, 0, 0));
-    SETUP(cuMemAlloc, (&p, 65536));
+    (void)PAR_MADE(CUcontext, cuCtxCreate, 0, 0);
+    CUdeviceptr_v1 p = PAR_MADE(CUdeviceptr_v1, cuMemAlloc, 65536);
     SETUP(cuTexRefCreate, (&ref));
-    if (format) {
+    if (format)
         SETUP(cuTexRefSetFormat, (ref, CU_AD_FORMAT_FLOAT, 1));
-    }
     return p;
 }
 
 static CUDA_ARRAY_DESCRIPTOR_v1 plane(unsigned width, CUarray_format format, unsigned channels) {
-    return (CUDA_ARRAY_DESCRIPTOR_v1){
-        .Width = width, .Height = 4, .Format = format, .NumChannels = channels};
+    return (CUDA_ARRAY_DESCRIPTOR_v1){.Width = width, .Height = 4, TEXELS(format, channels)};
 }
 
 /* Which pitch is too small, for which width and element? */
@@ -38,9 +32,9 @@ SCENARIO(old_planes, "near-texture/old-planes") {
     } elements[] = {
         {CU_AD_FORMAT_UNSIGNED_INT8, 1}, {CU_AD_FORMAT_FLOAT, 1}, {CU_AD_FORMAT_FLOAT, 4}};
     CUdeviceptr_v1 p = old_ground(true);
-    for (size_t e = 0; e < sizeof(elements) / sizeof(elements[0]); e++) {
-        for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++) {
-            for (size_t i = 0; i < sizeof(pitches) / sizeof(pitches[0]); i++) {
+    for (size_t e = 0; e < COUNT(elements); e++) {
+        for (size_t w = 0; w < COUNT(widths); w++) {
+            for (size_t i = 0; i < COUNT(pitches); i++) {
                 CUDA_ARRAY_DESCRIPTOR_v1 d =
                     plane(widths[w], elements[e].format, elements[e].channels);
                 par_note("format=0x%x channels=%u width=%u pitch=%u", (unsigned)elements[e].format,
@@ -58,11 +52,11 @@ static void old_places(bool format) {
     CUdeviceptr_v1 p = old_ground(format);
     CUDA_ARRAY_DESCRIPTOR_v1 d = plane(64, CU_AD_FORMAT_FLOAT, 1);
     par_see("alignment", "%d", p % 512 == 0);
-    for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+    for (size_t i = 0; i < COUNT(offsets); i++) {
         par_note("offset=%u", offsets[i]);
         CALL(cuTexRefSetAddress2D, "old-offset", (ref, &d, p + offsets[i], 512));
     }
-    for (size_t i = 0; i < sizeof(heights) / sizeof(heights[0]); i++) {
+    for (size_t i = 0; i < COUNT(heights); i++) {
         d.Height = heights[i];
         par_note("height=%u", heights[i]);
         CALL(cuTexRefSetAddress2D, "old-height", (ref, &d, p, 512));
@@ -76,13 +70,8 @@ static void old_places(bool format) {
     CALL(cuTexRefSetAddress2D, "old-null-description", (ref, NULL, p, 512));
 }
 
-SCENARIO(old_places_format, "near-texture/old-places") {
-    old_places(true);
-}
-
-SCENARIO(old_places_no_format, "near-texture/old-places-no-format") {
-    old_places(false);
-}
+SCENARIO_IS(old_places_format, "near-texture/old-places", old_places(true));
+SCENARIO_IS(old_places_no_format, "near-texture/old-places-no-format", old_places(false));
 
 /* A refused plane, and what was bound before. */
 SCENARIO(old_refused, "near-texture/old-refused") {
@@ -103,10 +92,10 @@ SCENARIO(planes, "near-texture/planes", par_context) {
     static const size_t pitches[] = {16, 32, 63, 64, 65, 96, 128, 131, 132, 160, 255, 256};
     CUdeviceptr p = par_alloc(65536);
     SETUP(cuTexRefCreate, (&ref));
-    for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++) {
-        for (size_t i = 0; i < sizeof(pitches) / sizeof(pitches[0]); i++) {
-            CUDA_ARRAY_DESCRIPTOR d = {
-                .Width = widths[w], .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    for (size_t w = 0; w < COUNT(widths); w++) {
+        for (size_t i = 0; i < COUNT(pitches); i++) {
+            CUDA_ARRAY_DESCRIPTOR d = {TEXELS(CU_AD_FORMAT_FLOAT, 1), .Width = widths[w],
+                                       .Height = 4};
             par_note("width=%zu pitch=%zu", widths[w], pitches[i]);
             CALL(cuTexRefSetAddress2D_v2, "pitch", (ref, &d, p, pitches[i]));
             par_note("width=%zu pitch=%zu", widths[w], pitches[i]);
@@ -129,14 +118,14 @@ SCENARIO(object_limits, "near-texture/object-limits", par_context) {
     r.res.pitch2D.numChannels = 1;
     r.res.pitch2D.pitchInBytes = 1 << 20;
     r.res.pitch2D.height = 4;
-    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+    for (size_t i = 0; i < COUNT(widths); i++) {
         r.res.pitch2D.width = widths[i];
         par_note("width=%zu", widths[i]);
         CALLO(cuTexObjectCreate, "width", (&object, &r, &texture, NULL), OUT_C(object));
     }
     r.res.pitch2D.width = 64;
     r.res.pitch2D.pitchInBytes = 512;
-    for (size_t i = 0; i < sizeof(heights) / sizeof(heights[0]); i++) {
+    for (size_t i = 0; i < COUNT(heights); i++) {
         r.res.pitch2D.height = heights[i];
         par_note("height=%zu", heights[i]);
         CALLO(cuTexObjectCreate, "height", (&object, &r, &texture, NULL), OUT_C(object));

@@ -1,8 +1,6 @@
 /* Texture and surface references: the settings of the old interface, which a driver still keeps. */
 #include "../parity.h"
 
-#include <string.h>
-
 static CUtexref reference(void) {
     CUtexref ref = NULL;
     SETUP(cuTexRefCreate, (&ref));
@@ -11,10 +9,9 @@ static CUtexref reference(void) {
 }
 
 static CUarray array_of(CUarray_format format, unsigned channels, unsigned flags) {
-    CUarray array = NULL;
-    CUDA_ARRAY3D_DESCRIPTOR d = {
-        .Width = 64, .Height = 32, .Format = format, .NumChannels = channels, .Flags = flags};
-    SETUP(cuArray3DCreate_v2, (&array, &d));
+    CUDA_ARRAY3D_DESCRIPTOR d = {TEXELS(format, channels), .Width = 64, .Height = 32,
+                                 .Flags = flags};
+    CUarray array = PAR_MADE(CUarray, cuArray3DCreate_v2, &d);
     par_name((uint64_t)(uintptr_t)array, 0, "array");
     return array;
 }
@@ -100,13 +97,13 @@ SCENARIO(settings, "texture-reference/settings", par_context) {
         CALLO(cuTexRefGetMipmapFilterMode, "mode", (&filter, ref), OUT_I(filter));
     }
     static const unsigned all_flags[] = {0, 1, 2, 3, 4, 8, 0x10, 0x20, 0x40, 0x80, ~0u};
-    for (unsigned i = 0; i < sizeof all_flags / sizeof all_flags[0]; i++) {
+    for (unsigned i = 0; i < COUNT(all_flags); i++) {
         par_note("flags=0x%x", all_flags[i]);
         CALL(cuTexRefSetFlags, "flags", (ref, all_flags[i]));
         CALLO(cuTexRefGetFlags, "flags", (&flags, ref), OUT_X(flags));
     }
     static const unsigned counts[] = {0, 1, 2, 3, 16, 17, ~0u};
-    for (unsigned i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+    for (unsigned i = 0; i < COUNT(counts); i++) {
         par_note("count=%u", counts[i]);
         CALL(cuTexRefSetMaxAnisotropy, "count", (ref, counts[i]));
         CALLO(cuTexRefGetMaxAnisotropy, "count", (&anisotropy, ref), OUT_I(anisotropy));
@@ -138,11 +135,11 @@ SCENARIO(address, "texture-reference/address", par_context) {
     NAME_R(p, 65536);
     CALLO(cuTexRefSetAddress_v2, "no-format", (&offset, ref, p, 1024), OUT_U(offset));
     CALL(cuTexRefSetFormat, "ok", (ref, CU_AD_FORMAT_FLOAT, 1));
-    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (unsigned i = 0; i < COUNT(sizes); i++) {
         par_note("size=%zu", sizes[i]);
         CALLO(cuTexRefSetAddress_v2, "size", (&offset, ref, p, sizes[i]), OUT_U(offset));
     }
-    for (unsigned i = 0; i < sizeof offsets / sizeof offsets[0]; i++) {
+    for (unsigned i = 0; i < COUNT(offsets); i++) {
         par_note("offset=%zu", offsets[i]);
         CALLO(cuTexRefSetAddress_v2, "offset", (&offset, ref, p + offsets[i], 1024), OUT_U(offset));
         CALLO(cuTexRefGetAddress_v2, "offset", (&got, ref), OUT_P(got));
@@ -162,12 +159,11 @@ SCENARIO(address, "texture-reference/address", par_context) {
 
 SCENARIO(address_2d, "texture-reference/address-2d", par_context) {
     static const size_t pitches[] = {0, 128, 256, 257, 288, 512};
-    CUDA_ARRAY_DESCRIPTOR d = {
-        .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY_DESCRIPTOR d = {.Width = 64, .Height = 32, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     CUtexref ref = reference();
     CUdeviceptr p = par_alloc(65536);
     NAME_R(p, 65536);
-    for (unsigned i = 0; i < sizeof pitches / sizeof pitches[0]; i++) {
+    for (unsigned i = 0; i < COUNT(pitches); i++) {
         par_note("pitch=%zu", pitches[i]);
         CALL(cuTexRefSetAddress2D_v3, "pitch", (ref, &d, p, pitches[i]));
         par_note("pitch=%zu", pitches[i]);
@@ -189,11 +185,10 @@ SCENARIO(address_2d, "texture-reference/address-2d", par_context) {
 SCENARIO(arrays, "texture-reference/arrays", par_context) {
     static const unsigned flags[] = {0, 1, 2, 3, ~0u};
     CUarray got;
-    CUDA_ARRAY3D_DESCRIPTOR d = {
-        .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUDA_ARRAY3D_DESCRIPTOR d = {.Width = 64, .Height = 32, TEXELS(CU_AD_FORMAT_FLOAT, 1)};
     CUtexref ref = reference();
     CUarray array = array_of(CU_AD_FORMAT_UNSIGNED_INT8, 4, 0);
-    for (unsigned i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+    for (unsigned i = 0; i < COUNT(flags); i++) {
         par_note("flags=%u", flags[i]);
         CALL(cuTexRefSetArray, "flags", (ref, array, flags[i]));
     }
@@ -204,7 +199,7 @@ SCENARIO(arrays, "texture-reference/arrays", par_context) {
     CALL(cuTexRefGetArray, "null-out", (NULL, ref));
     CUmipmappedArray mipmap = par_mipmap(&d, 3);
     NAME(mipmap);
-    for (unsigned i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+    for (unsigned i = 0; i < COUNT(flags); i++) {
         par_note("flags=%u", flags[i]);
         CALL(cuTexRefSetMipmappedArray, "flags", (ref, mipmap, flags[i]));
     }

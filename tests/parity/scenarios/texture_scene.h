@@ -5,9 +5,6 @@
 #include "../parity.h"
 #include "texture_texts.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define MOST 64
 
 typedef struct lane {
@@ -35,10 +32,9 @@ static inline void start(void) {
 /* Runs a kernel on `count` lanes and prints `each` words of a lane, eight lanes a line. */
 static inline void show(const char *what, const char *name, unsigned long long handle,
                         unsigned count, unsigned each) {
-    CUfunction f = NULL;
     void *params[] = {&output, &input, &handle, &count};
     memset(words, 0, sizeof(words));
-    SETUP(cuModuleGetFunction, (&f, module, name));
+    CUfunction f = PAR_MADE(CUfunction, cuModuleGetFunction, module, name);
     SETUP(cuMemcpyHtoD_v2, (input, lanes, sizeof(lanes)));
     SETUP(cuMemsetD8_v2, (output, 0, sizeof(words)));
     SETUP(cuLaunchKernel, (f, 1, 1, 1, MOST, 1, 1, 0, NULL, params, NULL));
@@ -51,13 +47,12 @@ static inline void show(const char *what, const char *name, unsigned long long h
         char text[600] = "";
         size_t used = 0;
         for (unsigned k = i; k < i + 8 && k < count; k++) {
-            for (unsigned w = 0; w < each; w++) {
+            for (unsigned w = 0; w < each; w++)
                 used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%x",
                                          w > 0   ? ","
                                          : k > i ? " "
                                                  : "",
                                          words[k][w]);
-            }
         }
         par_see(what, "%s[%u] %s", name, i, text);
     }
@@ -74,44 +69,31 @@ static inline CUDA_RESOURCE_DESC resource_of(CUarray array) {
 static inline CUarray array_of(CUarray_format format, unsigned channels, unsigned width,
                                unsigned height, unsigned depth, unsigned flags, const void *from,
                                size_t row, unsigned rows) {
-    CUarray array = NULL;
     CUDA_ARRAY3D_DESCRIPTOR desc = {width, height, depth, format, channels, flags};
-    SETUP(cuArray3DCreate_v2, (&array, &desc));
-    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                          .srcHost = from,
-                          .srcPitch = row,
-                          .srcHeight = rows,
-                          .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                          .dstArray = array,
-                          .WidthInBytes = row,
-                          .Height = rows,
-                          .Depth = depth > 0 ? depth : 1};
+    CUarray array = PAR_MADE(CUarray, cuArray3DCreate_v2, &desc);
+    CUDA_MEMCPY3D copy = {FROM_HOST(from), .srcPitch = row, .srcHeight = rows, TO_ARRAY(array),
+                          EXTENT_3D(row, rows, depth > 0 ? depth : 1)};
     SETUP(cuMemcpy3D_v2, (&copy));
     return array;
 }
 
 static inline CUDA_TEXTURE_DESC settings(CUaddress_mode mode, CUfilter_mode filter,
                                          unsigned flags) {
-    CUDA_TEXTURE_DESC texture;
-    memset(&texture, 0, sizeof(texture));
-    for (int i = 0; i < 3; i++) {
+    CUDA_TEXTURE_DESC texture = {0};
+    for (int i = 0; i < 3; i++)
         texture.addressMode[i] = mode;
-    }
     texture.filterMode = filter;
     texture.flags = flags;
     texture.maxMipmapLevelClamp = 100;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         texture.borderColor[i] = 0.3f + 2 * (float)i;
-    }
     return texture;
 }
 
 static inline CUtexObject texture_of(const CUDA_RESOURCE_DESC *resource, CUaddress_mode mode,
                                      CUfilter_mode filter, unsigned flags) {
-    CUtexObject object = 0;
     CUDA_TEXTURE_DESC texture = settings(mode, filter, flags);
-    SETUP(cuTexObjectCreate, (&object, resource, &texture, NULL));
-    return object;
+    return PAR_MADE(CUtexObject, cuTexObjectCreate, resource, &texture, NULL);
 }
 
 static const CUaddress_mode modes[] = {CU_TR_ADDRESS_MODE_WRAP, CU_TR_ADDRESS_MODE_CLAMP,

@@ -8,7 +8,6 @@
 #include "texture_scene.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #define MANY 65536
 
@@ -32,9 +31,8 @@ static void start_many(void) {
 }
 
 static void run(const char *name, unsigned long long handle, unsigned count) {
-    CUfunction f = NULL;
     void *params[] = {&output, &input, &handle, &count};
-    SETUP(cuModuleGetFunction, (&f, module, name));
+    CUfunction f = PAR_MADE(CUfunction, cuModuleGetFunction, module, name);
     SETUP(cuMemcpyHtoD_v2, (input, given, count * sizeof(*given)));
     SETUP(cuLaunchKernel, (f, (count + 63) / 64, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
     SETUP(cuMemcpyDtoH_v2, (got, output, count * sizeof(*got)));
@@ -47,13 +45,12 @@ static void print(const char *what, unsigned from, unsigned count, unsigned each
         char text[1200];
         size_t used = 0;
         for (unsigned k = i; k < i + lanes_a_line && k < count; k++) {
-            for (unsigned w = 0; w < each; w++) {
+            for (unsigned w = 0; w < each; w++)
                 used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%x",
                                          w > 0   ? ","
                                          : k > i ? " "
                                                  : "",
                                          got[from + k][w]);
-            }
         }
         par_see(what, "[%u] %s", i, text);
     }
@@ -61,9 +58,8 @@ static void print(const char *what, unsigned from, unsigned count, unsigned each
 
 static uint64_t checksum_of(unsigned from, unsigned count, unsigned word) {
     uint64_t sum = 0xcbf29ce484222325u;
-    for (unsigned i = from; i < from + count; i++) {
+    for (unsigned i = from; i < from + count; i++)
         sum = (sum ^ got[i][word]) * 0x100000001b3u;
-    }
     return sum;
 }
 
@@ -71,10 +67,9 @@ static void print_checksums(const char *what, unsigned count, unsigned each) {
     for (unsigned from = 0; from < count; from += count / 16) {
         char text[100];
         size_t used = 0;
-        for (unsigned w = 0; w < each; w++) {
+        for (unsigned w = 0; w < each; w++)
             used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%016llx", w ? " " : "",
                                      (unsigned long long)checksum_of(from, count / 16, w));
-        }
         par_see(what, "[%u] sum %s", from, text);
     }
 }
@@ -89,18 +84,16 @@ static CUtexObject clamped(CUarray array, CUfilter_mode filter, unsigned flags) 
 /* 2 x 2 (x 2) texels: channel c is 256 in the corner `first` + c, so that it becomes the weight. */
 static CUtexObject corners(unsigned count, unsigned first) {
     float texels[8][4] = {{0}};
-    for (unsigned c = 0; c < 4; c++) {
+    for (unsigned c = 0; c < 4; c++)
         texels[first + c][c] = 256;
-    }
     return clamped(array_of(CU_AD_FORMAT_FLOAT, 4, 2, 2, count > 4 ? 2 : 0, 0, texels, 32, 2),
                    CU_TR_FILTER_MODE_LINEAR, 0);
 }
 
 static void at_fractions(unsigned lane_number, unsigned x, unsigned y, unsigned z) {
     const unsigned each[3] = {x, y, z};
-    for (int a = 0; a < 3; a++) {
+    for (int a = 0; a < 3; a++)
         given[lane_number].f[a] = 0.5f + (float)each[a] / 256;
-    }
 }
 
 /* Weights as whole numbers: those that are none show as they are. */
@@ -110,26 +103,23 @@ static void weigh(const char *name, CUtexObject object, unsigned count) {
         for (int c = 0; c < 4; c++) {
             float weight;
             memcpy(&weight, &got[i][c], sizeof(weight));
-            if (weight >= 0 && weight <= 256 && weight == (float)(uint32_t)weight) {
+            if (weight >= 0 && weight <= 256 && weight == (float)(uint32_t)weight)
                 got[i][c] = (uint32_t)weight;
-            }
         }
     }
 }
 
 SCENARIO(weights_of_two, "kernel-texture-steps/weights-2", start_many) {
     CUtexObject object = corners(4, 0);
-    for (unsigned i = 0; i < MANY; i++) {
+    for (unsigned i = 0; i < MANY; i++)
         at_fractions(i, i & 255, i >> 8, 0);
-    }
     weigh("t_2d", object, MANY);
     print_checksums("all", MANY, 4);
     unsigned count = 0;
     while (count < 64) {
         unsigned x = noise() & 255, y = noise() & 255;
-        if (x * y % 256 == 128) {
+        if (x * y % 256 == 128)
             at_fractions(count++, x, y, 0);
-        }
     }
     weigh("t_2d", object, count);
     print("ties", 0, count, 4);
@@ -166,9 +156,8 @@ SCENARIO(weights_of_three, "kernel-texture-steps/weights-3", start_many) {
                           : what == 1 ? exact && near * y % 256 == 128
                           : what == 2 ? exact && (z - near) * y % 256 == 128
                                       : exact && (x - near) * y % 256 == 128;
-            if (chosen) {
+            if (chosen)
                 at_fractions(count++, x, y, z);
-            }
         }
         snprintf(text, sizeof(text), "ties%d", what);
         weigh_three(text, 64);
@@ -192,17 +181,15 @@ static uint32_t noisy_float(unsigned least, unsigned exponents) {
 static void anywhere(unsigned count, unsigned width, unsigned height, unsigned depth) {
     const unsigned sizes[3] = {width, height, depth};
     for (unsigned i = 0; i < count; i++) {
-        for (int a = 0; a < 3; a++) {
+        for (int a = 0; a < 3; a++)
             given[i].f[a] = 0.5f + (float)(noise() % (sizes[a] * 256)) / 256;
-        }
     }
 }
 
 static void sums_of(const char *what, unsigned least, unsigned exponents, bool deep) {
     static uint32_t texels[4096];
-    for (int i = 0; i < 4096; i++) {
+    for (int i = 0; i < 4096; i++)
         texels[i] = noisy_float(least, exponents);
-    }
     CUarray array = deep ? array_of(CU_AD_FORMAT_FLOAT, 1, 16, 16, 16, 0, texels, 64, 16)
                          : array_of(CU_AD_FORMAT_FLOAT, 1, 64, 64, 0, 0, texels, 256, 64);
     anywhere(4096, deep ? 15 : 63, deep ? 15 : 63, 15);
@@ -253,20 +240,17 @@ SCENARIO(special_floats, "kernel-texture-steps/special", start_many) {
 /* ---- formats --------------------------------------------------------------------------------- */
 
 static void fill_texels(CUarray_format format, unsigned char *bytes, size_t size) {
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size; i++)
         bytes[i] = (unsigned char)noise();
-    }
-    for (size_t i = 1; i < size && format == CU_AD_FORMAT_HALF; i += 2) {
+    for (size_t i = 1; i < size && format == CU_AD_FORMAT_HALF; i += 2)
         bytes[i] &= 0xbf; /* exponents up to 15: below 2 */
-    }
-    for (size_t i = 3; i < size && format == CU_AD_FORMAT_FLOAT; i += 4) {
+    for (size_t i = 3; i < size && format == CU_AD_FORMAT_FLOAT; i += 4)
         bytes[i] = (bytes[i] & 0x80) | 0x3e; /* two pairs of exponents */
-    }
 }
 
 SCENARIO(between_texels, "kernel-texture-steps/between", start_many) {
     unsigned char bytes[16 * 4 * 16];
-    for (size_t k = 0; k < sizeof(formats) / sizeof(formats[0]); k++) {
+    for (size_t k = 0; k < COUNT(formats); k++) {
         if (formats[k].format == CU_AD_FORMAT_UNSIGNED_INT32 ||
             formats[k].format == CU_AD_FORMAT_SIGNED_INT32) {
             continue;
@@ -298,19 +282,15 @@ SCENARIO(between_compressed, "kernel-texture-steps/compressed", start_many) {
                 {"bc4s", CU_RES_VIEW_FORMAT_SIGNED_BC4, 2},
                 {"bc5", CU_RES_VIEW_FORMAT_UNSIGNED_BC5, 4}};
     unsigned char bytes[256];
-    for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+    for (size_t k = 0; k < COUNT(rows); k++) {
         size_t row = (size_t)rows[k].channels * 4 * 4;
         fill_texels(CU_AD_FORMAT_UNSIGNED_INT8, bytes, sizeof(bytes));
         CUarray array =
             array_of(CU_AD_FORMAT_UNSIGNED_INT32, rows[k].channels, 4, 4, 0, 0, bytes, row, 4);
         CUDA_RESOURCE_DESC resource = resource_of(array);
         CUDA_TEXTURE_DESC texture = settings(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, 0);
-        CUDA_RESOURCE_VIEW_DESC view;
-        CUtexObject object = 0;
-        memset(&view, 0, sizeof(view));
-        view.format = rows[k].format;
-        view.width = view.height = 16;
-        SETUP(cuTexObjectCreate, (&object, &resource, &texture, &view));
+        CUDA_RESOURCE_VIEW_DESC view = {.format = rows[k].format, .width = 16, .height = 16};
+        CUtexObject object = PAR_MADE(CUtexObject, cuTexObjectCreate, &resource, &texture, &view);
         for (unsigned i = 0; i < 256; i++) {
             given[i].f[0] = 0.5f + (float)(i % 16);
             given[i].f[1] = 0.5f + (float)(i >> 4);
@@ -340,7 +320,7 @@ SCENARIO(every_value, "kernel-texture-steps/values", start_many) {
         small[i & 255] = (unsigned char)i;
         given[i].f[0] = 0.5f + (float)i;
     }
-    for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+    for (size_t k = 0; k < COUNT(rows); k++) {
         unsigned count = 1u << rows[k].bits;
         CUarray array =
             array_of(rows[k].format, 1, count, 0, 0, 0,
@@ -353,9 +333,8 @@ SCENARIO(every_value, "kernel-texture-steps/values", start_many) {
             if (rows[k].bits == 8) {
                 print(text, 0, count, 1);
             } else {
-                for (unsigned i = 0; i < 64; i++) {
+                for (unsigned i = 0; i < 64; i++)
                     memcpy(got[i], got[i * 1021], sizeof(got[i]));
-                }
                 print(text, 0, 64, 1);
             }
         }
@@ -373,7 +352,7 @@ SCENARIO(borders, "kernel-texture-steps/borders", start_many) {
                                         {1.0f / 3, 0.999f, 0.99999f, 0.6f},
                                         {0.001961f, 0.00392f, 0.0058f, 0.002f}};
     unsigned char bytes[64] = {0};
-    for (size_t k = 0; k < sizeof(formats) / sizeof(formats[0]); k++) {
+    for (size_t k = 0; k < COUNT(formats); k++) {
         CUarray array = array_of(formats[k].format, formats[k].channels, 4, 0, 0, 0, bytes,
                                  4 * (size_t)formats[k].bytes, 1);
         CUDA_RESOURCE_DESC resource = resource_of(array);
@@ -411,22 +390,19 @@ SCENARIO(borders, "kernel-texture-steps/borders", start_many) {
 /* Each value of sRGB with its neighbour, in the middle and elsewhere, and four of any. */
 SCENARIO(srgb_between, "kernel-texture-steps/srgb", start_many) {
     static unsigned char row[256][4], plane[64][64][4];
-    for (int i = 0; i < 256; i++) {
+    for (int i = 0; i < 256; i++)
         memset(row[i], i, 4);
-    }
     CUtexObject object =
         clamped(array_of(CU_AD_FORMAT_UNSIGNED_INT8, 4, 256, 0, 0, 0, row, 1024, 1),
                 CU_TR_FILTER_MODE_LINEAR, CU_TRSF_SRGB);
     for (unsigned weight = 51; weight < 256; weight += 77) {
-        for (unsigned i = 0; i < 255; i++) {
+        for (unsigned i = 0; i < 255; i++)
             given[i].f[0] = (float)i + 0.5f + (float)weight / 256;
-        }
         run("t_1d", object, 255);
         print("neighbours", 0, 255, 1);
     }
-    for (unsigned i = 0; i < sizeof(plane); i++) {
+    for (unsigned i = 0; i < sizeof(plane); i++)
         ((unsigned char *)plane)[i] = (unsigned char)noise();
-    }
     object = clamped(array_of(CU_AD_FORMAT_UNSIGNED_INT8, 4, 64, 64, 0, 0, plane, 256, 64),
                      CU_TR_FILTER_MODE_LINEAR, CU_TRSF_SRGB);
     anywhere(256, 63, 63, 1);
@@ -439,9 +415,8 @@ SCENARIO(srgb_between, "kernel-texture-steps/srgb", start_many) {
 SCENARIO(wide_coordinates, "kernel-texture-steps/coordinates", start_many) {
     static const unsigned widths[] = {3001, 16384, 31999, 7};
     static float texels[32768];
-    for (int i = 0; i < 32768; i++) {
+    for (int i = 0; i < 32768; i++)
         texels[i] = (float)(i * 256);
-    }
     for (int k = 0; k < 4; k++) {
         CUarray array =
             array_of(CU_AD_FORMAT_FLOAT, 1, widths[k], 0, 0, 0, texels, widths[k] * 4, 1);
@@ -483,30 +458,20 @@ SCENARIO(wide_coordinates, "kernel-texture-steps/coordinates", start_many) {
 /* Level l has 256 * l everywhere, or a column of 4096 in level 0. */
 static CUmipmappedArray pyramid(unsigned size, unsigned count, bool column) {
     static float texels[256 * 256];
-    CUmipmappedArray mipmap = NULL;
     CUDA_ARRAY3D_DESCRIPTOR desc = {size, size, 0, CU_AD_FORMAT_FLOAT, 1, 0};
-    SETUP(cuMipmappedArrayCreate, (&mipmap, &desc, count));
+    CUmipmappedArray mipmap = PAR_MADE(CUmipmappedArray, cuMipmappedArrayCreate, &desc, count);
     for (unsigned l = 0; l < count; l++) {
-        CUarray level = NULL;
-        for (unsigned i = 0; i < (size >> l) * (size >> l); i++) {
+        for (unsigned i = 0; i < (size >> l) * (size >> l); i++)
             texels[i] = column ? (i % (size >> l) == size / 2 >> l ? 4096 : 0) : (float)(256 * l);
-        }
-        SETUP(cuMipmappedArrayGetLevel, (&level, mipmap, l));
-        CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                              .srcHost = texels,
-                              .srcPitch = (size >> l) * 4,
-                              .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                              .dstArray = level,
-                              .WidthInBytes = (size >> l) * 4,
-                              .Height = size >> l,
-                              .Depth = 1};
+        CUarray level = PAR_MADE(CUarray, cuMipmappedArrayGetLevel, mipmap, l);
+        CUDA_MEMCPY3D copy = {FROM_HOST(texels), .srcPitch = (size >> l) * 4, TO_ARRAY(level),
+                              EXTENT_3D((size >> l) * 4, size >> l, 1)};
         SETUP(cuMemcpy3D_v2, (&copy));
     }
     return mipmap;
 }
 
 static CUtexObject of_levels(CUmipmappedArray mipmap, unsigned anisotropy, float bias) {
-    CUtexObject object = 0;
     CUDA_RESOURCE_DESC resource;
     memset(&resource, 0, sizeof(resource));
     resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
@@ -516,16 +481,14 @@ static CUtexObject of_levels(CUmipmappedArray mipmap, unsigned anisotropy, float
     texture.mipmapFilterMode = CU_TR_FILTER_MODE_LINEAR;
     texture.mipmapLevelBias = bias;
     texture.maxAnisotropy = anisotropy;
-    SETUP(cuTexObjectCreate, (&object, &resource, &texture, NULL));
-    return object;
+    return PAR_MADE(CUtexObject, cuTexObjectCreate, &resource, &texture, NULL);
 }
 
 /* by^times */
 static float grown(float by, unsigned times) {
     float value = 1;
-    for (unsigned i = 0; i < times; i++) {
+    for (unsigned i = 0; i < times; i++)
         value *= by;
-    }
     return value;
 }
 
@@ -600,9 +563,8 @@ SCENARIO(directions, "kernel-texture-steps/directions", start_many) {
     CUarray array =
         array_of(CU_AD_FORMAT_FLOAT, 4, 64, 64, 6, CUDA_ARRAY3D_CUBEMAP, texels, 1024, 64);
     for (unsigned i = 0; i < 256; i++) {
-        for (int a = 0; a < 3; a++) {
+        for (int a = 0; a < 3; a++)
             given[i].f[a] = ((float)noise() * 0x1p-23f - 1) * (i < 192 ? 1 : 1e-3f);
-        }
     }
     for (int what = 0; what < 3; what++) {
         CUtexObject object =
@@ -618,14 +580,12 @@ SCENARIO(last_bits, "kernel-texture-steps/last-bits", start_many) {
     static const float texels[8] = {0, 256, 768, 1792, 3840, 7936, 16128, 32512};
     CUtexObject object = clamped(array_of(CU_AD_FORMAT_FLOAT, 1, 8, 0, 0, 0, texels, 32, 1),
                                  CU_TR_FILTER_MODE_LINEAR, 0);
-    for (unsigned i = 0; i < 64; i++) {
+    for (unsigned i = 0; i < 64; i++)
         given[i].f[0] = float_of(0x3fc08000u - 32 + i); /* 1.5 and half of 1/256 */
-    }
     run("t_1d", object, 64);
     print("around-half", 0, 64, 1);
-    for (unsigned i = 0; i < 64; i++) {
+    for (unsigned i = 0; i < 64; i++)
         given[i].f[0] = float_of(0xbdc00000u + (i << 19)); /* below 0 */
-    }
     run("t_1d", object, 64);
     print("below-zero", 0, 64, 1);
 }

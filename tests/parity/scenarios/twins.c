@@ -2,8 +2,6 @@
  * errors. */
 #include "../parity.h"
 
-#include <string.h>
-
 static int runs;
 
 static void CUDAAPI count_run(void *unused) {
@@ -88,9 +86,8 @@ SCENARIO(events, "twins/events", par_context) {
 
 SCENARIO(memory_operations, "twins/memory-operations", par_context) {
     CUstreamBatchMemOpParams ops[1];
-    CUdeviceptr at;
     CUstream s = par_stream();
-    SETUP(cuMemHostGetDevicePointer_v2, (&at, par_pinned(4096), 0));
+    CUdeviceptr at = PAR_MADE(CUdeviceptr, cuMemHostGetDevicePointer_v2, par_pinned(4096), 0);
     memset(ops, 0, sizeof(ops));
     ops[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
     ops[0].writeValue.address = at;
@@ -113,10 +110,9 @@ SCENARIO(memory_operations, "twins/memory-operations", par_context) {
 
 static void batch_of(unsigned count) {
     static CUstreamBatchMemOpParams ops[300];
-    CUdeviceptr at;
     par_context();
     CUstream s = par_stream();
-    SETUP(cuMemHostGetDevicePointer_v2, (&at, par_pinned(4096), 0));
+    CUdeviceptr at = PAR_MADE(CUdeviceptr, cuMemHostGetDevicePointer_v2, par_pinned(4096), 0);
     for (unsigned i = 0; i < count; i++) {
         ops[i].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
         ops[i].writeValue.address = at + 4 * (uint64_t)i;
@@ -127,13 +123,8 @@ static void batch_of(unsigned count) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-SCENARIO(batch_256, "twins/batch-256") {
-    batch_of(256);
-}
-
-SCENARIO(batch_257, "twins/batch-257") {
-    batch_of(257);
-}
+SCENARIO_IS(batch_256, "twins/batch-256", batch_of(256));
+SCENARIO_IS(batch_257, "twins/batch-257", batch_of(257));
 
 SCENARIO(pools, "twins/pools", par_context) {
     CUdeviceptr p;

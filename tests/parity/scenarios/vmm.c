@@ -1,14 +1,12 @@
 /* Virtual memory: granularity, reserving, creating, mapping, releasing. */
 #include "../parity.h"
 
-#include <string.h>
-
 SCENARIO(granularity, "vmm/granularity", par_init) {
     static const int location_types[] = {1, 2, 3, 4, 0, 5};
     static const int handle_types[] = {0, 1, 8, 2, 4, 9, 16};
     size_t granularity;
-    for (size_t l = 0; l < sizeof(location_types) / sizeof(location_types[0]); l++) {
-        for (size_t h = 0; h < sizeof(handle_types) / sizeof(handle_types[0]); h++) {
+    for (size_t l = 0; l < COUNT(location_types); l++) {
+        for (size_t h = 0; h < COUNT(handle_types); h++) {
             for (int option = 0; option <= 1; option++) {
                 CUmemAllocationProp prop = par_device_prop();
                 prop.location.type = (CUmemLocationType)location_types[l];
@@ -104,15 +102,12 @@ SCENARIO(reserve_sizes, "vmm/reserve-sizes", par_init) {
                                         (size_t)1 << 40,
                                         (size_t)1 << 50,
                                         (size_t)1 << 63};
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++)
         reserve_one("size", sizes[i], 0, 0, 0);
-    }
-    for (size_t i = 0; i < sizeof(alignments) / sizeof(alignments[0]); i++) {
+    for (size_t i = 0; i < COUNT(alignments); i++)
         reserve_one("alignment", PAR_2M, alignments[i], 0, 0);
-    }
-    for (unsigned long long flags = 1; flags <= 4; flags *= 2) {
+    for (unsigned long long flags = 1; flags <= 4; flags *= 2)
         reserve_one("flags", PAR_2M, 0, 0, flags);
-    }
     reserve_one("flags", PAR_2M, 0, 0, ~0ull);
 }
 
@@ -189,7 +184,7 @@ SCENARIO(create_sizes, "vmm/create-sizes", par_context) {
                                    (size_t)1 << 48,
                                    ~(size_t)0};
     CUmemAllocationProp prop = par_device_prop();
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         par_note("size=%zu", sizes[i]);
         create_one("size", &prop, sizes[i], 0);
     }
@@ -202,7 +197,7 @@ SCENARIO(create_sizes, "vmm/create-sizes", par_context) {
 SCENARIO(create_props, "vmm/create-props", par_context) {
     static const int handle_types[] = {0, 1, 2, 4, 8, 3, 9, 16, -1};
     CUmemAllocationProp prop;
-    for (size_t h = 0; h < sizeof(handle_types) / sizeof(handle_types[0]); h++) {
+    for (size_t h = 0; h < COUNT(handle_types); h++) {
         prop = par_device_prop();
         prop.requestedHandleTypes = (CUmemAllocationHandleType)handle_types[h];
         par_note("handles=%d", handle_types[h]);

@@ -1,8 +1,6 @@
 /* Virtual memory: who may read and write what, and what work on it says. */
 #include "../parity.h"
 
-#include <stdlib.h>
-
 typedef struct three {
     CUdeviceptr a; /* 4 steps: two mappings of one step, a hole, a mapping */
     CUmemGenericAllocationHandle h;

@@ -5,7 +5,6 @@
 #include "../parity.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 static CUdeviceptr a; /* 8 pages of addresses */
 

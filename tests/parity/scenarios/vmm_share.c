@@ -2,7 +2,6 @@
 #include "../parity.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 SCENARIO(export_types, "vmm-share/export-types", par_context) {
     int fd;
@@ -79,10 +78,9 @@ SCENARIO(import_bad, "vmm-share/import-bad", par_context) {
           (&h, (void *)(intptr_t)-1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
     CALLO(cuMemImportFromShareableHandle, "foreign-fd",
           (&h, (void *)(uintptr_t)null_fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
-    if (pipe(ends) == 0) {
+    if (pipe(ends) == 0)
         CALLO(cuMemImportFromShareableHandle, "pipe-fd",
               (&h, (void *)(uintptr_t)ends[0], CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
-    }
     CALLO(cuMemImportFromShareableHandle, "type-none",
           (&h, (void *)(uintptr_t)null_fd, CU_MEM_HANDLE_TYPE_NONE), OUT_H(h));
     CALLO(cuMemImportFromShareableHandle, "type-win32",
@@ -128,9 +126,8 @@ HELPER(helper_import, "vmm-import") {
     int fd;
     par_record_start("vmm-share/to-other-process:peer");
     par_context();
-    if (!par_receive(par.peer_fd, &byte, 1, &fd)) {
+    if (!par_receive(par.peer_fd, &byte, 1, &fd))
         return;
-    }
     CALLO(cuMemImportFromShareableHandle, "other-process",
           (&h, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
     close(fd);
@@ -184,9 +181,8 @@ HELPER(helper_waited, "vmm-waited") {
     int fd;
     par_record_start("vmm-share/waited:peer");
     par_context();
-    if (!par_receive(par.peer_fd, &byte, 1, &fd)) {
+    if (!par_receive(par.peer_fd, &byte, 1, &fd))
         return;
-    }
     SETUP(cuMemImportFromShareableHandle,
           (&h, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     close(fd);

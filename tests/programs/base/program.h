@@ -4,16 +4,12 @@
  * device. Its kernels are kernels/NAME.cu; make.sh compiles them to the PTX that the program
  * contains.
  *
- *     PROGRAM_KERNELS("saxpy");
- *
- *     int main(void) {
- *         program_begin("saxpy");
+ *     PROGRAM("saxpy") {
  *         float *x = host_new(n * sizeof *x), *got = host_new(n * sizeof *got);
  *         CUdeviceptr p = device_copy(x, n * sizeof *x);
  *         LAUNCH("twice", SHAPE(n / 256, 256), &p, &n);
  *         device_read(got, p, n * sizeof *got);
  *         expect_equal("doubled", got, want, n * sizeof *got);
- *         return program_end();
  *     }
  *
  * GPUMEM_DRIVER chooses the driver; without it hardware's is used, or else softgpu.
@@ -31,6 +27,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The text of kernels/`name`.ptx, which the assembler reads. Once in a program, at file scope. */
 #define PROGRAM_KERNELS(name)                                                                      \
@@ -41,6 +39,17 @@
             ".byte 0\n"                                                                            \
             ".previous\n")
 extern const char program_kernels[];
+
+/* The program: its kernels and the body of its main, with the kernels loaded. */
+#define PROGRAM(name)                                                                              \
+    PROGRAM_KERNELS(name);                                                                         \
+    static void program(void);                                                                     \
+    int main(void) {                                                                               \
+        program_begin(name);                                                                       \
+        program();                                                                                 \
+        return program_end();                                                                      \
+    }                                                                                              \
+    static void program(void)
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 

@@ -20,10 +20,8 @@ static inline bool async_extent(void *user, uint64_t address, uint64_t *low, uin
 static inline struct sg_grid_fault async_fault(const char *text, const struct async_run *run,
                                                void *out, const void *in) {
     struct kernel kernel;
-    kernel_make(&kernel, text, run->level);
-    kernel_pointer(&kernel, out);
-    kernel_pointer(&kernel, in);
-    kernel_shape(&kernel, run->blocks ? run->blocks : 1, run->threads ? run->threads : 32);
+    kernel = KERNEL_WITH(text, run->level, run->blocks ? run->blocks : 1,
+                         run->threads ? run->threads : 32, out, in);
     kernel.launch.cluster[0] = run->cluster;
     kernel.launch.explicit_cluster = run->cluster != 0;
     kernel.launch.schedule = run->schedule;

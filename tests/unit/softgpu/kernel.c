@@ -67,6 +67,16 @@ void kernel_shape(struct kernel *kernel, unsigned blocks, unsigned threads) {
     kernel->launch.block[0] = threads;
 }
 
+struct kernel kernel_with(const char *text, enum sg_level level, unsigned blocks, unsigned threads,
+                          const void *const *pointers, size_t count) {
+    struct kernel kernel;
+    kernel_make(&kernel, text, level);
+    for (size_t i = 0; i < count; i++)
+        kernel_pointer(&kernel, pointers[i]);
+    kernel_shape(&kernel, blocks, threads);
+    return kernel;
+}
+
 struct sg_grid_fault kernel_run(struct kernel *kernel, uint64_t budget) {
     struct sg_grid *grid;
     kernel->launch.parameters = kernel->parameters;

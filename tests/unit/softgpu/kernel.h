@@ -6,9 +6,6 @@
 #include "softgpu/image/image.h"
 
 #include "test.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define KERNEL_HEAD ".version 8.1\n.target sm_90\n.address_size 64\n"
 
@@ -34,11 +31,24 @@ void kernel_argument(struct kernel *kernel, const void *value, size_t size);
 void kernel_pointer(struct kernel *kernel, const void *pointer);
 void kernel_number(struct kernel *kernel, uint32_t number);
 void kernel_shape(struct kernel *kernel, unsigned blocks, unsigned threads);
+/* Made with pointers alone, and its shape: KERNEL_WITH(text, level, blocks, threads, out) */
+#define KERNEL_WITH(text, level, blocks, threads, ...)                                             \
+    kernel_with(text, level, blocks, threads, (const void *[]){__VA_ARGS__},                       \
+                sizeof((const void *[]){__VA_ARGS__}) / sizeof(void *))
+struct kernel kernel_with(const char *text, enum sg_level level, unsigned blocks, unsigned threads,
+                          const void *const *pointers, size_t count);
 /* Runs it to its end, in slices of `budget` instructions (0: one), and copies a fault out; its kind
  * is SG_FAULT_COUNT where there is none. */
 struct sg_grid_fault kernel_run(struct kernel *kernel, uint64_t budget);
 /* Runs it and fails the test on a fault. */
 void kernel_succeeds(struct kernel *kernel);
+/* Made so, run so, and freed. */
+#define KERNEL_SUCCEEDS(...)                                                                       \
+    do {                                                                                           \
+        struct kernel made_ = KERNEL_WITH(__VA_ARGS__);                                            \
+        kernel_succeeds(&made_);                                                                   \
+        kernel_free(&made_);                                                                       \
+    } while (0)
 
 #define FOR_EACH_LEVEL(level)                                                                      \
     for (int level = 0; level < SG_LEVEL_COUNT; level++)                                           \

@@ -6,9 +6,6 @@
 #include "softgpu/program/program.h"
 
 #include "test.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The kernel "k" of a text, all of whose instructions are decoded. */
 static inline struct sg_program *program_of(const char *text) {

@@ -11,11 +11,9 @@ static void keep(const void *user, const struct sg_sync_found *found) {
 void sync_run(const char *text, unsigned threads, unsigned cluster, int turn,
               enum sg_fault_kind expected) {
     static uint32_t memory[4096] __attribute__((aligned(16)));
-    struct kernel kernel;
     memset(&sync_findings, 0, sizeof sync_findings);
-    kernel_make(&kernel, text, sg_level_best());
-    kernel_pointer(&kernel, memory);
-    kernel_shape(&kernel, cluster ? 2 * cluster : 2, threads);
+    struct kernel kernel =
+        KERNEL_WITH(text, sg_level_best(), cluster ? 2 * cluster : 2, threads, memory);
     kernel.launch.cluster[0] = cluster;
     kernel.launch.schedule = turn == 0 ? SG_GRID_EAGER : turn == 1 ? SG_GRID_LATE : SG_GRID_RANDOM;
     kernel.launch.seed = (uint64_t)turn;

@@ -6,9 +6,8 @@
 
 #include <gpumem/cuda_api.h>
 
+#include "members.h"
 #include "test.h"
-
-#include <string.h>
 
 #define CU_FN(symbol, name, version, kind, params, args) CUresult CUDAAPI symbol params;
 #include <gpumem/functions.def>
@@ -71,14 +70,8 @@ TEST(a_copy_looks_up_each_address_once) {
 }
 
 TEST(a_2d_copy_looks_up_each_address_once) {
-    const CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                                .srcHost = plain,
-                                .srcPitch = 64,
-                                .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                                .dstDevice = a,
-                                .dstPitch = 128,
-                                .WidthInBytes = 32,
-                                .Height = 16};
+    const CUDA_MEMCPY2D copy = {FROM_HOST(plain), .srcPitch = 64, TO_DEVICE(a), .dstPitch = 128,
+                                EXTENT(32, 16)};
     LOOKS_UP(2, cuMemcpy2D_v2(&copy));
 }
 

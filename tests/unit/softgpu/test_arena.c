@@ -3,11 +3,8 @@
 #include "softgpu/core/state.h"
 
 #include "test.h"
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static uint64_t resident(const struct sg_arena *arena) {
     struct stat status;

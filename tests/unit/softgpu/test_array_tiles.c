@@ -3,8 +3,6 @@
 #include "softgpu/array/internal.h"
 
 #include "test.h"
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #define LEVELS 12

@@ -2,8 +2,6 @@
 #include "softgpu/core/config.h"
 
 #include "test.h"
-#include <stdlib.h>
-#include <string.h>
 
 static struct sg_complaints complaints; /* of the last read_with */
 
@@ -68,9 +66,7 @@ TEST(an_empty_environment_gives_the_defaults) {
     assert_int_equal(complaints.count, 0);
     assert_int_equal(config.devices, 1);
     assert_string_equal(config.profile, "h200");
-    assert_int_equal(config.memory, 0);
-    assert_int_equal(config.schedule, SG_SCHEDULE_EAGER);
-    assert_int_equal(config.workers, 2);
+    MEMBERS(config, (memory, 0), (schedule, SG_SCHEDULE_EAGER), (workers, 2));
     assert_in_range(config.kernel_workers, 1, 8);
     assert_int_equal(config.log_level, SG_LOG_WARNING);
     assert_null(config.fault);

@@ -48,11 +48,8 @@ static struct sg_grid_fault run(const char *text, void *at, unsigned threads, st
     struct sg_grid_fault fault = {.kind = SG_FAULT_COUNT};
     unsigned fault_at = seen->fault_at;
     FOR_EACH_LEVEL(level) {
-        struct kernel kernel;
         *seen = (struct seen){.fault_at = fault_at};
-        kernel_make(&kernel, text, (enum sg_level)level);
-        kernel_pointer(&kernel, at);
-        kernel_shape(&kernel, 1, threads);
+        struct kernel kernel = KERNEL_WITH(text, (enum sg_level)level, 1, threads, at);
         kernel.launch.device_call = note;
         kernel.launch.extent = there;
         kernel.launch.user = seen;
@@ -76,9 +73,8 @@ TEST(each_lane_calls_the_runtime_with_its_own_argument) {
     for (unsigned i = 0; i < 40; i++)
         assert_int_equal(out[i], i < 3 ? 0 : 1000 + i);
     for (unsigned i = 0; i < 37; i++) {
-        assert_int_equal(seen.calls[i].function, SG_RUNTIME_MALLOC);
-        assert_int_equal(seen.calls[i].thread[0], i + 3);
-        assert_int_equal(seen.calls[i].argument[0], i + 3);
+        MEMBERS(seen.calls[i], (function, SG_RUNTIME_MALLOC), (thread[0], i + 3),
+                (argument[0], i + 3));
     }
 }
 
@@ -91,9 +87,8 @@ TEST(arguments_may_be_registers_and_constants) {
     assert_int_equal(seen.count, 4);
     assert_int_equal(out[0], 1000);
     assert_int_equal(out[1], 1001);
-    assert_int_equal(seen.calls[3].function, SG_RUNTIME_GRAPH_SET_CONDITIONAL);
-    assert_int_equal(seen.calls[3].argument[0], 1);
-    assert_int_equal(seen.calls[3].argument[1], 7);
+    MEMBERS(seen.calls[3], (function, SG_RUNTIME_GRAPH_SET_CONDITIONAL), (argument[0], 1),
+            (argument[1], 7));
 }
 
 TEST(a_device_function_may_call_the_runtime) {
@@ -137,8 +132,7 @@ TEST(the_engine_executes_memcpy_and_memset) {
                         "st.param.b64 [a], 64; st.param.b32 [v], 0; st.param.b64 [c], 8;\n"
                         "call (r), memset, (a, v, c); } ret; }\n",
                 bytes, 1, &seen);
-    assert_int_equal(fault.kind, SG_FAULT_ADDRESS);
-    assert_int_equal(fault.address, 64);
+    MEMBERS(fault, (kind, SG_FAULT_ADDRESS), (address, 64));
 }
 
 TEST(memcpy_reaches_shared_and_local_memory) {
@@ -165,9 +159,7 @@ TEST(a_faulting_call_ends_the_grid_after_all_lanes_have_called) {
                     "st.global.u64 [%d2], 1; ret; }\n",
             out, 32, &seen);
     assert_int_equal(seen.count, 32);
-    assert_int_equal(fault.kind, SG_FAULT_HEAP);
-    assert_int_equal(fault.thread[0], 4);
-    assert_int_equal(fault.address, 0x1234);
+    MEMBERS(fault, (kind, SG_FAULT_HEAP), (thread[0], 4), (address, 0x1234));
     assert_int_equal(out[0], 0);
 }
 
@@ -181,11 +173,8 @@ TEST(a_runtime_call_without_a_handler_is_a_fault) {
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         char text[4096];
-        struct kernel kernel;
         snprintf(text, sizeof text, "%s%s ret; }\n", RUNTIME, all[i].body);
-        kernel_make(&kernel, text, sg_level_best());
-        kernel_pointer(&kernel, NULL);
-        kernel_shape(&kernel, 1, 1);
+        struct kernel kernel = KERNEL_WITH(text, sg_level_best(), 1, 1, NULL);
         assert_int_equal(kernel_run(&kernel, 0).kind, all[i].kind);
         kernel_free(&kernel);
     }
@@ -193,7 +182,7 @@ TEST(a_runtime_call_without_a_handler_is_a_fault) {
 
 TEST(a_kernel_launch_from_a_kernel_is_refused_by_name) {
     static const struct sg_image_options h200 = {
-        .architecture = 90, .suffix = 'a', .newest_ptx = 90};
+        .architecture = 90, .suffix = 'a', .newest_ptx = 90, .relocatable = true};
     struct sg_image *image;
     struct sg_program *program;
     char why[300] = "";

@@ -3,7 +3,6 @@
 #include "softgpu/launch/device_heap.h"
 
 #include "test.h"
-#include <string.h>
 
 #define CU_FN(symbol, name, version, kind, params, args) CUresult CUDAAPI symbol params;
 #include <gpumem/functions.def>

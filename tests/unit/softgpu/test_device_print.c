@@ -62,13 +62,8 @@ static struct written prints(const char *format, const struct buffer *buffer) {
                     "call.uni (p2), vprintf, (p0, p1); ld.param.b32 %r, [p2]; }\n"
                     "st.global.b32 [%d3], %r; ret; }\n";
     struct written written = {.result = -99};
-    struct kernel kernel;
     int32_t out = 12345;
-    kernel_make(&kernel, text, sg_level_best());
-    kernel_pointer(&kernel, format);
-    kernel_pointer(&kernel, buffer->bytes);
-    kernel_pointer(&kernel, &out);
-    kernel_shape(&kernel, 1, 1);
+    struct kernel kernel = KERNEL_WITH(text, sg_level_best(), 1, 1, format, buffer->bytes, &out);
     kernel.launch.device_call = call;
     kernel.launch.extent = there;
     kernel.launch.user = &written;

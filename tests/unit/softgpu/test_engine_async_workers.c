@@ -34,12 +34,9 @@ TEST(async_cases_answer_with_several_workers) {
     for (size_t c = 0; c < ASYNC_CASES; c++)
         for (unsigned schedule = SG_GRID_EAGER; schedule <= SG_GRID_RANDOM; schedule++) {
             const struct async_case *each = &async_cases[c];
-            struct kernel kernel;
             memset(out, UNTOUCHED & 0xff, sizeof out);
-            kernel_make(&kernel, each->text, sg_level_best());
-            kernel_pointer(&kernel, out);
-            kernel_pointer(&kernel, in);
-            kernel_shape(&kernel, each->blocks, each->threads);
+            struct kernel kernel =
+                KERNEL_WITH(each->text, sg_level_best(), each->blocks, each->threads, out, in);
             kernel.launch.cluster[0] = each->cluster;
             kernel.launch.explicit_cluster = each->cluster != 0;
             kernel.launch.schedule = (unsigned char)schedule;
@@ -60,11 +57,7 @@ TEST(two_hundred_clusters_sum_through_distributed_shared_memory) {
                 "@%q red.shared::cluster.add.u32 [%r6], %r5;\n" SYNC
                 "ld.shared::cluster.u32 %r2, [%r6];\n" SYNC ANSWER);
     static uint32_t out[CLUSTERS * SIZE * 32];
-    struct kernel kernel;
-    kernel_make(&kernel, text, sg_level_best());
-    kernel_pointer(&kernel, out);
-    kernel_pointer(&kernel, NULL);
-    kernel_shape(&kernel, CLUSTERS * SIZE, 32);
+    struct kernel kernel = KERNEL_WITH(text, sg_level_best(), CLUSTERS * SIZE, 32, out, NULL);
     kernel.launch.cluster[0] = SIZE;
     play(&kernel);
     kernel_free(&kernel);

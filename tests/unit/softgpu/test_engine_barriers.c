@@ -3,11 +3,8 @@
 #include "kernel.h"
 
 static struct sg_grid_fault run(const char *text, unsigned threads, bool apart, uint32_t *out) {
-    struct kernel kernel;
     memset(out, 0xcc, threads * sizeof *out);
-    kernel_make(&kernel, text, sg_level_best());
-    kernel_pointer(&kernel, out);
-    kernel_shape(&kernel, 1, threads);
+    struct kernel kernel = KERNEL_WITH(text, sg_level_best(), 1, threads, out);
     kernel.launch.apart = apart;
     struct sg_grid_fault fault = kernel_run(&kernel, 0);
     kernel_free(&kernel);
@@ -25,13 +22,10 @@ static void expect(const char *text, unsigned threads, unsigned first, unsigned 
     }
 }
 
-TEST(a_partial_warp_counts_as_a_whole_warp_at_a_barrier) {
-    expect(KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_SHORT_WARP BARRIER_END, 40, 0, 40, 77);
-}
-
-TEST(exited_lanes_count_as_arrived_at_a_barrier) {
-    expect(KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_EXITED BARRIER_END, 64, 5, 63, 78);
-}
+TEST_IS(a_partial_warp_counts_as_a_whole_warp_at_a_barrier,
+        expect(KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_SHORT_WARP BARRIER_END, 40, 0, 40, 77));
+TEST_IS(exited_lanes_count_as_arrived_at_a_barrier,
+        expect(KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_EXITED BARRIER_END, 64, 5, 63, 78));
 
 TEST(a_partial_warp_may_arrive_without_waiting) {
     uint32_t out[64];
@@ -52,12 +46,9 @@ TEST(the_last_warp_of_a_block_may_be_partial) {
     for (uint32_t late = 0; late < 3; late++)
         for (int way = 0; way < 4; way++) {
             uint32_t out[72];
-            struct kernel kernel;
             for (unsigned i = 0; i < 72; i++)
                 out[i] = late;
-            kernel_make(&kernel, texts[way / 2], sg_level_best());
-            kernel_pointer(&kernel, out);
-            kernel_shape(&kernel, 1, 72);
+            struct kernel kernel = KERNEL_WITH(texts[way / 2], sg_level_best(), 1, 72, out);
             kernel.launch.apart = way % 2;
             kernel_succeeds(&kernel);
             kernel_free(&kernel);
@@ -76,9 +67,7 @@ TEST(barrier_counts_that_differ_are_a_fault) {
     for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++) {
         uint32_t out[64] = {0};
         struct sg_grid_fault fault = run(texts[i], 64, false, out);
-        assert_int_equal(fault.kind, SG_FAULT_BARRIER);
-        assert_int_equal(fault.size, 0);
-        assert_int_equal(fault.address, 0);
+        MEMBERS(fault, (kind, SG_FAULT_BARRIER), (size, 0), (address, 0));
     }
 }
 

@@ -110,13 +110,8 @@ static void reduces(const char *operation, const void *old, const void *with, co
     }
 }
 
-TEST(bulk_reductions_of_integers_match_the_reference) {
-    integers_are_reduced(reduces);
-}
-
-TEST(bulk_reductions_of_floats_match_the_reference) {
-    floats_are_reduced(reduces);
-}
+TEST_IS(bulk_reductions_of_integers_match_the_reference, integers_are_reduced(reduces));
+TEST_IS(bulk_reductions_of_floats_match_the_reference, floats_are_reduced(reduces));
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
@@ -151,8 +146,7 @@ TEST(a_fault_of_a_copy_names_the_issuing_thread) {
             struct sg_grid_fault fault = async_fault(cases[i].text, &run, out, out);
             if (fault.kind != cases[i].kind)
                 fail_msg("%s: %s", cases[i].text, sg_fault_name(fault.kind));
-            assert_int_equal(fault.thread[0], 5);
-            assert_int_equal(fault.write, cases[i].write);
+            MEMBERS(fault, (thread[0], 5), (write, cases[i].write));
         }
     }
 }

@@ -3,7 +3,9 @@
 #include "kernel.h"
 
 #define HEAD                                                                                       \
-    KERNEL_HEAD                                                                                    \
+    ".version 8.3\n.target sm_90\n.address_size 64\n"                                              \
+    ".func (.reg .b128 r) quad(.reg .b128 a, .reg .v2 .b32 b) { .reg .b64 x, y;\n"                 \
+    "mov.b128 {x, y}, a; cvt.u64.u32 y, b.y; mov.b128 r, {y, x}; }\n"                              \
     ".func (.param .b32 r) twice(.param .b32 a) { .reg .b32 t; ld.param.b32 t, [a];\n"             \
     "add.u32 t, t, t; st.param.b32 [r], t; ret; }\n"                                               \
     ".func (.reg .b32 r) sum(.reg .b32 a, .reg .b64 b) { .reg .b32 t;\n"                           \
@@ -18,6 +20,8 @@
     "ld.param.u8 s, [a]; ld.param.u16 t, [b]; add.u16 s, s, t;\n"                                  \
     "st.param.b8 [r], s; ret; }\n"                                                                 \
     ".visible .entry k(.param .u64 out) {\n"                                                       \
+    ".reg .b128 q4; .reg .v2 .b32 v;\n"                                                            \
+    "P3: .callprototype (.reg .b128 _) _ (.reg .b128 _, .reg .v2 .b32 _);\n"                       \
     ".reg .b64 o, f, g, x, y; .reg .b32 i, j, m; .reg .b16 h, s; .reg .pred p, q;\n"               \
     ".param .b32 pa; .param .b32 pr; .param .b64 pw; .param .align 16 .b8 p24[24];\n"              \
     ".param .align 16 .b8 p16[16]; .param .b8 pb; .param .b16 ph; .param .b8 pc;\n"                \
@@ -69,6 +73,9 @@ static uint64_t more(uint64_t i) {
 static uint64_t seven_more(uint64_t i) {
     return i + 7;
 }
+static uint64_t same(uint64_t i) {
+    return i;
+}
 static uint64_t nines(uint64_t i) {
     return 9 * i;
 }
@@ -94,6 +101,20 @@ TEST(parameters_of_all_sizes_keep_their_bytes) {
     gives("mov.u16 s, 250; st.param.b8 [pb], h; st.param.b16 [ph], s; call (pc), byte, (pb, ph);\n"
           "ld.param.u8 s, [pc]; cvt.u64.u16 x, s;",
           byte_sum, NULL);
+}
+
+/* What no register holds whole, by name, through a register, and for some lanes. */
+TEST(vectors_and_128_bits_are_passed_in_registers) {
+    gives("mov.b128 q4, {x, y}; mov.b32 v.x, 5; add.u32 v.y, i, 7; call (q4), quad, (q4, v);\n"
+          "mov.b128 {x, y}, q4; sub.u64 y, y, 0;",
+          seven_more, same);
+    gives("mov.u64 f, quad; mov.b128 q4, {x, y}; add.u32 v.y, i, 7; call (q4), f, (q4, v), P3;\n"
+          "mov.b128 {x, y}, q4;",
+          seven_more, same);
+    gives("and.b32 j, i, 1; setp.ne.u32 p, j, 0; add.u32 v.y, i, 7; add.u64 y, x, 7;\n"
+          "mov.b128 q4, {y, x}; @!p mov.b128 {y, f}, q4; @!p mov.b128 q4, {x, y};\n"
+          "@!p call (q4), quad, (q4, v); mov.b128 {x, y}, q4;",
+          seven_more, same);
 }
 
 TEST(indirect_calls_pass_parameters_and_results) {

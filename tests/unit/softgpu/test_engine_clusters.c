@@ -16,11 +16,7 @@ TEST(cluster_registers_have_three_dimensions) {
         "ld.shared::cluster.u32 %r7, [%r7]; shl.b32 %r7, %r7, 16; or.b32 %r2, %r2, %r7;\n" SYNC
             ANSWER);
     static uint32_t out[6 * 4 * 2];
-    struct kernel kernel;
-    kernel_make(&kernel, text, SG_LEVEL_GENERIC);
-    kernel_pointer(&kernel, out);
-    kernel_pointer(&kernel, NULL);
-    kernel_shape(&kernel, 6, 1);
+    struct kernel kernel = KERNEL_WITH(text, SG_LEVEL_GENERIC, 6, 1, out, NULL);
     kernel.launch.grid[1] = 4;
     kernel.launch.grid[2] = 2;
     kernel.launch.cluster[0] = 3;
@@ -79,8 +75,7 @@ TEST(cluster_deadlocks_and_bad_accesses_are_reported) {
     fault = async_fault(CLUSTER("mapa.shared::cluster.u32 %r6, %r10, 1;\n"
                                 "st.shared::cluster.u32 [%r6+4096], 1;"),
                         &run, out, NULL);
-    assert_int_equal(fault.kind, SG_FAULT_SPACE);
-    assert_int_equal(fault.thread[0], 0);
+    MEMBERS(fault, (kind, SG_FAULT_SPACE), (thread[0], 0));
     /* A block that has ended. */
     fault = async_fault(CLUSTER("setp.eq.u32 %p, %r12, 1; @%p exit; mov.u32 %r4, 0;\n"
                                 "mapa.shared::cluster.u32 %r6, %r10, 1;\n"

@@ -12,13 +12,8 @@
 /* Runs a kernel that writes a word for each thread. */
 static void words(const char *text, unsigned blocks, unsigned threads, uint32_t *out) {
     FOR_EACH_LEVEL(level) {
-        struct kernel kernel;
         memset(out, 0xcc, blocks * threads * sizeof *out);
-        kernel_make(&kernel, text, (enum sg_level)level);
-        kernel_pointer(&kernel, out);
-        kernel_shape(&kernel, blocks, threads);
-        kernel_succeeds(&kernel);
-        kernel_free(&kernel);
+        KERNEL_SUCCEEDS(text, (enum sg_level)level, blocks, threads, out);
     }
 }
 
@@ -113,10 +108,7 @@ TEST(a_spin_lock_passes_from_lane_to_lane) {
         "atom.global.exch.b32 %r3, [%rd1], 0; ret; }\n";
     FOR_EACH_LEVEL(level) {
         uint32_t lock[2] = {0, 0};
-        struct kernel kernel;
-        kernel_make(&kernel, text, (enum sg_level)level);
-        kernel_pointer(&kernel, lock);
-        kernel_shape(&kernel, 3, 96);
+        struct kernel kernel = KERNEL_WITH(text, (enum sg_level)level, 3, 96, lock);
         kernel_succeeds(&kernel);
         assert_int_equal(lock[0], 0);
         assert_int_equal(lock[1], 3 * 96);
@@ -138,10 +130,7 @@ TEST(blocks_may_wait_for_earlier_and_later_blocks) {
         "atom.global.add.u32 %r7, [%rd1], %r5; ret; }\n";
     FOR_EACH_LEVEL(level) {
         uint32_t out[9] = {0};
-        struct kernel kernel;
-        kernel_make(&kernel, text, (enum sg_level)level);
-        kernel_pointer(&kernel, out);
-        kernel_shape(&kernel, 8, 32);
+        struct kernel kernel = KERNEL_WITH(text, (enum sg_level)level, 8, 32, out);
         assert_int_equal(kernel_run(&kernel, 1000).kind, SG_FAULT_COUNT);
         for (uint32_t i = 1; i < 9; i++)
             assert_int_equal(out[i], i);

@@ -27,10 +27,7 @@ static struct sg_grid_fault fault_of(const char *text, const void *at, unsigned 
                                      uint64_t *range) {
     struct sg_grid_fault fault = {.kind = SG_FAULT_COUNT};
     FOR_EACH_LEVEL(level) {
-        struct kernel kernel;
-        kernel_make(&kernel, text, (enum sg_level)level);
-        kernel_pointer(&kernel, at);
-        kernel_shape(&kernel, 2, threads);
+        struct kernel kernel = KERNEL_WITH(text, (enum sg_level)level, 2, threads, at);
         kernel.launch.extent = range ? only : NULL;
         kernel.launch.user = range;
         fault = kernel_run(&kernel, 0);
@@ -45,9 +42,7 @@ TEST(an_access_outside_an_allocation_is_a_fault) {
     struct sg_grid_fault fault = fault_of(BODY("st.global.u32 [%rd2], %r1;"), words, 128, range);
     assert_int_equal(fault.kind, SG_FAULT_ADDRESS);
     assert_true(fault.address == range[0] + 400);
-    assert_int_equal(fault.thread[0], 100);
-    assert_int_equal(fault.block[0], 0);
-    assert_int_equal(fault.size, 4);
+    MEMBERS(fault, (thread[0], 100), (block[0], 0), (size, 4));
     assert_true(fault.write);
     assert_int_equal(fault.line, LINE);
     assert_int_equal(words[99], 99);
@@ -64,15 +59,11 @@ TEST(misaligned_and_out_of_range_accesses_are_faults) {
         fault_of(BODY("setp.eq.u32 %p, %r1, 9; @%p add.u64 %rd2, %rd2, 2;\n"
                       "st.global.u32 [%rd2], %r1;"),
                  words, 32, NULL);
-    assert_int_equal(fault.kind, SG_FAULT_MISALIGNED);
-    assert_int_equal(fault.thread[0], 9);
-    assert_int_equal(fault.line, LINE + 1);
+    MEMBERS(fault, (kind, SG_FAULT_MISALIGNED), (thread[0], 9), (line, LINE + 1));
     fault = fault_of(BODY(".shared .b32 s[4]; mov.u32 %r2, s; shl.b32 %r3, %r1, 2;\n"
                           "add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1;"),
                      words, 5, NULL);
-    assert_int_equal(fault.kind, SG_FAULT_SPACE);
-    assert_int_equal(fault.thread[0], 4);
-    assert_int_equal(fault.address, 16);
+    MEMBERS(fault, (kind, SG_FAULT_SPACE), (thread[0], 4), (address, 16));
     fault = fault_of(BODY(".local .b32 l[2]; mov.u64 %rd3, l; ld.local.u32 %r2, [%rd3+4096];"),
                      words, 32, NULL);
     assert_int_equal(fault.kind, SG_FAULT_SPACE);
@@ -82,9 +73,7 @@ TEST(traps_and_breakpoints_end_the_grid) {
     static uint32_t words[64];
     struct sg_grid_fault fault =
         fault_of(BODY("setp.eq.u32 %p, %r1, 40;\n@%p trap;"), words, 64, NULL);
-    assert_int_equal(fault.kind, SG_FAULT_TRAP);
-    assert_int_equal(fault.thread[0], 40);
-    assert_int_equal(fault.line, LINE + 1);
+    MEMBERS(fault, (kind, SG_FAULT_TRAP), (thread[0], 40), (line, LINE + 1));
     fault = fault_of(BODY("brkpt;"), words, 64, NULL);
     assert_int_equal(fault.kind, SG_FAULT_BREAKPOINT);
     fault = fault_of(BODY("setp.ge.u32 %p, %r1, 64; @%p trap;"), words, 64, NULL);
@@ -101,8 +90,7 @@ TEST(endless_recursion_is_a_stack_fault) {
 TEST(calling_an_address_without_a_function_is_a_fault) {
     struct sg_grid_fault fault =
         fault_of(BODY("proto: .callprototype _ (); call %rd1, (), proto;"), (void *)64, 32, NULL);
-    assert_int_equal(fault.kind, SG_FAULT_INSTRUCTION);
-    assert_int_equal(fault.address, 64);
+    MEMBERS(fault, (kind, SG_FAULT_INSTRUCTION), (address, 64));
     fault =
         fault_of(BODY("proto: .callprototype _ (); call %rd1, (), proto;"), (void *)72, 32, NULL);
     assert_int_equal(fault.kind, SG_FAULT_PC);
@@ -117,9 +105,7 @@ TEST(a_barrier_count_of_no_whole_warps_is_a_fault) {
                  words, 64, NULL);
     assert_int_equal(fault.kind, SG_FAULT_COUNT);
     fault = fault_of(BODY("mov.u32 %r2, 63; barrier.sync 1, %r2;"), words, 64, NULL);
-    assert_int_equal(fault.kind, SG_FAULT_BARRIER);
-    assert_int_equal(fault.address, 63);
-    assert_int_equal(fault.size, 32);
+    MEMBERS(fault, (kind, SG_FAULT_BARRIER), (address, 63), (size, 32));
     fault = fault_of(BODY("barrier.sync 1, 64;"), words, 64, NULL);
     assert_int_equal(fault.kind, SG_FAULT_COUNT);
 }

@@ -4,10 +4,6 @@
 
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "form_text.h"
 
 /* What is said about an instruction that does not run; "" of one that does, and has code. Its

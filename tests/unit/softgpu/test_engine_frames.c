@@ -35,12 +35,7 @@ static const char text[] =
 TEST(lanes_in_different_functions_keep_their_registers) {
     FOR_EACH_LEVEL(level) {
         uint32_t out[32];
-        struct kernel kernel;
-        kernel_make(&kernel, text, (enum sg_level)level);
-        kernel_pointer(&kernel, out);
-        kernel_shape(&kernel, 1, 32);
-        kernel_succeeds(&kernel);
-        kernel_free(&kernel);
+        KERNEL_SUCCEEDS(text, (enum sg_level)level, 1, 32, out);
         for (uint32_t n = 0; n < 32; n++)
             assert_int_equal(out[n], n + 2 * (n & 1 ? 20u : 10u) * n + 1 + n + 5 + n + 6);
     }

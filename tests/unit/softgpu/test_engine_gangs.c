@@ -4,8 +4,6 @@
  */
 #include "kernel.h"
 
-#include <stdbool.h>
-
 enum { WORDS = 4096, RESULTS = 12, MOST_THREADS = 512, TEXT = 1 << 16 };
 
 /* ---- random kernels -------------------------------------------------------------------------- */
@@ -376,12 +374,8 @@ struct outcome {
 
 static void run(const char *text, const unsigned *shape, const uint32_t *in, enum sg_level level,
                 bool apart, uint64_t budget, struct outcome *outcome) {
-    struct kernel kernel;
     memset(outcome, 0, sizeof *outcome);
-    kernel_make(&kernel, text, level);
-    kernel_pointer(&kernel, outcome->words);
-    kernel_pointer(&kernel, in);
-    kernel_shape(&kernel, 2, shape[0]);
+    struct kernel kernel = KERNEL_WITH(text, level, 2, shape[0], outcome->words, in);
     kernel.launch.block[1] = shape[1];
     kernel.launch.block[2] = shape[2];
     kernel.launch.apart = apart;

@@ -29,11 +29,8 @@ static const char sums[] = KERNEL_HEAD
 TEST(a_cooperative_grid_synchronizes_through_its_workspace) {
     static uint32_t out[2 * BLOCKS];
     FOR_EACH_LEVEL(level) {
-        struct kernel kernel;
         memset(out, 0, sizeof out);
-        kernel_make(&kernel, sums, (enum sg_level)level);
-        kernel_pointer(&kernel, out);
-        kernel_shape(&kernel, BLOCKS, 64);
+        struct kernel kernel = KERNEL_WITH(sums, (enum sg_level)level, BLOCKS, 64, out);
         kernel.launch.cooperative = true;
         kernel_succeeds(&kernel);
         for (unsigned i = 0; i < BLOCKS; i++) {
@@ -46,10 +43,7 @@ TEST(a_cooperative_grid_synchronizes_through_its_workspace) {
 
 TEST(an_ordinary_launch_has_no_workspace) {
     uint32_t out[2] = {0};
-    struct kernel kernel;
-    kernel_make(&kernel, sums, SG_LEVEL_GENERIC);
-    kernel_pointer(&kernel, out);
-    kernel_shape(&kernel, 1, 64);
+    struct kernel kernel = KERNEL_WITH(sums, SG_LEVEL_GENERIC, 1, 64, out);
     kernel_succeeds(&kernel);
     assert_int_equal(out[0], 7);
     kernel_free(&kernel);
@@ -65,8 +59,7 @@ TEST(a_read_past_the_end_of_the_workspace_is_a_fault) {
     kernel_shape(&kernel, 1, 1);
     kernel.launch.cooperative = true;
     struct sg_grid_fault fault = kernel_run(&kernel, 0);
-    assert_int_equal(fault.kind, SG_FAULT_ADDRESS);
-    assert_int_equal(fault.address, SG_WORKSPACE_WINDOW + 256);
+    MEMBERS(fault, (kind, SG_FAULT_ADDRESS), (address, SG_WORKSPACE_WINDOW + 256));
     kernel_free(&kernel);
 }
 
@@ -84,10 +77,7 @@ TEST(multi_warp_tiles_use_reserved_shared_memory) {
         "st.global.v4.u32 [%d1], {%r1, %r3, %r4, %r5}; st.global.v2.u32 [%d1+16], {%r6, %r9};\n"
         "mov.u32 %r9, %reserved_smem_offset_cap; st.global.u32 [%d1+24], %r9; ret; }\n";
     uint32_t out[8];
-    struct kernel kernel;
-    kernel_make(&kernel, text, SG_LEVEL_GENERIC);
-    kernel_pointer(&kernel, out);
-    kernel_shape(&kernel, 3, 32);
+    struct kernel kernel = KERNEL_WITH(text, SG_LEVEL_GENERIC, 3, 32, out);
     kernel.launch.dynamic_shared = 40;
     kernel_succeeds(&kernel);
     assert_int_equal(out[1], 5);
@@ -118,10 +108,7 @@ static struct sg_grid *grid_of(struct kernel *kernel) {
 
 TEST(a_grid_may_trigger_its_dependents_early) {
     uint32_t flag = 0;
-    struct kernel kernel;
-    kernel_make(&kernel, first, SG_LEVEL_GENERIC);
-    kernel_pointer(&kernel, &flag);
-    kernel_shape(&kernel, 3, 32);
+    struct kernel kernel = KERNEL_WITH(first, SG_LEVEL_GENERIC, 3, 32, &flag);
     struct sg_grid *grid = grid_of(&kernel);
     assert_false(sg_grid_all_begun(grid));
     assert_false(sg_grid_triggered(grid));
@@ -148,11 +135,8 @@ TEST(griddepcontrol_wait_blocks_until_the_grid_is_released) {
         "setp.lt.u32 %p, %r1, 20; @%p griddepcontrol.wait; st.global.u32 [%d1+4], %r2; ret; }\n";
     uint32_t out[64][2];
     FOR_EACH_LEVEL(level) {
-        struct kernel kernel;
         memset(out, 0, sizeof out);
-        kernel_make(&kernel, text, (enum sg_level)level);
-        kernel_pointer(&kernel, out);
-        kernel_shape(&kernel, 1, 64);
+        struct kernel kernel = KERNEL_WITH(text, (enum sg_level)level, 1, 64, out);
         kernel.launch.held = true;
         struct sg_grid *grid = grid_of(&kernel);
         for (int i = 0; i < 20; i++)
@@ -174,10 +158,7 @@ TEST(griddepcontrol_wait_blocks_until_the_grid_is_released) {
 
 TEST(a_rewound_grid_runs_again) {
     static uint32_t out[2 * BLOCKS];
-    struct kernel kernel;
-    kernel_make(&kernel, sums, SG_LEVEL_GENERIC);
-    kernel_pointer(&kernel, out);
-    kernel_shape(&kernel, BLOCKS, 32);
+    struct kernel kernel = KERNEL_WITH(sums, SG_LEVEL_GENERIC, BLOCKS, 32, out);
     kernel.launch.cooperative = true;
     struct sg_grid *grid = grid_of(&kernel);
     for (int round = 0; round < 3; round++) {
@@ -192,19 +173,4 @@ TEST(a_rewound_grid_runs_again) {
     }
     sg_grid_end(grid);
     kernel_free(&kernel);
-}
-
-TEST(an_unknown_environment_register_is_refused) {
-    static const char text[] =
-        KERNEL_HEAD ".visible .entry k() { .reg .b32 %r<3>; mov.u32 %r1, %envreg3; ret; }\n";
-    struct sg_image *image = NULL;
-    struct sg_program *program = NULL;
-    const struct sg_image_options options = {.architecture = 90, .newest_ptx = 90};
-    char why[256] = "";
-    assert_int_equal(sg_image_read(text, SIZE_MAX, &options, NULL, &image), CUDA_SUCCESS);
-    assert_int_equal(sg_program_make(image, "k", NULL, &program), CUDA_SUCCESS);
-    assert_false(sg_engine_can(program, why, sizeof why));
-    assert_non_null(strstr(why, "environment register"));
-    sg_program_free(program);
-    sg_image_free(image);
 }

@@ -12,7 +12,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define ROUNDS 2000
 
@@ -361,10 +360,7 @@ TEST(warps_of_a_block_pass_messages) {
         "setp.lt.u32 %p, %r3, 100; @%p bra TAKE; st.u32 [%sum], %r5; ret; }\n";
     for (uint64_t seed = 0; seed < 20; seed++) {
         uint32_t words[3] = {0};
-        struct kernel kernel;
-        kernel_make(&kernel, text, sg_level_best());
-        kernel_pointer(&kernel, words);
-        kernel_shape(&kernel, 1, 64);
+        struct kernel kernel = KERNEL_WITH(text, sg_level_best(), 1, 64, words);
         kernel.launch.schedule = seed ? SG_GRID_RANDOM : SG_GRID_EAGER;
         kernel.launch.seed = seed;
         kernel_succeeds(&kernel);
@@ -403,7 +399,6 @@ TEST(thread_sanitizer_reports_an_unordered_message) {
 #endif
 }
 
-CHILD(other) {
+CHILD_THAT_ENDS(other) {
     race();
-    return 0;
 }

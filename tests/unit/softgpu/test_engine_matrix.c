@@ -39,10 +39,5 @@ static void every_form(bool exact) {
     }
 }
 
-TEST(mma_of_exact_numbers_is_exact) {
-    every_form(true);
-}
-
-TEST(mma_of_floats_is_within_the_stated_bound) {
-    every_form(false);
-}
+TEST_IS(mma_of_exact_numbers_is_exact, every_form(true));
+TEST_IS(mma_of_floats_is_within_the_stated_bound, every_form(false));

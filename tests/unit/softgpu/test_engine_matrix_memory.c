@@ -34,15 +34,11 @@ static bool allocated(void *user, uint64_t address, uint64_t *low, uint64_t *len
 
 static struct sg_grid_fault run(const char *body, enum sg_level level, unsigned threads) {
     char text[4096];
-    struct kernel kernel;
     snprintf(text, sizeof text, "%s%s ret; }\n", HEAD, body);
     for (unsigned i = 0; i < 32 * 8; i++)
         memory.rows[i / 8][i % 8] = (uint16_t)(i * 257 + 3);
     memset(memory.got, 0xcc, sizeof memory.got);
-    kernel_make(&kernel, text, level);
-    kernel_pointer(&kernel, memory.rows);
-    kernel_pointer(&kernel, memory.got);
-    kernel_shape(&kernel, 1, threads);
+    struct kernel kernel = KERNEL_WITH(text, level, 1, threads, memory.rows, memory.got);
     kernel.launch.extent = allocated;
     struct sg_grid_fault fault = kernel_run(&kernel, 0);
     kernel_free(&kernel);
@@ -201,8 +197,7 @@ TEST(matrix_faults_name_the_lane) {
         run("setp.eq.u32 p, r0, 5; mad.lo.u32 r2, r0, 16, r1; @p add.u32 r2, r2, 8;\n"
             "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {r8}, [r2];",
             SG_LEVEL_GENERIC, 32);
-    assert_int_equal(fault.kind, SG_FAULT_MISALIGNED);
-    assert_int_equal(fault.thread[0], 5);
+    MEMBERS(fault, (kind, SG_FAULT_MISALIGNED), (thread[0], 5));
     assert_false(fault.write);
     fault = run("mad.lo.u32 r2, r0, 16, r1; stmatrix.sync.aligned.m8n8.x4.shared.b16 [r2+4000],\n"
                 "{r0,r0,r0,r0};",
@@ -214,8 +209,7 @@ TEST(matrix_faults_name_the_lane) {
     fault = run("mov.u64 d4, 64; wmma.load.a.sync.aligned.row.m16n16k16.global.bf16\n"
                 "{r4,r5,r6,r7}, [d4], 16;",
                 SG_LEVEL_GENERIC, 32);
-    assert_int_equal(fault.kind, SG_FAULT_ADDRESS);
-    assert_int_equal(fault.address, 64);
+    MEMBERS(fault, (kind, SG_FAULT_ADDRESS), (address, 64));
     assert_false(fault.write);
     fault = run("mov.u64 d4, 64; wmma.store.d.sync.aligned.row.m16n16k16.global.f16\n"
                 "[d4], {r0,r0,r0,r0}, 16;",

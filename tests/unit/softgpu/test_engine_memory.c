@@ -123,8 +123,7 @@ TEST(atomic_operations_lose_no_update) {
         kernel_pointer(&kernel, &all);
         kernel_shape(&kernel, 2, 64);
         kernel_succeeds(&kernel);
-        assert_int_equal(all.add, 128 * 128);
-        assert_int_equal(all.inc, 128 % 10);
+        MEMBERS(all, (add, 128 * 128), (inc, 128 % 10));
         assert_int_equal((int32_t)all.min, 10 - 127);
         assert_true(all.sum == 64);
         assert_true(all.bits == UINT64_MAX);

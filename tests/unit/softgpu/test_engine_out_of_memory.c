@@ -89,11 +89,8 @@ TEST(an_async_copy_without_memory_completes_at_once) {
         in[i] = ASYNC_IN(i);
     for (size_t c = 0; c < ASYNC_CASES; c++) {
         const struct async_case *each = &async_cases[c];
-        struct kernel kernel;
-        kernel_make(&kernel, each->text, sg_level_best());
-        kernel_pointer(&kernel, out);
-        kernel_pointer(&kernel, in);
-        kernel_shape(&kernel, each->blocks, each->threads);
+        struct kernel kernel =
+            KERNEL_WITH(each->text, sg_level_best(), each->blocks, each->threads, out, in);
         kernel.launch.cluster[0] = each->cluster;
         kernel.launch.explicit_cluster = each->cluster != 0;
         kernel.launch.schedule = SG_GRID_LATE;

@@ -9,10 +9,7 @@
 enum { THREADS = 128, VALUES = 300 };
 
 static void run(const char *text, enum sg_level level, bool apart, uint32_t *out, uint32_t *frame) {
-    struct kernel kernel;
-    kernel_make(&kernel, text, level);
-    kernel_pointer(&kernel, out);
-    kernel_shape(&kernel, 1, THREADS);
+    struct kernel kernel = KERNEL_WITH(text, level, 1, THREADS, out);
     kernel.launch.apart = apart;
     kernel_succeeds(&kernel);
     *frame = kernel.code->functions[0].frame;

@@ -51,11 +51,7 @@ TEST(blocks_begin_in_ascending_order_with_any_seed) {
               "add.u32 %r5, %r5, 1; st.release.gpu.u32 [%rd3], %r5;");
     for (uint64_t seed = 0; seed < 20; seed++) {
         uint32_t out[40] = {0}, counter[4] = {0};
-        struct kernel kernel;
-        kernel_make(&kernel, text, SG_LEVEL_GENERIC);
-        kernel_pointer(&kernel, out);
-        kernel_pointer(&kernel, counter);
-        kernel_shape(&kernel, 40, 64);
+        struct kernel kernel = KERNEL_WITH(text, SG_LEVEL_GENERIC, 40, 64, out, counter);
         kernel.launch.schedule = SG_GRID_RANDOM;
         kernel.launch.seed = seed;
         kernel.launch.resident = 2;
@@ -95,12 +91,8 @@ TEST(blocks_that_poll_rarely_let_other_blocks_begin) {
               "setp.ne.u32 %p, %r6, 256; @%p bra look;");
     for (unsigned schedule = SG_GRID_EAGER; schedule <= SG_GRID_RANDOM; schedule++) {
         uint32_t memory[4] = {0}, out[1];
-        struct kernel kernel;
         struct sg_grid *grid;
-        kernel_make(&kernel, text, SG_LEVEL_GENERIC);
-        kernel_pointer(&kernel, out);
-        kernel_pointer(&kernel, memory);
-        kernel_shape(&kernel, 8, 32);
+        struct kernel kernel = KERNEL_WITH(text, SG_LEVEL_GENERIC, 8, 32, out, memory);
         kernel.launch.schedule = (unsigned char)schedule;
         kernel.launch.parameters = kernel.parameters;
         assert_int_equal(sg_grid_begin(&kernel.launch, &grid), CUDA_SUCCESS);
@@ -117,12 +109,8 @@ TEST(blocks_that_poll_rarely_let_other_blocks_begin) {
 static void spins_until_seven(const char *text, enum sg_level level, unsigned threads,
                               unsigned schedule, uint64_t slice, unsigned slices) {
     uint32_t memory[4] = {0}, out[1];
-    struct kernel kernel;
     struct sg_grid *grid;
-    kernel_make(&kernel, text, level);
-    kernel_pointer(&kernel, out);
-    kernel_pointer(&kernel, memory);
-    kernel_shape(&kernel, 3, threads);
+    struct kernel kernel = KERNEL_WITH(text, level, 3, threads, out, memory);
     kernel.launch.schedule = (unsigned char)schedule;
     kernel.launch.parameters = kernel.parameters;
     assert_int_equal(sg_grid_begin(&kernel.launch, &grid), CUDA_SUCCESS);
@@ -177,12 +165,8 @@ TEST(atomics_that_change_memory_do_not_count_as_polling) {
     };
     for (unsigned i = 0; i < 5; i++) {
         uint32_t memory[4] = {0}, out[1];
-        struct kernel kernel;
         struct sg_grid *grid;
-        kernel_make(&kernel, texts[i], sg_level_best());
-        kernel_pointer(&kernel, out);
-        kernel_pointer(&kernel, memory);
-        kernel_shape(&kernel, 2, 64);
+        struct kernel kernel = KERNEL_WITH(texts[i], sg_level_best(), 2, 64, out, memory);
         kernel.launch.parameters = kernel.parameters;
         assert_int_equal(sg_grid_begin(&kernel.launch, &grid), CUDA_SUCCESS);
         for (unsigned slice = 0; slice < 10; slice++)

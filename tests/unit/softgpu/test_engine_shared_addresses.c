@@ -15,10 +15,7 @@
 
 static struct sg_grid_fault run(const char *text, enum sg_level level, unsigned threads,
                                 uint32_t *out) {
-    struct kernel kernel;
-    kernel_make(&kernel, text, level);
-    kernel_pointer(&kernel, out);
-    kernel_shape(&kernel, 1, threads);
+    struct kernel kernel = KERNEL_WITH(text, level, 1, threads, out);
     kernel.launch.dynamic_shared = 64;
     struct sg_grid_fault fault = kernel_run(&kernel, 0);
     kernel_free(&kernel);

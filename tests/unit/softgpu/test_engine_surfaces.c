@@ -27,8 +27,8 @@ TEST(surface_loads_of_each_width_return_the_bytes) {
         bytes[i] = (unsigned char)(0xf0 + i);
     struct sg_texture surface = surface_of(bytes, SG_TEXEL_UINT, 4, 32, 4, 0);
     const struct texture_lane at_16 = {.in.i = {16}}, at_3 = {.in.i = {3}};
-    struct texture_lane lane;
-    lane = texture_once("suld.b.1d.b8.trap %o0, [%h1, {%r0}];", &surface, &at_3);
+    struct texture_lane lane =
+        texture_once("suld.b.1d.b8.trap %o0, [%h1, {%r0}];", &surface, &at_3);
     assert_int_equal(lane.out.u[0], 0xf3); /* filled up with zeros */
     lane = texture_once("suld.b.1d.b16.trap %o0, [%h1, {%r0}];", &surface, &at_16);
     assert_int_equal(lane.out.u[0], 0x0100);
@@ -179,10 +179,7 @@ TEST(surface_reductions_combine_all_lanes) {
                  "sured.b.add.1d.u32.zero [%h1, {32}], %r0;",
                  &surface, lanes, 100);
     assert_int_equal((int32_t)got.sum, -50);
-    assert_int_equal(got.least, 0);
-    assert_int_equal(got.most, 49);
-    assert_int_equal(got.both, 0x30);
-    assert_int_equal(got.long_least, -50);
+    MEMBERS(got, (least, 0), (most, 49), (both, 0x30), (long_least, -50));
     uint64_t sum = 1;
     for (int i = -50; i < 50; i++)
         sum += (uint32_t)i;

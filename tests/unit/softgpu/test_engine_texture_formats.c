@@ -86,8 +86,7 @@ TEST(half_results_are_rounded_to_nearest_even) {
     const struct texture_lane in = {.in.f = {0.5f}};
     struct texture_lane lane =
         texture_once("tex.1d.v2.f16x2.f32 {%o0,%o1}, [%h1, {%f0}];", &texture, &in);
-    assert_int_equal(lane.out.u[0], 0x7bff3c00);
-    assert_int_equal(lane.out.u[1], 0xfc000001);
+    MEMBERS(lane.out, (u[0], 0x7bff3c00), (u[1], 0xfc000001));
     lane = texture_once(".reg .b16 %w<4>; tex.1d.v4.f16.f32 {%w0,%w1,%w2,%w3}, [%h1, {%f0}]; "
                         "mov.b32 %o0, {%w0,%w1}; mov.b32 %o1, {%w2,%w3};",
                         &texture, &in);

@@ -390,13 +390,10 @@ TEST(texture_queries_return_layers_as_the_next_dimension) {
     texture.layered = true;
     texture.dimensions = 2;
     struct texture_lane out = texture_once(read, &texture, &in);
-    assert_int_equal(out.out.u[1], 2);
-    assert_int_equal(out.out.u[2], 2);
+    MEMBERS(out.out, (u[1], 2), (u[2], 2));
     texture = texture_of_floats(texels, 8, 1, 3);
     texture.layered = true;
     texture.dimensions = 1;
     out = texture_once(read, &texture, &in);
-    assert_int_equal(out.out.u[0], 8);
-    assert_int_equal(out.out.u[1], 3);
-    assert_int_equal(out.out.u[2], 0);
+    MEMBERS(out.out, (u[0], 8), (u[1], 3), (u[2], 0));
 }

@@ -78,8 +78,7 @@ TEST(filtered_sums_of_bytes_match_the_h200) {
     for (size_t k = 0; k < sizeof want / sizeof want[0]; k++) {
         const struct texture_lane in = {.in.f = {(float)want[k].lane * 3.97f + 0.7f}};
         const struct texture_lane out = texture_once(row, &texture, &in);
-        assert_int_equal(out.out.u[0], want[k].srgb);
-        assert_int_equal(out.out.u[3], want[k].part);
+        MEMBERS(out.out, (u[0], want[k].srgb), (u[3], want[k].part));
     }
     /* Single codes: around the groups of eight that share an exponent. */
     static const struct recorded codes[] = {

@@ -572,12 +572,9 @@ TEST(samplers_are_declared_with_their_settings) {
         float f[4];
         uint32_t u[8];
     } out = {.u = {0}};
-    struct kernel kernel;
     texture.normalized = true;
     texture.border[0] = 7;
-    kernel_make(&kernel, text, sg_level_best());
-    kernel_pointer(&kernel, &out);
-    kernel_shape(&kernel, 1, 1);
+    struct kernel kernel = KERNEL_WITH(text, sg_level_best(), 1, 1, &out);
     kernel.launch.texture = only_texture;
     kernel.launch.user = &texture;
     for (size_t i = 0; i < kernel.program->variable_count && i < 8; i++)

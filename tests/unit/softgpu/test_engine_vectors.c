@@ -69,13 +69,9 @@ static void run(const char *text, unsigned threads, unsigned char *memory, unsig
                 const unsigned char *begin,
                 void (*check)(const unsigned char *memory, const unsigned char *out)) {
     FOR_EACH_LEVEL(level) {
-        struct kernel kernel;
         memcpy(memory, begin, 4096);
         memset(out, 0xee, 4096);
-        kernel_make(&kernel, text, (enum sg_level)level);
-        kernel_pointer(&kernel, memory);
-        kernel_pointer(&kernel, out);
-        kernel_shape(&kernel, 1, threads);
+        struct kernel kernel = KERNEL_WITH(text, (enum sg_level)level, 1, threads, memory, out);
         kernel_succeeds(&kernel);
         check(memory, out);
         kernel_free(&kernel);
@@ -214,9 +210,7 @@ static const char allocates[] = NEW_HEAD
     "stacksave.u64 behind; sub.u64 c, before, behind; ld.local.u64 v, [a];\n"
     "st.global.v2.u64 [o], {v, b}; st.global.v2.u64 [o+16], {c, a}; ret; }\n";
 
-TEST(alloca_gives_each_thread_its_own_memory) {
-    run(allocates, 32, memory, out, begin, allocated);
-}
+TEST_IS(alloca_gives_each_thread_its_own_memory, run(allocates, 32, memory, out, begin, allocated));
 
 /* stackrestore gives all back that came after stacksave: the loop would need 64 KiB else. */
 static void looped(const unsigned char *after, const unsigned char *seen) {

@@ -18,13 +18,8 @@ static void words(const char *body, unsigned threads, uint32_t *out) {
     memcpy(text, form, head);
     snprintf(text + head, size - head, "%s\n%s", body, OUT_TAIL);
     FOR_EACH_LEVEL(level) {
-        struct kernel kernel;
         memset(out, 0xcc, threads * sizeof *out);
-        kernel_make(&kernel, text, (enum sg_level)level);
-        kernel_pointer(&kernel, out);
-        kernel_shape(&kernel, 1, threads);
-        kernel_succeeds(&kernel);
-        kernel_free(&kernel);
+        KERNEL_SUCCEEDS(text, (enum sg_level)level, 1, threads, out);
     }
     free(text);
 }

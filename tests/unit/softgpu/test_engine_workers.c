@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 
 enum { THREADS = 4 };
 
@@ -56,11 +55,8 @@ TEST(several_workers_run_each_block_once) {
                     "atom.global.add.u32 %r3, [%rd1+4000], %r1; ret; }\n";
     enum { BLOCKS = 900, SUM = 1000 };
     static uint32_t out[SUM + 1];
-    struct kernel kernel;
     memset(out, 0, sizeof out);
-    kernel_make(&kernel, text, sg_level_best());
-    kernel_pointer(&kernel, out);
-    kernel_shape(&kernel, BLOCKS, 96);
+    struct kernel kernel = KERNEL_WITH(text, sg_level_best(), BLOCKS, 96, out);
     assert_int_equal(run_together(&kernel, 3000).kind, SG_FAULT_COUNT);
     for (int i = 0; i < BLOCKS; i++)
         assert_int_equal(out[i], 96);
@@ -88,13 +84,10 @@ TEST(blocks_may_wait_for_earlier_blocks) {
     enum { BLOCKS = 500 };
     static uint32_t sums[BLOCKS], flags[BLOCKS];
     FOR_EACH_LEVEL(level) {
-        struct kernel kernel;
         memset(sums, 0, sizeof sums);
         memset(flags, 0, sizeof flags);
-        kernel_make(&kernel, scan_text, (enum sg_level)level);
-        kernel_pointer(&kernel, sums);
-        kernel_pointer(&kernel, flags);
-        kernel_shape(&kernel, BLOCKS, 64);
+        struct kernel kernel =
+            KERNEL_WITH(scan_text, (enum sg_level)level, BLOCKS, 64, sums, flags);
         assert_int_equal(run_together(&kernel, 2000).kind, SG_FAULT_COUNT);
         for (uint32_t i = 0; i < BLOCKS; i++)
             assert_int_equal(sums[i], i * (i + 1) / 2);
@@ -106,12 +99,8 @@ TEST(blocks_may_wait_for_earlier_blocks) {
 TEST(one_thread_finishes_blocks_begun_by_others) {
     enum { BLOCKS = 40 };
     static uint32_t sums[BLOCKS], flags[BLOCKS];
-    struct kernel kernel;
     struct sg_grid *grid;
-    kernel_make(&kernel, scan_text, sg_level_best());
-    kernel_pointer(&kernel, sums);
-    kernel_pointer(&kernel, flags);
-    kernel_shape(&kernel, BLOCKS, 64);
+    struct kernel kernel = KERNEL_WITH(scan_text, sg_level_best(), BLOCKS, 64, sums, flags);
     kernel.launch.parameters = kernel.parameters;
     kernel.launch.workers = 3;
     assert_int_equal(sg_grid_begin(&kernel.launch, &grid), CUDA_SUCCESS);
@@ -140,9 +129,7 @@ static struct sg_grid *waiting_grid(struct kernel *kernel, uint32_t *count, unsi
                                            "ret; }\n";
     struct sg_grid *grid;
     *count = 0;
-    kernel_make(kernel, text, sg_level_best());
-    kernel_pointer(kernel, count);
-    kernel_shape(kernel, blocks, 128);
+    *kernel = KERNEL_WITH(text, sg_level_best(), blocks, 128, count);
     kernel->launch.parameters = kernel->parameters;
     kernel->launch.workers = 3;
     kernel->launch.held = true;
@@ -216,10 +203,7 @@ TEST(the_first_fault_ends_the_grid_for_all_workers) {
                     "spin: mov.u32 %r2, 0;\n"
                     "more: add.u32 %r2, %r2, 1; setp.lt.u32 %p, %r2, 200; @%p bra more;\n"
                     "ret; }\n";
-    struct kernel kernel;
-    kernel_make(&kernel, text, sg_level_best());
-    kernel_pointer(&kernel, NULL);
-    kernel_shape(&kernel, 1000, 64);
+    struct kernel kernel = KERNEL_WITH(text, sg_level_best(), 1000, 64, NULL);
     struct sg_grid_fault fault = run_together(&kernel, 1000);
     assert_int_equal(fault.kind, SG_FAULT_TRAP);
     assert_in_range(fault.block[0], 30, 999);

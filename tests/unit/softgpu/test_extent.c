@@ -3,7 +3,6 @@
 #include "softgpu/address/extent.h"
 
 #include "test.h"
-#include <string.h>
 
 #define PAGES 4096
 #define RUNS  600

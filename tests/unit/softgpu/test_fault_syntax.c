@@ -2,8 +2,6 @@
 #include "softgpu/entry/fault.h"
 
 #include "test.h"
-#include <stdlib.h>
-#include <string.h>
 
 static char why[512];
 

@@ -2,7 +2,6 @@
 #include "softgpu/core/handle.h"
 
 #include "test.h"
-#include <stdlib.h>
 
 #define MANY 100000u
 

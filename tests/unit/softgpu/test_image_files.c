@@ -6,10 +6,6 @@
 
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static char error[1000];
 
 static unsigned char *file(const char *name, size_t *size) {
@@ -75,8 +71,7 @@ static void check_layout(const struct sg_image *image, unsigned last) {
     assert_int_equal(layout->parameter_count, 5);
     assert_int_equal(layout->parameter_bytes, last + 3);
     for (unsigned i = 0; i < 5; i++) {
-        assert_int_equal(layout->parameters[i].offset, wanted[i].offset);
-        assert_int_equal(layout->parameters[i].size, wanted[i].size);
+        MEMBERS(layout->parameters[i], (offset, wanted[i].offset), (size, wanted[i].size));
     }
 }
 

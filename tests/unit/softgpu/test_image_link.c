@@ -5,10 +5,6 @@
 
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define HEAD  ".version 8.0\n.target sm_90\n.address_size 64\n"
 #define OLD   ".version 8.0\n.target sm_70\n.address_size 64\n"
 #define ALONE ".version 8.0\n.target sm_90a\n.address_size 64\n"
@@ -72,8 +68,7 @@ TEST(a_link_keeps_the_functions_and_textures_of_its_inputs) {
     assert_non_null(k);
     assert_int_equal(k->parameter_count, 2);
     assert_int_equal(k->parameter_bytes, 16);
-    assert_int_equal(k->parameters[1].offset, 8);
-    assert_int_equal(k->parameters[1].size, 8);
+    MEMBERS(k->parameters[1], (offset, 8), (size, 8));
     assert_int_equal(k->required_threads[0], 32);
     assert_int_equal(k->required_threads[1], 2);
     assert_int_equal(k->static_shared, 9);

@@ -5,10 +5,6 @@
 
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define HEAD    ".version 8.0\n.target sm_90\n.address_size 64\n"
 #define ENTRY   ".visible .entry k() { ret; }\n"
 #define BODY(x) HEAD ".visible .entry k()\n{\n" x "\n}\n"
@@ -79,6 +75,9 @@ TEST(text_that_does_not_begin_as_ptx_is_not_an_image) {
         ".version 8.0\n.target sm_90, debug\n" ENTRY,
         ".version 8.0\n.target sm_90\n.address_size 32\n" ENTRY,
         ".version 1.4\n.target sm_10\n.address_size 64\n" ENTRY,
+        "// caf\xc3\xa9\n" HEAD ENTRY,
+        "/* first */\n /* caf\xc3\xa9 */ " HEAD ENTRY,
+        "  // \xff",
     };
     static const char *const unsupported[] = {".version 0.0", ".version 7.9", ".version 8.9",
                                               ".version 9.1", ".version 99.9\n{{{"};
@@ -105,6 +104,10 @@ TEST(modules_are_accepted_or_refused_by_their_directives) {
         HEAD ".entry $k() { ret; }",
         HEAD ".entry %k() { ret; }",
         HEAD ".extern .func f();\n" ENTRY,
+        HEAD ".extern .func f()\n" ENTRY
+             ".extern .func (.param .b32 r) g(.param .b32 a) .noreturn\n",
+        HEAD ".func f()\n.file 1 \"a\"\n.global .u32 x;\n.func f() { ret; }\n",
+        ".version 2.1\n.target sm_20\n.func f()\n.func g() { call f; ret; }\n.func f() { ret; }\n",
         HEAD ".func f() { ret; }\n.global .u64 x = f;\n",
         HEAD ".visible .func g();\n.visible .func f() { ret; }\n.alias g, f;\n" ENTRY,
         HEAD ".section .debug_str { .b8 0 { } }\n" ENTRY ".file 1 \"a.cu\", 5, 6\n",
@@ -112,6 +115,10 @@ TEST(modules_are_accepted_or_refused_by_their_directives) {
              ".entry k() { { .param .b64 a; .param .b32 r; call.uni (r), vprintf, (a, a); } ret; }",
         HEAD ".reg .u32 r;\n.local .u32 l;\n" ENTRY,
         HEAD ".common .global .u32 x;\n.common .global .u32 x;\n",
+        HEAD ".extern .global .u32 x[4];\n.extern .const .u32 y;\n" ENTRY,
+        HEAD ".extern .global .u32 x[];\n.visible .global .u32 x[4];\n.extern .global .u32 x[4];\n",
+        HEAD ".visible .global .u32 x<4>;\n.shared .u32 s<2>;\n.entry k() { .reg .u32 r;\n"
+             "ld.global.u32 r, [x3]; ld.shared.u32 r, [s01]; ret; }\n",
         HEAD ".global .texref t = {filter_mode = linear, normalized_coords = 1, width = 4};\n",
         HEAD ".global .texref t = {};\n",
         HEAD ".global .surfref s = {width = 4, memory_layout = 1};\n",
@@ -130,7 +137,11 @@ TEST(modules_are_accepted_or_refused_by_their_directives) {
         HEAD ".entry _() { ret; }\n",
         HEAD ".entry a.b() { ret; }\n",
         HEAD ".func f();\n" ENTRY,
+        HEAD ".func f()\n" ENTRY,
+        HEAD ".extern .func f() g\n" ENTRY,
+        HEAD ".entry e()\n" ENTRY ".entry e() { ret; }\n",
         HEAD ".extern .func f();\n.entry k() { call f; ret; }\n",
+        HEAD ".extern .func cudaLaunchDevice();\n.entry k() { call cudaLaunchDevice; ret; }\n",
         HEAD ".samplerref s;\n",
         HEAD ".global .samplerref s = {};\n",
         HEAD ".global .texref t = {addr_mode_3 = wrap};\n",
@@ -140,6 +151,10 @@ TEST(modules_are_accepted_or_refused_by_their_directives) {
         HEAD ".frob 5;\n",
         HEAD ".param .u32 x;\n",
         HEAD ".global .u32 x;\n.global .u32 x;\n",
+        HEAD ".extern .global .u32 x[];\n" ENTRY,
+        HEAD ".extern .const .u32 x[];\n" ENTRY,
+        HEAD ".extern .global .u32 x[4];\n.visible .global .u32 x[8];\n",
+        HEAD ".extern .global .u32 x;\n.extern .global .s32 x;\n",
         HEAD "// caf\xc3\xa9\n" ENTRY,
     };
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
@@ -169,6 +184,8 @@ TEST(bodies_are_accepted_or_refused_by_their_statements) {
         BODY(".reg .pred p, q; and.pred p, q, p; not.pred p, q; mov.pred p, q;"),
         BODY(".shared .b8 s[4]; .reg .b64 d; mov.u64 d, s; mov.u64 d, s+2; .reg .b32 r; mov.u32 r, "
              "s;"),
+        BODY(".local .u32 l<3>, m<2>, n; .shared .v4 .u32 s<0>; .param .u64 p<2>; .reg .u64 d;\n"
+             "{ .const .u32 x<2>; .const .u32 y = 4; .global .u64 z = y; ld.global.u64 d, [z]; }"),
         BODY("membar.gl; fence.acq_rel.gpu; griddepcontrol.wait; ret;"),
         BODY("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; trap; exit;"),
         BODY(".reg .b64 d; .reg .b32 r; call (r), d, (r, r), p; p: .callprototype (.param .b32 _) "
@@ -183,6 +200,12 @@ TEST(bodies_are_accepted_or_refused_by_their_statements) {
         BODY("ret 5;"),
         BODY("mov.u32 %r1, 5;"),
         BODY(".reg .b32 %r<2>; mov.u32 %r2, 5;"),
+        BODY(".local .u32 l<2>; st.local.u32 [l2], 1;"),
+        BODY(".local .u32 l<2>; st.local.u32 [l], 1;"),
+        BODY("{ .global .u32 x; } .reg .u64 d; mov.u64 d, x;"),
+        BODY(".global .u32 x; .global .u64 x;"),
+        BODY(".extern .global .u32 x;"),
+        BODY(".global .texref x;"),
         BODY(".reg .b32 %r<4>; add.u32 %r1, %r2;"),
         BODY(".reg .b32 %r<4>; add.u32 %r1, %r2, %r3, %r1;"),
         BODY(".reg .b32 %r<4>; add %r1, %r2, %r3;"),
@@ -235,6 +258,8 @@ static const struct {
     {".reg .b32 a; ld.u32 a, [a];", ".reg .b32 a; ld.shared.u32 a, [a];"},
     {".reg .b32 a; ld.u32 a, [a];", ".reg .b32 a; .reg .b16 h; ld.u32 a, [a]; ld.u32 a, [h];"},
     {".reg .f64 a; st.global.u32 [a], 1;", ".reg .s64 a; st.global.u32 [a], 1;"},
+    {".reg .b32 a; mov.u32 a, g;", ".reg .b32 a; mov.u32 a, s; mov.u32 a, c; mov.u32 a, g+4;"},
+    {".reg .b32 a; cvta.global.u32 a, a;", ".reg .b64 a; cvta.global.u64 a, a;"},
     /* State spaces. */
     {".reg .b64 a; st.const.u32 [a], 1;", ".reg .b64 a; st.local.u32 [a], 1;"},
     {".reg .b32 r; ld.global.u32 r, [c];", ".reg .b32 r; ld.const.u32 r, [c];"},
@@ -254,6 +279,15 @@ static const struct {
     {".reg .f32 f; add.rn.rz.rn.f32 f, f, f;", ".reg .f32 f; add.rn.ftz.f32 f, f, f;"},
     {".reg .b32 r; prmt.b32.f3e r, r, r, r;", ".reg .b32 r; prmt.b32.f4e r, r, r, r;"},
     {".reg .b32 r; and.ftz.b32 r, r, r;", ".reg .b32 r; and.finite.b32 r, r, r;"},
+    {".reg .f32 f; sin.ftz.f32 f, f;", ".reg .f32 f; sin.approx.ftz.f32 f, f;"},
+    {".reg .f64 d; sqrt.approx.f64 d, d;", ".reg .f32 f; sqrt.approx.f32 f, f;"},
+    {".reg .f64 d; div.approx.f64 d, d, d;", ".reg .f64 d; rcp.approx.ftz.f64 d, d;"},
+    {".reg .b32 r; add.rn.u32 r, r, r;", ".reg .b32 r; add.rn.f16x2 r, r, r;"},
+    {".reg .f32 f; add.cc.f32 f, f, f;", ".reg .b32 r; add.cc.u32 r, r, r;"},
+    {".reg .b16 h; fma.rz.f16 h, h, h, h;", ".reg .f32 f; fma.rz.f32 f, f, f, f;"},
+    {".reg .f64 d; max.NaN.f64 d, d, d;", ".reg .f32 f; max.NaN.f32 f, f, f;"},
+    {".reg .pred p; .reg .b32 r; setp.eq.ftz.s32 p, r, r;",
+     ".reg .pred p; .reg .f32 f; setp.eq.ftz.f32 p, f, f;"},
 };
 
 TEST(instructions_are_refused_by_the_rules_of_ptx) {
@@ -272,6 +306,42 @@ TEST(instructions_are_refused_by_the_rules_of_ptx) {
     sg_image_free(taken(HEAD ".func f(.reg .b32 i);\n.func f(.reg .b32 i) { ret; }\n"));
 }
 
+/* Old texts do not say how wide addresses are: their registers do. */
+TEST(addresses_of_32_bits_are_refused_without_address_size_too) {
+#define OLD ".version 2.1\n.target sm_20\n.global .u32 g;\n.entry k() { .reg .u32 r; .reg .u64 d;\n"
+    refused(OLD "st.global.u32 [r], r; }\n", CUDA_ERROR_INVALID_PTX);
+    refused(OLD "mov.u32 r, g; ld.global.u32 r, [d]; }\n", CUDA_ERROR_INVALID_PTX);
+    sg_image_free(
+        taken(OLD "st.global.u32 [d], r; ld.shared.u32 r, [r]; st.global.u32 [g], r; }\n"));
+}
+
+/* As ptxas 13.0 counts it: arrays of dynamic shared memory begin at a multiple of 16, or of what is
+ * wanted, whether a kernel uses one or not. */
+TEST(static_shared_memory_is_rounded_where_dynamic_memory_is_declared) {
+    static const struct {
+        const char *declared, *used;
+        unsigned bytes;
+    } all[] = {
+        {"", "st.shared.u8 [s], r;", 8},
+        {".extern .shared .align 4 .b8 d[];", "st.shared.u8 [s], r;", 16},
+        {".extern .shared .align 4 .b8 d[];", "st.shared.u8 [s], r; st.shared.u8 [d], r;", 16},
+        {".extern .shared .align 32 .b8 d[];", "st.shared.u8 [s], r;", 32},
+        {".extern .shared .align 4 .b8 d[];", "st.shared.u8 [d], r;", 0},
+        {".extern .shared .align 4 .b8 d[4];", "st.shared.u8 [s], r;", 8},
+    };
+    char text[400];
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        snprintf(text, sizeof text,
+                 HEAD "%s\n.shared .align 8 .b8 s[8];\n.entry k() { .reg .b32 r; %s }\n",
+                 all[i].declared, all[i].used);
+        struct sg_image *image = taken(text);
+        if (image->functions[0].static_shared != all[i].bytes)
+            fail_msg("%u, not %u bytes:\n%s", image->functions[0].static_shared, all[i].bytes,
+                     text);
+        sg_image_free(image);
+    }
+}
+
 /* The first device and the first version that know an instruction. */
 TEST(instructions_need_their_version_and_target) {
     static const struct {
@@ -287,6 +357,10 @@ TEST(instructions_need_their_version_and_target) {
         {"7.0", "75", "redux.sync.add.u32 r, r, r;", false},
         {"6.2", "50", "activemask.b32 r;", true},
         {"6.1", "50", "activemask.b32 r;", false},
+        {"9.0", "60", "vote.all.pred p, p;", true},
+        {"6.3", "70", "shfl.up.b32 r, r, 1, 0;", true},
+        {"6.4", "70", "shfl.up.b32 r, r, 1, 0;", false},
+        {"8.0", "90", "vote.ballot.b32 r, p;", false},
     };
     char image[300];
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
@@ -365,8 +439,7 @@ TEST(parameter_offsets_match_the_h200) {
     assert_int_equal(odd->parameter_count, 12);
     assert_int_equal(odd->parameter_bytes, 152);
     for (unsigned i = 0; i < 12; i++) {
-        assert_int_equal(odd->parameters[i].offset, wanted[i].offset);
-        assert_int_equal(odd->parameters[i].size, wanted[i].size);
+        MEMBERS(odd->parameters[i], (offset, wanted[i].offset), (size, wanted[i].size));
     }
     sg_image_free(image);
 }
@@ -444,7 +517,11 @@ TEST(wrong_initial_values_are_refused) {
         ".attribute(.frob) .u32 x",
         ".pred x",
         ".b128 x",
-        ".u32 x<4>",
+        ".u32 x<4> = {1}",
+        ".u32 x<2> = 1",
+        ".u32 x<4>[2]",
+        ".u32 x<70000>",
+        ".texref x<2>",
         ".u32 x[1][1][1][1][1][1][1][1][1][1][1][1][1][1][1][1][1]",
         ".u64 x = 99999999999999999999",
     };
@@ -508,10 +585,10 @@ TEST(entries_count_the_memory_of_everything_they_call) {
         ".entry own() { .shared .b8 s[1]; .shared .align 16 .b8 t[1]; .local .b8 l[100]; ret; }\n"
         ".entry frame() { .local .b8 s[1]; .local .align 4 .b8 t[4]; .local .b8 u[1]; ret; }\n");
     assert_int_equal(sg_image_find_function(image, "none")->static_shared, 0);
-    assert_int_equal(sg_image_find_function(image, "direct")->static_shared, 100);
-    assert_int_equal(sg_image_find_function(image, "called")->static_shared, 12);
-    assert_int_equal(sg_image_find_function(image, "external")->static_shared, 40);
-    assert_int_equal(sg_image_find_function(image, "own")->static_shared, 17);
+    assert_int_equal(sg_image_find_function(image, "direct")->static_shared, 112);
+    assert_int_equal(sg_image_find_function(image, "called")->static_shared, 16);
+    assert_int_equal(sg_image_find_function(image, "external")->static_shared, 48);
+    assert_int_equal(sg_image_find_function(image, "own")->static_shared, 32);
     assert_int_equal(sg_image_find_function(image, "own")->local, 104);
     assert_int_equal(sg_image_find_function(image, "frame")->local, 8);
     sg_image_free(image);
@@ -546,8 +623,7 @@ TEST(vector_parameters_and_registers_are_accepted_as_by_ptxas) {
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         refused(wrong[i], CUDA_ERROR_INVALID_PTX);
     struct sg_image *image = taken(HEAD ".entry k(.param .u32 a, .param .v4 .f32 p[2]) { ret; }");
-    assert_int_equal(image->functions[0].parameters[1].offset, 16);
-    assert_int_equal(image->functions[0].parameters[1].size, 32);
+    MEMBERS(image->functions[0].parameters[1], (offset, 16), (size, 32));
     sg_image_free(image);
 }
 

@@ -6,8 +6,6 @@
 #include "softgpu/core/state.h"
 #include "softgpu/launch/kernel_watch.h"
 
-#include <unistd.h>
-
 /* Waits until *at is not 0; counts for ever. */
 static const char waits[] =
     KERNEL_HEAD ".file 1 \"spin.cu\"\n.visible .entry k(.param .u64 at) {\n"
@@ -21,9 +19,7 @@ static const char counts[] = KERNEL_HEAD ".visible .entry k(.param .u64 at) {\n.
 
 static struct sg_grid *grid_of(struct kernel *kernel, const char *text, const void *at) {
     struct sg_grid *grid;
-    kernel_make(kernel, text, sg_level_best());
-    kernel_pointer(kernel, at);
-    kernel_shape(kernel, 2, 32);
+    *kernel = KERNEL_WITH(text, sg_level_best(), 2, 32, at);
     kernel->launch.parameters = kernel->parameters;
     assert_int_equal(sg_grid_begin(&kernel->launch, &grid), CUDA_SUCCESS);
     return grid;

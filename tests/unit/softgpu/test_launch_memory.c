@@ -1,14 +1,12 @@
 /* Launches with too little memory: each allocation fails in turn, and then nothing is queued,
  * nothing is recorded and nothing kept. */
+#include "members.h"
 #include "refused_memory.h"
 
 #include <gpumem/cuda_api.h>
 #include <gpumem/softgpu.h>
 
 #include "test.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #define CU_FN(symbol, name, version, kind, params, args) CUresult CUDAAPI symbol params;
 #include <gpumem/functions.def>
@@ -230,13 +228,7 @@ TEST(a_graph_launch_without_memory_queues_nothing) {
     CUgraph graph;
     CUgraphNode nodes[3];
     void *params[] = {&devices[0].sum};
-    CUDA_KERNEL_NODE_PARAMS kernel = {.func = devices[0].function,
-                                      .gridDimX = 1,
-                                      .gridDimY = 1,
-                                      .gridDimZ = 1,
-                                      .blockDimX = 4,
-                                      .blockDimY = 1,
-                                      .blockDimZ = 1,
+    CUDA_KERNEL_NODE_PARAMS kernel = {GRID(1), .func = devices[0].function, BLOCK(4),
                                       .kernelParams = params};
     ok(cuGraphCreate(&graph, 0));
     for (unsigned i = 0; i < 3; i++)
@@ -249,7 +241,4 @@ TEST(a_graph_launch_without_memory_queues_nothing) {
     ok(cuGraphDestroy(graph));
 }
 
-BEFORE_TESTS {
-    setenv("SOFTGPU_DEVICES", "2", 1);
-    return 0;
-}
+BEFORE_TESTS_DO(setenv("SOFTGPU_DEVICES", "2", 1));

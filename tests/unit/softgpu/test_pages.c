@@ -2,7 +2,6 @@
 #include "softgpu/managed/pages.h"
 
 #include "test.h"
-#include <stdlib.h>
 
 #define PAGES ((size_t)64)
 #define START ((CUdeviceptr)1 << 32)

@@ -2,8 +2,6 @@
 #include "softgpu/pool/internal.h"
 
 #include "test.h"
-#include <stdlib.h>
-#include <string.h>
 
 #define COUNT_OF_BLOCKS 300
 #define ROUNDS          20000

@@ -5,13 +5,9 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define ONE_START ((uint64_t)1 << 22)
 

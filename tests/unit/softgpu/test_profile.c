@@ -3,11 +3,6 @@
 #include "temporary.h"
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #define GOOD                                                                                       \
     "[device]\nname = Test\nmemory = 64M\npci = 0001:0a:03.1\n"                                    \
     "[attributes]\nCOMPUTE_CAPABILITY_MAJOR = 7\n"
@@ -28,19 +23,14 @@ TEST(a_profile_is_read_section_by_section) {
                            "[limits]\nSTACK_SIZE = 4K\n"));
     assert_string_equal(profile.name, "Test");
     assert_int_equal(profile.memory, 64 << 20);
-    assert_int_equal(profile.pci.domain, 1);
-    assert_int_equal(profile.pci.bus, 10);
-    assert_int_equal(profile.pci.device, 3);
-    assert_int_equal(profile.pci.function, 1);
+    MEMBERS(profile.pci, (domain, 1), (bus, 10), (device, 3), (function, 1));
     assert_int_equal(profile.attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR], 7);
     assert_int_equal(profile.attributes[CU_DEVICE_ATTRIBUTE_WARP_SIZE], 16);
     assert_int_equal(profile.attributes[CU_DEVICE_ATTRIBUTE_NUMA_ID], -1);
     assert_false(profile.has_attribute[CU_DEVICE_ATTRIBUTE_CLOCK_RATE]);
     assert_true(profile.links.peer_access);
     assert_int_equal(profile.links.performance_rank, 3);
-    assert_int_equal(profile.kernels.ptx_registers, 24);
-    assert_int_equal(profile.kernels.group_count, 3);
-    assert_int_equal(profile.kernels.groups[2], 2);
+    MEMBERS(profile.kernels, (ptx_registers, 24), (group_count, 3), (groups[2], 2));
     assert_true(profile.context.has_limit[CU_LIMIT_STACK_SIZE]);
     assert_int_equal(profile.context.limits[CU_LIMIT_STACK_SIZE], 4096);
     assert_false(profile.context.has_limit[CU_LIMIT_PRINTF_FIFO_SIZE]);

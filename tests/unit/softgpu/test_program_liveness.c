@@ -104,8 +104,7 @@ TEST(a_divergent_region_ends_at_the_join) {
     assert_int_equal(program->blocks[0].post_dominator, 4);
     assert_int_equal(region.count, 3);
     assert_true(sg_region_find(&region, 1, 10)); /* a loop: the block itself */
-    assert_int_equal(region.count, 1);
-    assert_int_equal(region.blocks[0], 1);
+    MEMBERS(region, (count, 1), (blocks[0], 1));
     assert_false(sg_region_find(&region, 0, 2));
     sg_region_end(&region);
     sg_program_free(program);

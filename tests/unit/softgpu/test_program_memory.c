@@ -6,10 +6,6 @@
 
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const char text[] =
     ".version 8.5\n.target sm_90\n.address_size 64\n"
     ".global .u32 v;\n.global .texref t;\n.extern .shared .align 16 .b8 dyn[];\n"

@@ -4,9 +4,6 @@
 
 #include "test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static const struct sg_image_options h200 = {
     .architecture = 90, .suffix = 'a', .newest_ptx = 90, .prefer_machine = true};
 
@@ -186,6 +183,8 @@ TEST(directives_need_the_ptx_version_that_introduced_them) {
         unsigned first, before, target;
         const char *text;
     } directives[] = {
+        {90, 88, 90, ".func f() .abi_preserve 4 { ret; }"},
+        {90, 88, 90, ".entry b() { P: .callprototype _ (.param .u32 x) .abi_preserve_control 4; }"},
         {90, 88, 90,
          ".visible .entry c() .blocksareclusters .reqntid 32 .reqnctapercluster 2 { ret; }"},
         {64, 63, 70, ".func f() .noreturn { trap; }"},

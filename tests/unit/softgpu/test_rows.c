@@ -4,7 +4,6 @@
 #include "softgpu/entry/entry.h"
 
 #include "test.h"
-#include <string.h>
 
 TEST(every_function_is_found_by_its_symbol) {
     for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++)

@@ -7,9 +7,6 @@
 
 #include "test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define CU_FN(symbol, name, version, kind, params, args) CUresult CUDAAPI symbol params;
 #include <gpumem/functions.def>
 

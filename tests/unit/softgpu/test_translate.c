@@ -6,7 +6,6 @@
 
 #include "test.h"
 #include <pthread.h>
-#include <stdlib.h>
 
 static unsigned char *at(uintptr_t address) {
     return (unsigned char *)address;

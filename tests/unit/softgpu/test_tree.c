@@ -2,8 +2,6 @@
 #include "softgpu/address/tree.h"
 
 #include "test.h"
-#include <stdbool.h>
-#include <stdlib.h>
 
 #define KEYS 512
 

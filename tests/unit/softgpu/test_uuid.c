@@ -3,9 +3,6 @@
 #include "softgpu/core/uuid.h"
 
 #include "test.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define MESA "6d657361-3232-2e33-2e36-000000000000"
 #define NEXT "6d657361-3232-2e33-2e36-000000000001"

@@ -3,9 +3,6 @@
 
 #include "test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static CUuuid uuids[4];
 
 static int make_uuids(void **state) {
@@ -30,9 +27,7 @@ static const char *visible(const char *list) {
     return text;
 }
 
-TEST(all_devices_are_visible_by_default) {
-    assert_string_equal(visible(NULL), "0 1 2 3");
-}
+TEST_IS(all_devices_are_visible_by_default, assert_string_equal(visible(NULL), "0 1 2 3"));
 
 TEST(an_empty_list_hides_all_devices) {
     assert_string_equal(visible(""), "");

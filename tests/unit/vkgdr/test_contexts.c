@@ -5,9 +5,7 @@
 EACH_TEST(start_with_context, end_with_context);
 
 static CUcontext make_context(CUdevice of) {
-    CUcontext made = NULL;
-    OK_CU(cu->cuCtxCreate_v2(&made, 0, of));
-    return made;
+    return MADE_CU(CUcontext, cuCtxCreate_v2, 0, of);
 }
 
 static void destroy_context(CUcontext context) {

@@ -100,10 +100,9 @@ TEST(a_missing_matching_vulkan_device_is_reported) {
 }
 
 TEST(a_missing_library_is_named) {
-    char *text;
     choose_vulkan("/nowhere/libvulkan.so.1");
     assert_null(vkgdr_open(DEVICE, 0));
-    text = vkgdr_last_error();
+    char *text = vkgdr_last_error();
     if (!strstr(text, "/nowhere/libvulkan.so.1") || !strstr(text, "No such file"))
         fail_msg("%s", text);
     free(text);

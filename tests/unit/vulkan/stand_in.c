@@ -5,9 +5,6 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 enum machine_module machine_module;
 bool machine_libraries_stand_in;

@@ -12,8 +12,7 @@ static void copy_by(gpumem_mapped_method method, bool coherent) {
     gpumem_mapped_info info = {.size = sizeof info};
     gpumem_resource *mapped = NEW_MAPPED(.method = method, .method_strict = 1);
     OK(gpumem_mapped_get_info(mapped, &info));
-    assert_int_equal(info.method, method);
-    assert_int_equal(info.coherent, coherent);
+    MEMBERS(info, (method, method), (coherent, coherent));
     gpumem_buffer *buffer = NEW_BUFFER(mapped, COPIES_ROOM);
     copies_begin(&c, buffer, mapped->engine);
     copies_by_all_plans(&c, 200);
@@ -90,7 +89,4 @@ TEST(a_read_returns_the_threads_unflushed_stores) {
     assert_nothing_left();
 }
 
-BEFORE_TESTS {
-    keep_lavapipe_loaded();
-    return 0;
-}
+BEFORE_TESTS_DO(keep_lavapipe_loaded());

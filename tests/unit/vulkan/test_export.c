@@ -23,17 +23,13 @@ static void assert_filled(const unsigned char *bytes, size_t size, unsigned seed
 
 static CUdeviceptr import_into_cuda(int fd, size_t size, CUexternalMemory *external) {
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC handle;
-    CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer;
-    CUdeviceptr address = 0;
     memset(&handle, 0, sizeof handle);
     handle.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
     handle.handle.fd = fd;
     handle.size = size;
-    memset(&buffer, 0, sizeof buffer);
-    buffer.size = size;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer = {.size = size};
     OK_CU(cu->cuImportExternalMemory(external, &handle));
-    OK_CU(cu->cuExternalMemoryGetMappedBuffer(&address, *external, &buffer));
-    return address;
+    return MADE_CU(CUdeviceptr, cuExternalMemoryGetMappedBuffer, *external, &buffer);
 }
 
 static void check_both_ways(unsigned char *host, CUdeviceptr address, size_t size) {

@@ -11,11 +11,9 @@ ALL_TESTS(open_device, close_device);
 #define CHUNK  (4 * MIB)
 
 static CUmemAllocationProp exportable(void) {
-    CUmemAllocationProp prop;
-    memset(&prop, 0, sizeof prop);
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
     return prop;
 }
 
@@ -59,10 +57,8 @@ TEST(imported_chunks_grow_in_place_on_both_sides) {
     start_with_icd(state);
     struct gm_vulkan *vulkan;
     struct gm_vulkan_memory *memory[CHUNKS];
-    CUdeviceptr address;
     unsigned char uuid[16];
-    CUuuid of_cuda;
-    OK_CU(cu->cuDeviceGetUuid_v2(&of_cuda, 0));
+    CUuuid of_cuda = MADE_CU(CUuuid, cuDeviceGetUuid_v2, 0);
     memcpy(uuid, of_cuda.bytes, sizeof uuid);
     OK(gm_vulkan_open(uuid, &vulkan, NULL, 0));
     unsigned char *host = mmap(NULL, CHUNKS * CHUNK + CHUNK, PROT_NONE,
@@ -70,7 +66,7 @@ TEST(imported_chunks_grow_in_place_on_both_sides) {
     assert_ptr_not_equal(host, MAP_FAILED);
     host += (CHUNK - (uintptr_t)host % CHUNK) % CHUNK;
     OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
-    OK_CU(cu->cuMemAddressReserve(&address, CHUNKS * CHUNK, 0, 0, 0));
+    CUdeviceptr address = MADE_CU(CUdeviceptr, cuMemAddressReserve, CHUNKS * CHUNK, 0, 0, 0);
     for (size_t i = 0; i < CHUNKS; i++) {
         memory[i] = grow(vulkan, address + i * CHUNK, host + i * CHUNK);
         both_ways(host, address, (i + 1) * CHUNK);

@@ -23,10 +23,7 @@ static void close_it(void) {
 static void check_type(unsigned flags, unsigned index, bool coherent) {
     struct gm_vulkan_type type;
     OK(gm_vulkan_choose(vulkan, flags, &type));
-    assert_int_equal(type.index, index);
-    assert_int_equal(type.coherent, coherent);
-    assert_int_equal(type.atom, VULKAN_ICD_ATOM);
-    assert_int_equal(type.heap_bytes, GIB);
+    MEMBERS(type, (index, index), (coherent, coherent), (atom, VULKAN_ICD_ATOM), (heap_bytes, GIB));
 }
 
 TEST(coherent_memory_is_preferred) {

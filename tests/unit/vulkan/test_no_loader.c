@@ -5,7 +5,6 @@
 #include "vulkan_test.h"
 
 #include <link.h>
-#include <stdbool.h>
 
 EACH_TEST(start_with_icd, NULL);
 

@@ -1,12 +1,11 @@
 #!/bin/sh
-# pages.sh GPUMEM FOLDER [gzip]: writes the man pages of the command and its subcommands, made from
-# its own help texts, and compressed where that is asked for. The date is that of the newest commit
-# (or SOURCE_DATE_EPOCH), so that the same sources give the same pages.
+# pages.sh GPUMEM FOLDER: writes the man pages of the command and its subcommands, made from
+# its own help texts. The date is that of the newest commit (or SOURCE_DATE_EPOCH), so that the same
+# sources give the same pages.
 set -eu
 
 gpumem=$1
 folder=$2
-compress=${3:-}
 here=$(cd "$(dirname "$0")" && pwd)
 
 date_of_sources() {
@@ -28,11 +27,10 @@ page() {
         -v others="$commands" -v examples="$here/examples.txt" -f "$here/page.awk" \
         "$folder/help" >"$file"
     rm "$folder/help"
-    [ -z "$compress" ] || gzip -9nf "$file"
 }
 
 mkdir -p "$folder"
-rm -f "$folder"/gpumem*.1 "$folder"/gpumem*.1.gz
+rm -f "$folder"/gpumem*.1
 date=$(date_of_sources)
 version=$("$gpumem" --version)
 version=${version#gpumem }

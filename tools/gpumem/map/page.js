@@ -413,6 +413,9 @@ function summary(device) {
   const tile = (name, value, note) => make("div", { class: "tile" }, make("dt", {}, name), make("dd", {}, value, make("small", {}, note)));
   const parts = data.resources.flatMap(partsOf);
   const reservedOnly = Math.max(s.reserved_bytes - s.committed_bytes, 0);
+  // Drawn as the rest that is held back, but not deferred: the owner has freed them, and others use them.
+  const kept = data.resources.flatMap((r) => (r.kind === "view" ? [] : r.buffers || [])).filter((b) => b.state === "held");
+  const keptBytes = kept.reduce((all, buffer) => all + buffer.committed_bytes, 0);
   return card("summary", data.name || `Device ${data.ordinal}`, `device ${data.ordinal}${data.memory_bytes ? `, ${size(data.memory_bytes)}` : ""}`,
     make("dl", { class: "tiles" },
       tile("In use", size(s.in_use_bytes), `${s.allocations} buffers, peak ${size(s.in_use_high)}`),
@@ -421,7 +424,7 @@ function summary(device) {
       tile("Pinned host memory", size(s.pinned_bytes), `peak ${size(s.pinned_high)}`),
       tile("Reserved only", size(reservedOnly), "addresses without memory"),
       tile("Fragmentation", percent(fragmentation(parts)), "free that no one piece has"),
-      tile("Held back", size(s.deferred_bytes), `${s.deferred_frees} frees wait for work`),
+      tile("Held back", size(s.deferred_bytes + keptBytes), `${s.deferred_frees} frees wait for work${kept.length ? `, ${kept.length} for holds or exports` : ""}`),
       tile("Shared", `${data.exports.length} out`, `${size(s.imported_bytes)} imported`),
       tile("Quarantined", String(s.quarantined), s.quarantined ? size(s.quarantined_bytes) : "nothing lost")),
     memoryStrip(device));

@@ -22,7 +22,7 @@ static inline unsigned char *reach(struct sg_warp *warp, const struct sg_step *s
         uint64_t room = warp->grid->launch.parameter_bytes;
         if (size <= room && address <= room - size)
             return warp->grid->parameters + address;
-        return sg_warp_fault(warp, step, SG_FAULT_SPACE, lane, address, size);
+        return sg_reach_parameters(warp, step, lane, address, size);
     }
     default: {
         const struct sg_range_cache *cache = &warp->caches[step->cache];
