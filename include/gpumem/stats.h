@@ -14,7 +14,8 @@ extern "C" {
  * Current bytes and counts, unless a name says high or total. A device counts memory of wrapped
  * resources once, at the innermost; a wrapper of your own declares what it wraps
  * (gpumem_resource_ops.upstream). What is below a caching resource counts its segments as buffers,
- * not what the cache makes of them. Members are read one after another while other threads run:
+ * not what the cache makes of them; memory that the cache keeps is its cached_bytes or
+ * deferred_bytes alone. Members are read one after another while other threads run:
  * each is correct, but they may be of slightly different moments.
  */
 typedef struct gpumem_stats {

@@ -2,6 +2,8 @@
 #include "library_test.h"
 #include "run_threads.h"
 
+#include <stdatomic.h>
+
 EACH_TEST(open_device, close_device);
 
 static uint64_t number(gpumem_resource *pool, gpumem_pool_attribute which) {

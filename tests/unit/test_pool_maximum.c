@@ -2,6 +2,8 @@
 #include "library_test.h"
 #include "run_threads.h"
 
+#include <stdatomic.h>
+
 EACH_TEST(open_device, close_device);
 
 static gpumem_resource *bounded(int host, uint64_t maximum) {
@@ -103,7 +105,7 @@ TEST(refused_and_deferred_memory_keeps_the_count_right) {
     gpumem_resource *pool = bounded(0, MIB);
     CUstream stream = NEW_STREAM();
     gpumem_buffer *none = NULL, *buffer;
-    static const int moments[] = {SOFTGPU_FAULT_BEFORE, SOFTGPU_FAULT_AFTER};
+    static const softgpu_fault_mode moments[] = {SOFTGPU_FAULT_BEFORE, SOFTGPU_FAULT_AFTER};
     for (size_t i = 0; i < COUNT(moments); i++) {
         soft->fault_arm("cuMemAllocFromPoolAsync", 1, CUDA_ERROR_NOT_PERMITTED, moments[i]);
         FAILS(NOT_PERMITTED, gpumem_buffer_allocate(pool, MIB, NULL, &none));
