@@ -5,9 +5,10 @@
  *
  * The context is not entered if a stream is named: the driver uses the stream's own, whatever is
  * current, if anything (recorded on H200: tests/parity, beside/without-context, states/pool-*). If
- * a driver does not, the general path is used. The capture mode must be relaxed: while a stream is
- * capturing, both calls are unsafe on any other one, and invalidate that capture (recorded:
- * capture/unsafe-*); and another thread can begin one at any time.
+ * a driver does not, the general path is used. For the default stream it is entered. The capture
+ * mode must be relaxed: while a stream is capturing, both calls are unsafe on any other one, and
+ * invalidate that capture (recorded: capture/unsafe-*); and another thread can begin one at any
+ * time.
  */
 #include "memory/pool/pool.h"
 
@@ -24,15 +25,26 @@ static int is_calm(const gpumem_device *device) {
     return atomic_load_explicit(&device->deferred_count, memory_order_relaxed) == 0;
 }
 
-/* The default stream is that of the current context, and must not be touched while a blocking
- * stream is capturing; the per-thread one must be remembered with its thread. */
-static int is_usable(const gpumem_device *device, CUstream stream) {
-    CUcontext now = NULL;
+/*
+ * Prepares the two driver calls; 0: the general path is to be taken, and there is nothing to leave.
+ * The default stream is that of the current context, which is made the device's where it is not,
+ * and must not be touched while a blocking stream is capturing. The per-thread one must be
+ * remembered with its thread.
+ */
+static int enter(struct gm_current *current, gpumem_device *device, CUstream stream) {
     if (stream == CU_STREAM_PER_THREAD || stream == GPUMEM_STREAM_NONE)
         return 0;
-    return !gm_is_legacy(stream) ||
-           (device->cu->cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == device->context &&
-            gm_capture_state(device->cu, stream, NULL) != GM_CAPTURE_IMPLICIT);
+    if (!gm_is_legacy(stream)) {
+        *current = (struct gm_current){.device = device};
+        gm_relax(&current->relaxed, device->cu);
+        return 1;
+    }
+    if (gm_current_enter(current, device) != GPUMEM_OK)
+        return 0;
+    if (gm_capture_state(device->cu, stream, NULL) != GM_CAPTURE_IMPLICIT)
+        return 1;
+    gm_current_leave(current);
+    return 0;
 }
 
 /* The driver requires the context, and did nothing: it checks that first. */
@@ -54,15 +66,6 @@ static gpumem_status refused(struct gm_pool *p, CUresult result, CUdeviceptr mad
     return status;
 }
 
-static CUresult take(const struct gm_pool *p, size_t bytes, CUstream stream, CUdeviceptr *made) {
-    const gpumem_driver_api *cu = p->device->cu;
-    struct gm_relaxed relaxed;
-    gm_relax(&relaxed, cu);
-    CUresult result = cu->cuMemAllocFromPoolAsync(made, bytes, p->settings.pool, stream);
-    gm_unrelax(&relaxed, cu);
-    return result;
-}
-
 static gpumem_buffer *make_buffer(gpumem_resource *resource, CUstream stream) {
     gpumem_buffer *buffer = gm_spare_take(resource, stream);
     if (!buffer && gm_buffer_make(resource, stream, &buffer) != GPUMEM_OK)
@@ -74,24 +77,27 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream
                                struct gm_tally_cell *cell, gpumem_status *refusal) {
     GM_UNCANCELLED;
     struct gm_pool *p = resource->user;
-    if (!is_usable(p->device, stream))
-        return NULL;
     if (!gm_pool_has_room(p, bytes)) {
         *refusal = gm_pool_is_full(p, bytes);
         return NULL;
     }
+    struct gm_current current;
     gpumem_buffer *buffer = make_buffer(resource, stream);
-    if (!buffer) {
+    if (!buffer || !enter(&current, p->device, stream)) {
         gm_pool_give_room(p, bytes);
+        if (buffer)
+            gm_spare_give(buffer);
         return NULL;
     }
     CUdeviceptr made = 0;
-    CUresult result = take(p, bytes, stream, &made);
+    CUresult result =
+        p->device->cu->cuMemAllocFromPoolAsync(&made, bytes, p->settings.pool, stream);
+    gm_current_leave(&current);
     if (result != CUDA_SUCCESS) {
-        gm_pool_give_room(p, bytes);
         gm_spare_give(buffer);
         if (made || !wants_context(result)) /* frees memory that was provided nevertheless */
             *refusal = refused(p, result, made, bytes, stream);
+        gm_pool_give_room(p, bytes);
         return NULL;
     }
     gpumem_allocation *allocation = &buffer->allocation;
@@ -135,15 +141,14 @@ static int give_back(gpumem_buffer *buffer, struct gm_tally_cell *cell) {
     GM_UNCANCELLED;
     gpumem_resource *resource = buffer->resource;
     struct gm_pool *p = resource->user;
-    const gpumem_driver_api *cu = p->device->cu;
     CUstream stream = buffer->waits[0].stream;
-    if (!is_usable(p->device, stream))
+    struct gm_current current;
+    if (!enter(&current, p->device, stream))
         return 0;
     gm_roll_remove(buffer); /* once the driver has the memory, it can be reused */
-    struct gm_relaxed relaxed;
-    gm_relax(&relaxed, cu);
-    CUresult result = cu->cuMemFreeAsync((CUdeviceptr)(uintptr_t)buffer->allocation.cookie, stream);
-    gm_unrelax(&relaxed, cu);
+    CUresult result =
+        p->device->cu->cuMemFreeAsync((CUdeviceptr)(uintptr_t)buffer->allocation.cookie, stream);
+    gm_current_leave(&current);
     if (wants_context(result)) {
         gm_roll_add(buffer, stream);
         return 0;
