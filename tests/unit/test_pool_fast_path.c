@@ -31,6 +31,22 @@ TEST(an_allocation_and_its_free_make_six_driver_calls) {
     DESTROY(stream, pool);
 }
 
+/* Each asks for the context and whether the stream captures; where another is current, or none, the
+ * device's is made current and put back. */
+TEST(the_default_stream_takes_two_calls_more_and_four_where_no_context_is_current) {
+    gpumem_resource *pool = new_own_pool();
+    for (int current = 0; current < 2; current++) {
+        if (current)
+            OK_CU(cu->cuCtxSetCurrent(gpumem_device_context(device)));
+        pairs(pool, 4096, NULL);
+        uint64_t before = soft->call_count(NULL);
+        pairs(pool, 4096, NULL);
+        assert_int_equal(soft->call_count(NULL) - before, (current ? 10 : 14) * PAIRS);
+    }
+    OK_CU(cu->cuCtxSetCurrent(NULL));
+    DESTROY(pool);
+}
+
 /* Where the mode is relaxed already, nothing has to be put back. */
 TEST(a_thread_in_relaxed_capture_mode_makes_two_calls_fewer) {
     gpumem_resource *pool = new_own_pool();
