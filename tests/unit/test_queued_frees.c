@@ -153,6 +153,8 @@ TEST(memory_freed_by_another_thread_is_waited_for) {
     DESTROY(buffer, other, freeing.pool);
 }
 
+#define FREED_THERE 16
+
 /* ---- Trims and statistics -------------------------------------------------------------------- */
 
 static uint64_t reserved_by(gpumem_resource *pool) {
@@ -215,6 +217,39 @@ TEST(what_its_own_stream_uses_again_is_not_held_back) {
     check_held(pool, 1, MIB);
     gate_drain(&gate);
     DESTROY(&gate, pool);
+}
+
+/* Of a program that never asks for figures, with a thread that frees what another allocated. */
+struct handed_over {
+    CUstream stream;
+    gpumem_buffer *buffers[FREED_THERE];
+};
+
+static void *free_them(void *data) {
+    const struct handed_over *all = data;
+    uint64_t made = 0;
+    use_context();
+    for (int i = 0; i < FREED_THERE; i++) {
+        if (i == 4)
+            made = soft->call_count("cuEventCreate");
+        OK(gpumem_buffer_fill(all->buffers[i], 0, MIB, 3, all->stream));
+        OK(gpumem_buffer_free(all->buffers[i], NULL));
+        synchronize(all->stream);
+    }
+    assert_int_equal(soft->call_count("cuEventCreate"), made);
+    return NULL;
+}
+
+TEST(marks_that_have_passed_do_not_become_ever_more) {
+    gpumem_resource *pool = pool_of(GPUMEM_POOL_OWN);
+    use_context();
+    struct handed_over all = {.stream = stream_of(THE_PROGRAMS)};
+    for (int i = 0; i < FREED_THERE; i++)
+        all.buffers[i] = allocate_on(pool, 33 * MIB, all.stream);
+    soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
+    run_threads(1, free_them, &all, 0);
+    end_stream(THE_PROGRAMS, all.stream);
+    DESTROY(pool);
 }
 
 TEST(host_and_managed_pools_show_it_too) {

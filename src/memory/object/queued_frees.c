@@ -111,11 +111,14 @@ void gm_queued_look(gpumem_device *device) {
     gm_work_off_queued(device);
 }
 
-/* At a free: the stream exists, whatever it is. */
+/* At a free: the stream exists, whatever it is. Marks that have passed are given up here, or those
+ * of a program that never asks for figures would become ever more. */
 static void mark_now(gpumem_resource *resource, CUstream stream, uint64_t held) {
     const struct gm_freed taken = {.stream = stream, .kind = GM_FREED_OWN, .held = held};
-    if (held)
-        mark_each(resource, &taken, 1);
+    if (!held)
+        return;
+    gm_work_off_queued(resource->device);
+    mark_each(resource, &taken, 1);
 }
 
 void gm_free_was_queued(gpumem_resource *resource, CUstream stream, size_t bytes) {
