@@ -3,6 +3,7 @@
 
 #include "softgpu/address/object.h"
 #include "softgpu/array/tiles.h"
+#include "softgpu/copy/word.h"
 #include "softgpu/device/device.h"
 #include "softgpu/stream/capture.h"
 
@@ -151,6 +152,13 @@ static bool may_lack(const struct sg_tile_view *view) {
     return view && !view->tiles->faults;
 }
 
+static void move_bytes(void *into, const void *out, size_t size) {
+    if (sg_is_word(into, size) && sg_is_word(out, size))
+        sg_word_store(into, size, sg_word_load(out, size));
+    else
+        memmove(into, out, size);
+}
+
 /* False when the device may not access an end. In a sparse array, stores to unmapped parts are
  * ignored, and loads read 0. */
 static bool move_part(int device, const struct move *move, CUdeviceptr to, CUdeviceptr from,
@@ -165,7 +173,7 @@ static bool move_part(int device, const struct move *move, CUdeviceptr to, CUdev
         return false;
     *size = from_span < span ? from_span : span;
     if (into && out)
-        memmove(into, out, *size);
+        move_bytes(into, out, *size);
     else if (into)
         memset(into, 0, *size);
     if (into && !move->to_view)

@@ -1,6 +1,7 @@
 /* cuMemset: a value of 1, 2 or 4 bytes over rows of memory. */
 #include "softgpu/address/object.h"
 #include "softgpu/copy/copy.h"
+#include "softgpu/copy/word.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/stream/capture.h"
 
@@ -30,6 +31,10 @@ static bool one_byte_repeated(uint32_t pattern) {
 
 /* `pattern` is four bytes in memory order. */
 static void fill(unsigned char *bytes, size_t size, uint32_t pattern) {
+    if (sg_is_word(bytes, size)) {
+        sg_word_store(bytes, size, pattern | (uint64_t)pattern << 32);
+        return;
+    }
     if (one_byte_repeated(pattern)) {
         memset(bytes, (int)(pattern & 0xff), size);
         return;
