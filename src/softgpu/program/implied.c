@@ -243,7 +243,7 @@ static bool access(struct sg_build *b, uint32_t variable, uint32_t reg, unsigned
 }
 
 bool sg_build_load_module(struct sg_build *b, const struct sg_ptx_name *name, uint32_t *reg) {
-    uint32_t variable, word;
+    uint32_t variable, word = 0;
     if (!sg_build_module_register(b, name->symbol - 1, name->index, &variable))
         return false;
     unsigned type = b->program->variables[variable].type;
@@ -317,7 +317,7 @@ bool sg_build_store_module(struct sg_build *b) {
 /* ---- lanes that are together ----------------------------------------------------------------- */
 
 bool sg_build_together(struct sg_build *b, struct sg_instruction *in, struct sg_operand *operands) {
-    uint32_t mask;
+    uint32_t mask = 0;
     if ((in->op != SG_OP_vote && in->op != SG_OP_shfl) || in->modifiers & SG_MOD(SYNC))
         return true;
     const struct sg_instruction active = {.op = SG_OP_activemask,

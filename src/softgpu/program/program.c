@@ -199,10 +199,8 @@ static bool final_return(struct sg_build *b) {
                  last->op != SG_OP_brx && last->op != SG_OP_trap);
     for (size_t i = 0; i < b->label_count && !open; i++)
         open = b->labels[i].instruction == count;
-    struct sg_instruction ret = {.op = SG_OP_ret,
-                                 .vector = 1,
-                                 .line = count ? program->instructions[count - 1].line : 0,
-                                 .location = b->location};
+    struct sg_instruction ret = {
+        .op = SG_OP_ret, .vector = 1, .line = last ? last->line : 0, .location = b->location};
     if (!open)
         return true;
     if (!sg_build_move_wide(b, &ret, true))
