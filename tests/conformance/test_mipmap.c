@@ -1,5 +1,5 @@
 /* Mipmapped arrays: levels, their sizes and their bytes. */
-#include "harness.h"
+#include "level_rows.h"
 
 #define SIDE 64u
 
@@ -9,20 +9,6 @@ static CUmipmappedArray make(unsigned levels) {
     CUmipmappedArray mipmap = MADE_CU(CUmipmappedArray, cuMipmappedArrayCreate, &d, levels);
     assert_non_null(mipmap);
     return mipmap;
-}
-
-static CUDA_MEMCPY2D rows(CUarray level, unsigned char *bytes, size_t width, size_t height,
-                          bool in) {
-    CUDA_MEMCPY2D copy = {EXTENT(width, height),
-                          .srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY,
-                          .dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST,
-                          .srcHost = bytes,
-                          .dstHost = bytes,
-                          .srcArray = level,
-                          .dstArray = level,
-                          .srcPitch = width,
-                          .dstPitch = width};
-    return copy;
 }
 
 TEST(each_level_is_half_the_size_of_the_one_before) {
@@ -45,12 +31,12 @@ TEST(each_level_has_its_own_bytes) {
     for (unsigned i = 0; i < 4; i++) {
         OK_CU(cu.cuMipmappedArrayGetLevel(&level[i], mipmap, i));
         fill_pattern(bytes, sizeof bytes, i);
-        CUDA_MEMCPY2D in = rows(level[i], bytes, SIDE >> i, (SIDE / 4) >> i, true);
+        CUDA_MEMCPY2D in = level_rows(level[i], bytes, SIDE >> i, (SIDE / 4) >> i, true);
         OK_CU(cu.cuMemcpy2D_v2(&in));
     }
     for (unsigned i = 0; i < 4; i++) {
         memset(bytes, 0, sizeof bytes);
-        CUDA_MEMCPY2D out = rows(level[i], bytes, SIDE >> i, (SIDE / 4) >> i, false);
+        CUDA_MEMCPY2D out = level_rows(level[i], bytes, SIDE >> i, (SIDE / 4) >> i, false);
         OK_CU(cu.cuMemcpy2D_v2(&out));
         assert_true(has_pattern(bytes, (size_t)(SIDE >> i) * ((SIDE / 4) >> i), i));
     }

@@ -1,5 +1,5 @@
 /* Sparse and deferred arrays: bytes are where memory of a tile pool is mapped. */
-#include "harness.h"
+#include "level_rows.h"
 
 #define POOL ((size_t)4 << 20)
 #define TILE ((size_t)64 << 10)
@@ -207,20 +207,6 @@ TEST(a_sparse_mipmap_has_tiles_and_a_mip_tail) {
     assert_int_equal(properties.miptailFirstLevel, 3);
     assert_true(properties.miptailSize > 0 && properties.miptailSize % TILE == 0);
     OK_CU(cu.cuMipmappedArrayDestroy(mipmap));
-}
-
-static CUDA_MEMCPY2D level_rows(CUarray level, unsigned char *bytes, size_t width, size_t height,
-                                bool in) {
-    CUDA_MEMCPY2D c = {EXTENT(width, height),
-                       .srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY,
-                       .dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST,
-                       .srcHost = bytes,
-                       .dstHost = bytes,
-                       .srcArray = level,
-                       .dstArray = level,
-                       .srcPitch = width,
-                       .dstPitch = width};
-    return c;
 }
 
 /* All levels of the tail have bytes of their own, once its memory is mapped. */

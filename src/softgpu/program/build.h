@@ -149,6 +149,9 @@ bool sg_build_operand(struct sg_build *b, const struct sg_ptx_statement *stateme
                       const char **why);
 bool sg_build_add_operands(struct sg_build *b, const struct sg_operand *operands, size_t count,
                            uint32_t *first);
+/* Puts the instruction, with as many operands as it counts, behind the others. */
+bool sg_build_append(struct sg_build *b, const struct sg_instruction *in,
+                     const struct sg_operand *operands);
 /* Converts an immediate to the bits of a type. NULL, or why that is impossible. */
 const char *sg_build_immediate(struct sg_operand *operand, unsigned type);
 

@@ -10,21 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool append(struct sg_build *b, const struct sg_instruction *like,
-                   const struct sg_operand *operands) {
-    struct sg_program *program = b->program;
-    struct sg_instruction one = *like;
-    if (!sg_build_add_operands(b, operands, one.operand_count, &one.first_operand))
-        return false;
-    struct sg_instruction *grown =
-        sg_image_grow(program->instructions, &program->instruction_count, sizeof *grown);
-    if (!grown)
-        return sg_build_no_memory(b);
-    program->instructions = grown;
-    grown[program->instruction_count - 1] = one;
-    return true;
-}
-
 /* ---- sums ------------------------------------------------------------------------------------ */
 
 static bool new_register(struct sg_build *b, unsigned type, uint32_t *number) {
@@ -91,7 +76,7 @@ static bool compute(struct sg_build *b, const struct sg_instruction *in, struct 
                                         .result = true,
                                         .line = in->line,
                                         .location = in->location};
-    return append(b, &step, (struct sg_operand[]){made, from, added});
+    return sg_build_append(b, &step, (struct sg_operand[]){made, from, added});
 }
 
 bool sg_build_sums(struct sg_build *b, const struct sg_instruction *in, struct sg_operand *operands,
@@ -124,7 +109,8 @@ static bool move(struct sg_build *b, const struct sg_instruction *in, uint32_t v
                                   .guard = in->guard,
                                   .guard_negated = in->guard_negated};
     value.type = first->type;
-    return append(b, &step, (struct sg_operand[]){load ? value : address, load ? address : value});
+    return sg_build_append(b, &step,
+                           (struct sg_operand[]){load ? value : address, load ? address : value});
 }
 
 static bool is_wide(const struct sg_operand *one) {
@@ -239,7 +225,8 @@ static bool access(struct sg_build *b, uint32_t variable, uint32_t reg, unsigned
     const struct sg_operand address = {
         .kind = SG_OPERAND_ADDRESS, .reg = SG_NO_REGISTER, .first = variable};
     const struct sg_operand value = of_register(reg, type);
-    return append(b, &in, (struct sg_operand[]){load ? value : address, load ? address : value});
+    return sg_build_append(b, &in,
+                           (struct sg_operand[]){load ? value : address, load ? address : value});
 }
 
 bool sg_build_load_module(struct sg_build *b, const struct sg_ptx_name *name, uint32_t *reg) {
@@ -265,9 +252,9 @@ bool sg_build_load_module(struct sg_build *b, const struct sg_ptx_name *name, ui
                                         .line = line_of(b),
                                         .location = b->location};
     return new_register(b, SG_TYPE_U32, &word) && access(b, variable, word, SG_TYPE_U32, true) &&
-           append(b, &setp,
-                  (struct sg_operand[]){of_register(*reg, type), of_register(word, SG_TYPE_U32),
-                                        constant_of(0)});
+           sg_build_append(b, &setp,
+                           (struct sg_operand[]){of_register(*reg, type),
+                                                 of_register(word, SG_TYPE_U32), constant_of(0)});
 }
 
 struct writes {
@@ -292,9 +279,9 @@ static bool store(struct sg_build *b, const struct sg_build_loaded *one) {
                                         .location = b->location};
     if (type == SG_TYPE_PRED &&
         (!new_register(b, SG_TYPE_U32, &word) ||
-         !append(b, &selp,
-                 (struct sg_operand[]){of_register(word, SG_TYPE_U32), constant_of(1),
-                                       constant_of(0), of_register(one->reg, type)})))
+         !sg_build_append(b, &selp,
+                          (struct sg_operand[]){of_register(word, SG_TYPE_U32), constant_of(1),
+                                                constant_of(0), of_register(one->reg, type)})))
         return false;
     return access(b, one->variable, word, stored_type(type), false);
 }
@@ -335,5 +322,5 @@ bool sg_build_together(struct sg_build *b, struct sg_instruction *in, struct sg_
     operands[in->operand_count++] = members;
     operands[in->operand_count - 1].type = SG_TYPE_U32;
     in->modifiers |= SG_MOD(SYNC);
-    return append(b, &active, &members);
+    return sg_build_append(b, &active, &members);
 }

@@ -203,16 +203,7 @@ static bool final_return(struct sg_build *b) {
         .op = SG_OP_ret, .vector = 1, .line = last ? last->line : 0, .location = b->location};
     if (!open)
         return true;
-    if (!sg_build_move_wide(b, &ret, true))
-        return false;
-    struct sg_instruction *grown =
-        sg_image_grow(program->instructions, &program->instruction_count, sizeof *grown);
-    if (!grown)
-        return sg_build_no_memory(b);
-    program->instructions = grown;
-    ret.first_operand = (uint32_t)program->operand_count;
-    grown[program->instruction_count - 1] = ret;
-    return true;
+    return sg_build_move_wide(b, &ret, true) && sg_build_append(b, &ret, NULL);
 }
 
 static CUresult decode(struct sg_build *b, uint32_t function) {

@@ -172,16 +172,18 @@ static bool refuse(struct sg_build *b, const struct sg_ptx_statement *statement,
     return to->unsupported != NULL;
 }
 
-static bool add(struct sg_build *b, struct sg_instruction *one, const struct sg_operand *operands) {
+bool sg_build_append(struct sg_build *b, const struct sg_instruction *in,
+                     const struct sg_operand *operands) {
     struct sg_program *program = b->program;
-    if (!sg_build_add_operands(b, operands, one->operand_count, &one->first_operand))
+    struct sg_instruction one = *in;
+    if (!sg_build_add_operands(b, operands, one.operand_count, &one.first_operand))
         return false;
     struct sg_instruction *grown =
         sg_image_grow(program->instructions, &program->instruction_count, sizeof *grown);
     if (!grown)
         return sg_build_no_memory(b);
     program->instructions = grown;
-    grown[program->instruction_count - 1] = *one;
+    grown[program->instruction_count - 1] = one;
     return true;
 }
 
@@ -199,8 +201,8 @@ static bool call_instruction(struct sg_build *b, const struct sg_ptx_statement *
     struct sg_operand operands[SG_MOST_OPERANDS] = {{0}}, results[SG_MOST_ELEMENTS];
     why = why ? why : call(b, statement, one, from, operands);
     if (why)
-        return refuse(b, statement, one, why) && add(b, one, operands);
-    return sg_build_before_call(b, one, operands, results) && add(b, one, operands) &&
+        return refuse(b, statement, one, why) && sg_build_append(b, one, operands);
+    return sg_build_before_call(b, one, operands, results) && sg_build_append(b, one, operands) &&
            sg_build_store_module(b) && sg_build_after_call(b, one, operands, results);
 }
 
@@ -228,5 +230,5 @@ bool sg_build_instruction(struct sg_build *b, const struct sg_ptx_statement *sta
     }
     if (why ? !refuse(b, statement, &one, why) : !sg_build_together(b, &one, operands))
         return false;
-    return add(b, &one, operands) && sg_build_store_module(b);
+    return sg_build_append(b, &one, operands) && sg_build_store_module(b);
 }
