@@ -32,8 +32,8 @@ TEST(an_allocation_and_its_free_make_six_driver_calls) {
 }
 
 /* Each asks for the context and whether the stream captures; where another is current, or none, the
- * device's is made current and put back. */
-TEST(the_default_stream_takes_two_calls_more_and_four_where_no_context_is_current) {
+ * device's is made current and put back, which asks once more. */
+TEST(the_default_stream_takes_two_calls_more_and_five_where_no_context_is_current) {
     gpumem_resource *pool = new_own_pool();
     for (int current = 0; current < 2; current++) {
         if (current)
@@ -41,10 +41,26 @@ TEST(the_default_stream_takes_two_calls_more_and_four_where_no_context_is_curren
         pairs(pool, 4096, NULL);
         uint64_t before = soft->call_count(NULL);
         pairs(pool, 4096, NULL);
-        assert_int_equal(soft->call_count(NULL) - before, (current ? 10 : 14) * PAIRS);
+        assert_int_equal(soft->call_count(NULL) - before, (current ? 10 : 16) * PAIRS);
     }
     OK_CU(cu->cuCtxSetCurrent(NULL));
     DESTROY(pool);
+}
+
+/* The general path tries again, and nothing has failed for the caller. */
+TEST(a_context_that_cannot_be_entered_at_once_leaves_the_last_error_alone) {
+    gpumem_resource *pool = new_own_pool();
+    gpumem_buffer *buffer = allocate_on(pool, 4096, NULL), *none = NULL;
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_allocate(NULL, 1, NULL, &none));
+    for (int i = 0; i < 2; i++) {
+        OK_CU(soft->fault_arm(i ? "cuCtxPushCurrent_v2" : "cuCtxGetCurrent", 1, CUDA_ERROR_UNKNOWN,
+                              SOFTGPU_FAULT_BEFORE));
+        OK(gpumem_buffer_free(buffer, NULL));
+        assert_int_equal(soft->fault_disarm(), 1);
+        assert_int_equal(gpumem_last_error()->status, GPUMEM_ERROR_INVALID_ARGUMENT);
+        buffer = allocate_on(pool, 4096, NULL);
+    }
+    DESTROY(buffer, pool);
 }
 
 /* Where the mode is relaxed already, nothing has to be put back. */

@@ -25,6 +25,16 @@ static int is_calm(const gpumem_device *device) {
     return atomic_load_explicit(&device->deferred_count, memory_order_relaxed) == 0;
 }
 
+/* The general path may succeed where this fails: the caller's error is kept. */
+static int push(struct gm_current *current, gpumem_device *device) {
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    if (gm_current_enter(current, device) == GPUMEM_OK)
+        return 1;
+    gm_error_restore(&saved);
+    return 0;
+}
+
 /*
  * Prepares the two driver calls; 0: the general path is to be taken, and there is nothing to leave.
  * The default stream is that of the current context, which is made the device's where it is not,
@@ -34,13 +44,18 @@ static int is_calm(const gpumem_device *device) {
 static int enter(struct gm_current *current, gpumem_device *device, CUstream stream) {
     if (stream == CU_STREAM_PER_THREAD || stream == GPUMEM_STREAM_NONE)
         return 0;
-    if (!gm_is_legacy(stream)) {
+    CUcontext now = device->context;
+    if (gm_is_legacy(stream) && device->cu->cuCtxGetCurrent(&now) != CUDA_SUCCESS)
+        return 0;
+    if (now != device->context) {
+        if (!push(current, device))
+            return 0;
+    } else {
         *current = (struct gm_current){.device = device};
         gm_relax(&current->relaxed, device->cu);
-        return 1;
     }
-    if (gm_current_enter(current, device) != GPUMEM_OK)
-        return 0;
+    if (!gm_is_legacy(stream))
+        return 1;
     if (gm_capture_state(device->cu, stream, NULL) != GM_CAPTURE_IMPLICIT)
         return 1;
     gm_current_leave(current);
