@@ -50,7 +50,8 @@ static int mark(gpumem_resource *resource, const struct gm_freed *taken) {
     if (gm_buffer_make(resource, taken->stream, &made) != GPUMEM_OK)
         return -1;
     struct gm_wait *wait = &made->waits[0];
-    if (taken->kind != GM_FREED_OWN)
+    /* Who frees need not be who begins captures on the stream: then it must not be queried. */
+    if (taken->stream != CU_STREAM_PER_THREAD)
         gm_wait_is_shared(wait);
     if (gm_wait_mark(resource->device, wait) || wait->state != GM_WAIT_EVENT) {
         int settled = wait->state == GM_WAIT_PASSED || wait->state == GM_WAIT_LOST;
@@ -114,7 +115,7 @@ void gm_queued_look(gpumem_device *device) {
 /* At a free: the stream exists, whatever it is. Marks that have passed are given up here, or those
  * of a program that never asks for figures would become ever more. */
 static void mark_now(gpumem_resource *resource, CUstream stream, uint64_t held) {
-    const struct gm_freed taken = {.stream = stream, .kind = GM_FREED_OWN, .held = held};
+    const struct gm_freed taken = {.stream = stream, .held = held};
     if (!held)
         return;
     gm_work_off_queued(resource->device);
