@@ -227,7 +227,7 @@ struct handed_over {
 
 static void *free_them(void *data) {
     const struct handed_over *all = data;
-    uint64_t made = 0;
+    uint64_t made = 0, asked = soft->call_count("cuStreamQuery");
     use_context();
     for (int i = 0; i < FREED_THERE; i++) {
         if (i == 4)
@@ -237,6 +237,8 @@ static void *free_them(void *data) {
         synchronize(all->stream);
     }
     assert_int_equal(soft->call_count("cuEventCreate"), made);
+    /* Its own thread may be beginning a capture, which that would invalidate. */
+    assert_int_equal(soft->call_count("cuStreamQuery"), asked);
     return NULL;
 }
 
