@@ -173,8 +173,7 @@ struct gm_freed *gm_tally_count_stream(struct gm_tally_cell *cell, CUstream stre
     if (place->kind && place->stream != stream) {
         uint64_t held = take_held(place);
         if (place->kind != GM_FREED_UNKNOWN)
-            *before =
-                (struct gm_freed){.stream = place->stream, .kind = GM_FREED_OWN, .held = held};
+            *before = (struct gm_freed){.stream = place->stream, .held = held};
     }
     place->stream = stream;
     place->kind = kind;
@@ -190,9 +189,7 @@ static int take_one(struct gm_freed *freed, int own, struct gm_freed_what what,
                                            : freed->kind == GM_FREED_OWN && own;
     if (!may || (what.one && freed->stream != what.stream))
         return 0;
-    *taken = (struct gm_freed){.stream = freed->stream,
-                               .kind = own ? GM_FREED_OWN : GM_FREED_KEPT,
-                               .held = take_held(freed)};
+    *taken = (struct gm_freed){.stream = freed->stream, .held = take_held(freed)};
     return held_by(taken) != 0;
 }
 
