@@ -46,21 +46,9 @@ void check_result(CUresult got, CUresult wanted, const char *call, const char *f
 /* What a function gives, through its first parameter and through its last. It must give
  * something. */
 #define MADE_CU(type, function, ...)                                                               \
-    __extension__({                                                                                \
-        type made_;                                                                                \
-        leave_unset(&made_, sizeof made_);                                                         \
-        OK_CU(cu.function(&made_, __VA_ARGS__));                                                   \
-        check_set(&made_, sizeof made_, #function, __FILE__, __LINE__);                            \
-        made_;                                                                                     \
-    })
+    GIVEN_BY(type, #function, OK_CU(cu.function(&given_, __VA_ARGS__)))
 #define GOT_CU(type, function, ...)                                                                \
-    __extension__({                                                                                \
-        type got_;                                                                                 \
-        leave_unset(&got_, sizeof got_);                                                           \
-        OK_CU(cu.function(__VA_ARGS__, &got_));                                                    \
-        check_set(&got_, sizeof got_, #function, __FILE__, __LINE__);                              \
-        got_;                                                                                      \
-    })
+    GIVEN_BY(type, #function, OK_CU(cu.function(__VA_ARGS__, &given_)))
 
 /* Whether a launch was refused because softgpu is told to run no kernels (SOFTGPU_KERNELS=0). */
 bool no_kernels(CUresult launched);

@@ -11,21 +11,9 @@
 /* What a function of the driver gives: through its first parameter, and through its last. It must
  * give something. */
 #define MADE_CU(type, function, ...)                                                               \
-    __extension__({                                                                                \
-        type made_;                                                                                \
-        leave_unset(&made_, sizeof made_);                                                         \
-        OK_CU(cu->function(&made_, __VA_ARGS__));                                                  \
-        check_set(&made_, sizeof made_, #function, __FILE__, __LINE__);                            \
-        made_;                                                                                     \
-    })
+    GIVEN_BY(type, #function, OK_CU(cu->function(&given_, __VA_ARGS__)))
 #define GOT_CU(type, function, ...)                                                                \
-    __extension__({                                                                                \
-        type got_;                                                                                 \
-        leave_unset(&got_, sizeof got_);                                                           \
-        OK_CU(cu->function(__VA_ARGS__, &got_));                                                   \
-        check_set(&got_, sizeof got_, #function, __FILE__, __LINE__);                              \
-        got_;                                                                                      \
-    })
+    GIVEN_BY(type, #function, OK_CU(cu->function(__VA_ARGS__, &given_)))
 
 /* ---- The device's context -------------------------------------------------------------------- */
 

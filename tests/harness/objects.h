@@ -16,14 +16,7 @@
 #include "checks.h"
 
 /* What a function gives through its last parameter. It must give something. */
-#define MADE(type, create, ...)                                                                    \
-    __extension__({                                                                                \
-        type made_;                                                                                \
-        leave_unset(&made_, sizeof made_);                                                         \
-        OK(create(__VA_ARGS__, &made_));                                                           \
-        check_set(&made_, sizeof made_, #create, __FILE__, __LINE__);                              \
-        made_;                                                                                     \
-    })
+#define MADE(type, create, ...) GIVEN_BY(type, #create, OK(create(__VA_ARGS__, &given_)))
 
 /* NULL where there are no fields. */
 #define OPTIONS_IF_ANY(options, ...) (sizeof #__VA_ARGS__ > 1 ? options(__VA_ARGS__) : NULL)

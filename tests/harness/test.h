@@ -161,6 +161,16 @@ const char *test_pattern(void);
 void leave_unset(void *output, size_t size);
 void check_set(const void *output, size_t size, const char *call, const char *file, int line);
 
+/* What `call`, a statement with &given_ in it, gives. `name` is for the message. */
+#define GIVEN_BY(type, name, call)                                                                 \
+    __extension__({                                                                                \
+        type given_;                                                                               \
+        leave_unset(&given_, sizeof given_);                                                       \
+        call;                                                                                      \
+        check_set(&given_, sizeof given_, name, __FILE__, __LINE__);                               \
+        given_;                                                                                    \
+    })
+
 /*
  * Checks up to eight members of a struct, whose values are integers:
  *
