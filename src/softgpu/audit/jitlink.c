@@ -351,8 +351,8 @@ static void make_answer(int copy, struct job *job) {
 static int complete(int copy, void *handle) {
     struct job *job = job_of(handle);
     if (job && job->lto && job->machine)
-        audit_say("nvJitLink was given machine code beside LTO IR, of which it cannot make PTX: "
-                  "give it LTO IR and PTX only (docs/clients.md)");
+        audit_say("nvJitLink was given machine code without PTX in it beside LTO IR, of which it "
+                  "cannot make PTX: give it LTO IR and PTX only (docs/clients.md)");
     if (job && job->lto && !job->ir && !job->machine && job->count > 0) {
         make_answer(copy, job); /* texts only: nvJitLink has got none of them */
         return job->answer ? 0 : OUT_OF_MEMORY;
@@ -361,8 +361,8 @@ static int complete(int copy, void *handle) {
     if (result == 0 && job)
         make_answer(copy, job);
     if (result == 0 && job && job->machine)
-        audit_say("nvJitLink was given machine code, and so gives machine code, which softgpu does "
-                  "not run: give it PTX or LTO IR (docs/clients.md)");
+        audit_say("nvJitLink was given machine code without PTX in it, and so gives machine code, "
+                  "which softgpu does not run: give it PTX or LTO IR (docs/clients.md)");
     return result;
 }
 

@@ -5,7 +5,7 @@ import struct
 import sysconfig
 import tempfile
 
-from tap import expect, expect_equal, main
+from tap import expect, expect_equal, main, raises
 
 FOLDER = os.path.join(sysconfig.get_paths()["purelib"], "nvidia", "cu13", "lib")
 NVRTC = ctypes.CDLL(os.path.join(FOLDER, "libnvrtc.so.13"))
@@ -242,15 +242,40 @@ def test_code_for_newer_devices_is_linked():
         expect(b"mul.lo.s32" in sections_of(linked.result())[".softgpu.program"], "no text")
 
 
-def test_the_driver_links_machine_code():
-    state, image = ctypes.c_void_p(), ctypes.c_void_p()
+def driver_links(inputs):
+    """What cuLink makes of pairs of a kind, as the driver numbers them, and data."""
+    state, image, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
     check(CUDA.cuLinkCreate_v2(0, None, None, ctypes.byref(state)))
-    for text, kind, name in zip(PARTS, (CUBIN, FATBINARY, PTX), (0, 2, 1)):
-        data = part(text, kind)
-        check(CUDA.cuLinkAddData_v2(state, name, data, ctypes.c_size_t(len(data)), b"part", 0, None, None))
-    check(CUDA.cuLinkComplete(state, ctypes.byref(image), None))
-    expect_equal(run(image), WANTED)
+    for kind, data in inputs:
+        check(CUDA.cuLinkAddData_v2(state, kind, data, ctypes.c_size_t(len(data)), b"part", 0, None, None))
+    check(CUDA.cuLinkComplete(state, ctypes.byref(image), ctypes.byref(size)))
+    made = ctypes.string_at(image, size.value)
     check(CUDA.cuLinkDestroy(state))
+    return made
+
+
+def test_the_driver_links_machine_code():
+    kinds = ((CUBIN, 0), (FATBINARY, 2), (PTX, 1))
+    expect_equal(run(driver_links([(number, part(text, kind)) for text, (kind, number) in zip(PARTS, kinds)])), WANTED)
+
+
+LAUNCHES = SQUARES + """
+extern "C" __global__ void of_kernels(int *a) { *a = cudaGetLastError(); }"""
+
+
+def test_the_library_of_the_device_runtime_is_linked():
+    """The driver alone has what its members call: only a kernel that calls them is refused."""
+    with open(os.path.join(FOLDER, "libcudadevrt.a"), "rb") as file:
+        library = file.read()
+    for source in (SQUARES, LAUNCHES):
+        text = Compiled(source, f"-arch=compute_{ARCHITECTURE}", "-rdc=true").bytes_of("PTX")
+        linked = Linked(f"-arch=sm_{ARCHITECTURE}")
+        check(linked.add(PTX, text))
+        check(linked.call("AddData", linked.handle, 6, library, ctypes.c_size_t(len(library)), b"libcudadevrt.a"))
+        for image in (driver_links([(4, library), (1, text)]), linked.result()):
+            expect_equal(run(image), [i * i for i in range(32)])
+            if source == LAUNCHES:
+                expect("801" in str(raises(AssertionError, run, image, b"of_kernels")), "not refused")
 
 
 def test_lto_ir_and_ptx_are_linked():

@@ -555,6 +555,28 @@ TEST(relocatable_inputs_are_read_only_for_a_link) {
     }
 }
 
+/* The driver's side of the device runtime, which NVIDIA's library of it calls. */
+TEST(functions_of_the_driver_need_no_definition) {
+    const struct {
+        const char *name;
+        size_t undefined;
+    } rows[] = {{"outside", 1}, {"cnpNext", 0}, {"cnpnext", 1}};
+    struct sg_image_options options = h200;
+    options.relocatable = true;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sg_image *image = NULL;
+        size_t size;
+        unsigned char *bytes = file("parts.cubin", &size);
+        for (size_t at = 0; at + 8 <= size; at++)
+            if (memcmp(bytes + at, "outside", 8) == 0)
+                memcpy(bytes + at, rows[i].name, 8);
+        assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+        assert_int_equal(image->undefined_count, rows[i].undefined);
+        sg_image_free(image);
+        free(bytes);
+    }
+}
+
 /* A text and the machine code that ptxas makes of it say the same of what others may define. */
 TEST(ptx_and_cubin_of_one_source_have_the_same_weak_names) {
     static const char *const names[] = {"twin.ptx", "twin-90.cubin"};
