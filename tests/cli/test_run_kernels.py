@@ -303,6 +303,30 @@ def test_nvcc_adds_ptx_for_the_device_to_code_for_several_architectures(folder):
     expect(words_of(folder, "nvcc", "-arch=native", "a.cu") == ["<-arch=native>", "<a.cu>"], "a device made up")
 
 
+def test_the_toolkit_is_beside_the_wrapper_of_nvcc(folder):
+    """Programs look for headers and libraries by the place of nvcc."""
+    look = """at=$(dirname "$(command -v nvcc)"); cat "$at/../include/cuda.h" "$at/../lib64/libcudadevrt.a" "$at/nvlink";
+              nvcc -cubin a.cu; "$at/ptxas" --version | tail -1"""
+    toolkit = folder / "cuda"
+    for part, name in (("include", "cuda.h"), ("lib64", "libcudadevrt.a"), ("bin", "nvlink")):
+        (toolkit / part).mkdir(parents=True)
+        (toolkit / part / name).write_text(f"its {name}\n")
+    tool(toolkit / "bin", "nvcc")
+    link = folder / "nvcc"
+    link.symlink_to(toolkit / "bin/nvcc")
+    wanted = ["its cuda.h", "its libcudadevrt.a", "its nvlink", "<-ptx>", "<a.cu>", "<-o>", "<a.cubin>",
+              "gpumem: PTX in place of machine code, for softgpu"]
+    for more in ({"PATH": f"{folder}:{os.environ['PATH']}"}, {"CUDA_HOME": str(toolkit), "PATH": "/usr/bin:/bin"}):
+        for _ in range(2):
+            done = run("sh", "-c", look, env=environment(XDG_CACHE_HOME=str(folder / "caches"), **more))
+            expect_status(done, 0)
+            lines = done.stdout.splitlines()
+            expect([line for line in lines if not line.startswith("real ")] == wanted, f"{lines} {done.stderr}")
+    # Where the folder cannot be made, the wrappers are used alone.
+    done = run("nvcc", "-cubin", "a.cu", env=environment(XDG_CACHE_HOME="/dev/null", **more))
+    expect_status(done, 0)
+
+
 def test_compiler_versions_differ_from_those_on_hardware(folder):
     for name in "nvcc", "ptxas":
         tool(folder, name)
@@ -325,7 +349,7 @@ def test_ptxas_returns_ptx(folder):
                        ([folder / "a.ptx", "-o"], "needs a file")):
         done = run("ptxas", *words)
         expect(done.returncode == 1 and why in done.stderr, done.stderr)
-    done = run("sh", "-c", 'test -x "$TRITON_PTXAS_PATH" && test "$TRITON_PTXAS_PATH" = "$(command -v ptxas)"')
+    done = run("sh", "-c", 'test -x "$TRITON_PTXAS_PATH" && test "$TRITON_PTXAS_PATH" -ef "$(command -v ptxas)"')
     expect_status(done, 0)
 
 
