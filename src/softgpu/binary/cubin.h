@@ -68,7 +68,8 @@ enum {
     SG_CUBIN_SURFACE = 12,
     SG_CUBIN_OBJECT = 13, /* a variable of a relocatable file */
     SG_CUBIN_MANAGED = 0x04,
-    SG_CUBIN_ENTRY = 0x10
+    SG_CUBIN_ENTRY = 0x10,
+    SG_CUBIN_SHARED = 0x40 /* a variable in shared memory */
 };
 
 #endif
