@@ -12,15 +12,7 @@ from harness import Skip, expect, expect_status
 # A text of one kernel, of which both libraries have "machine code" too.
 TEXT = r'".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry %s() { ret; }\n"'
 
-# Of the fakes' machine code, which is real.
-MACHINE = """
-#include <string.h>
-asm(".section .rodata\\ncubin: .incbin \\"%s\\"\\ncubin_end: .previous");
-extern const char cubin[] __attribute__((visibility("hidden"))), cubin_end[] __attribute__((visibility("hidden")));
-#define SIZE (unsigned long)(cubin_end - cubin)
-""" % (harness.SOURCE / "tests/fixtures/images/small.cubin")
-
-NVRTC = MACHINE + """
+NVRTC = harness.MACHINE_CODE + """
 typedef void *P;
 int nvrtcVersion(int *a, int *b) { *a = 13; *b = 0; return 0; }
 int nvrtcGetCUBINSize(P p, unsigned long *n) { *n = p ? SIZE : 0; return 0; }
@@ -30,7 +22,7 @@ int nvrtcGetPTX(P p, char *to) { strcpy(to, NAME " ptx"); return 0; }
 """
 
 # Of the LTO IR that it is given it makes a text; as nvJitLink does, only if all is LTO IR.
-JITLINK = MACHINE + """
+JITLINK = harness.MACHINE_CODE + """
 #include <stdlib.h>
 struct link { int lto, ptx, inputs, others; };
 static const char text[] = TEXT_OF_IR;

@@ -52,7 +52,8 @@ struct sg_config {
     const char *trace;         /* SOFTGPU_TRACE: file, or "-" for standard error */
     bool leaks;                /* SOFTGPU_LEAKS=1: report live objects at exit */
     bool poison;               /* SOFTGPU_POISON=1: fill fresh and freed memory with a pattern */
-    bool fail_on_leaks;        /* SOFTGPU_FAIL_ON: leaks and fault, comma-separated */
+    unsigned leak_kinds;       /* which are reported: bits of enum sg_leak_kind */
+    unsigned fail_on_leaks;    /* SOFTGPU_FAIL_ON: which fail, and whether a missed fault does */
     bool fail_on_fault;
     bool kernels; /* SOFTGPU_KERNELS=0: launches are checked and captured, and else refused; nothing
                      runs. Default: kernels of PTX run */
