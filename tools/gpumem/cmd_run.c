@@ -61,6 +61,8 @@ const char cmd_run_usage[] =
     "                       race    accesses that nothing orders\n"
     "                       init    reads of what nothing has written\n"
     "                       sync    barriers, copies without a wait\n"
+    "  --check-plain-volatile\n"
+    "                     race: volatile accesses race like plain ones\n"
     "  --check-format text|json\n"
     "                     how hazards are written (text)\n"
     "  --check-output FILE\n"
@@ -112,6 +114,7 @@ static const struct setting {
     {"SOFTGPU_CHECK_KERNELS", TEXT, 0, NULL},
     {"SOFTGPU_CHECK_ERROR_EXIT", NUMBER, 255, NULL},
     {"SOFTGPU_PROFILE_KERNELS", FILE_OR_DASH, 0, NULL},
+    {"SOFTGPU_CHECK_PLAIN_VOLATILE", FLAG, 0, NULL},
 };
 #define SETTING_COUNT (sizeof settings / sizeof settings[0])
 
@@ -138,6 +141,7 @@ static const struct option options[] = {
     {"kernels-matching", required_argument, NULL, FIRST + 18},
     {"error-exitcode", required_argument, NULL, FIRST + 19},
     {"profile-kernels", optional_argument, NULL, FIRST + 20},
+    {"check-plain-volatile", no_argument, NULL, FIRST + 21},
     {"softgpu", no_argument, NULL, OPTION_SOFTGPU},
     {"driver", required_argument, NULL, OPTION_DRIVER},
     {NULL, 0, NULL, 0},

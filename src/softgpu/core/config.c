@@ -217,6 +217,7 @@ static void read_checks(struct sg_complaints *complaints, struct sg_config *into
     into->check_output = lookup("SOFTGPU_CHECK_OUTPUT");
     into->check_suppress = lookup("SOFTGPU_CHECK_SUPPRESS");
     into->check_kernels = lookup("SOFTGPU_CHECK_KERNELS");
+    read_flag(complaints, "SOFTGPU_CHECK_PLAIN_VOLATILE", &into->check_plain_volatile);
     read_int(complaints, "SOFTGPU_CHECK_ERROR_EXIT", 0, 255, &into->check_error_exit);
 }
 
@@ -267,6 +268,7 @@ static void look_for_others(struct sg_complaints *complaints) {
                                         "CHECK_OUTPUT",
                                         "CHECK_SUPPRESS",
                                         "CHECK_KERNELS",
+                                        "CHECK_PLAIN_VOLATILE",
                                         "CHECK_ERROR_EXIT"};
     const size_t count = sizeof names / sizeof names[0];
     for (char **at = environ; at && *at; at++) {

@@ -66,6 +66,7 @@ struct sg_config {
     const char *check_output;   /* SOFTGPU_CHECK_OUTPUT: a file; NULL: standard error */
     const char *check_suppress; /* SOFTGPU_CHECK_SUPPRESS: a file, or NULL */
     const char *check_kernels;  /* SOFTGPU_CHECK_KERNELS: globs, comma-separated; NULL: all */
+    bool check_plain_volatile;  /* SOFTGPU_CHECK_PLAIN_VOLATILE=1: volatile accesses may race */
     int check_error_exit;       /* SOFTGPU_CHECK_ERROR_EXIT: the status of a process in which errors
                                    were found, 1 to 255; 0, the default: its own */
     bool abort_on_error;        /* SOFTGPU_ABORT=1: a refused call aborts the process */

@@ -98,6 +98,7 @@ TEST(each_variable_sets_its_value) {
     assert_int_equal(read_with("SOFTGPU_CHECK", "race,sync").checks, SG_CHECK_RACE | SG_CHECK_SYNC);
     assert_true(read_with("SOFTGPU_CHECK_FORMAT", "json").check_json);
     assert_string_equal(read_with("SOFTGPU_CHECK_KERNELS", "a*,b").check_kernels, "a*,b");
+    assert_true(read_with("SOFTGPU_CHECK_PLAIN_VOLATILE", "1").check_plain_volatile);
     assert_int_equal(read_with("SOFTGPU_CHECK_ERROR_EXIT", "255").check_error_exit, 255);
     assert_string_equal(read_with("SOFTGPU_TRACE", "-").trace, "-");
     assert_string_equal(read_with("SOFTGPU_PROFILE", "other").profile, "other");
