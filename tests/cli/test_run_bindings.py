@@ -175,6 +175,19 @@ def test_nvjitlink_is_intercepted_however_it_is_called(folder):
         expect(done.stdout == "with text\n", f"{way}: {done.stdout}")
 
 
+def test_a_needed_library_may_have_much_thread_local_storage(folder):
+    """jemalloc has as much; glibc 2.36 refuses it under any auditor."""
+    compile_it(folder, "liblarge.so", "__thread char large[4096]; char *f(void) { return large; }", "-shared", "-fPIC",
+               "-ftls-model=initial-exec")
+    program = compile_it(folder, "program", "char *f(void); int main(void) { return f()[4095]; }", f"-L{folder}",
+                         "-llarge", f"-Wl,-rpath,{folder}")
+    expect_status(run(program), 0)
+    ours, own = "glibc.rtld.optional_static_tls=4096", "glibc.rtld.optional_static_tls=600"
+    for given, wanted in (("", ours), ("glibc.malloc.check=0", f"glibc.malloc.check=0:{ours}"), (own, own)):
+        done = run("sh", "-c", "echo $GLIBC_TUNABLES", GLIBC_TUNABLES=given)
+        expect(done.stdout.strip() == wanted, done.stdout)
+
+
 def test_a_cache_path_is_redirected_however_it_is_opened(folder):
     for number, way in enumerate(WAYS):
         user = folder / f"cache-{number}"

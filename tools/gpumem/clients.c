@@ -144,6 +144,23 @@ static int put_wrappers_first(const char *bin, const char *root, const char *kin
     return put_first("PATH", found ? linked : bin, "/usr/local/bin:/usr/bin:/bin");
 }
 
+/*
+ * With an auditor, glibc (2.36, and those before it) has room for some 1,700 bytes of thread-local
+ * storage with fixed offsets in the libraries that a program needs, and does not start one that
+ * needs more: jemalloc has 2,632. Each thread's stack has the room in it: with 10 KiB, threads of the smallest stack (16 KiB) fail.
+ */
+static int make_room_for_tls(void) {
+    const char *old = value_of("GLIBC_TUNABLES");
+    char whole[PATH_MAX];
+    if (old && strstr(old, "glibc.rtld.optional_static_tls="))
+        return CLI_OK;
+    int size = snprintf(whole, sizeof whole, "%s%sglibc.rtld.optional_static_tls=4096",
+                        old ? old : "", old ? ":" : "");
+    if (size < 0 || (size_t)size >= sizeof whole)
+        return cli_error(CLI_FAILED, "GLIBC_TUNABLES is too long to be extended");
+    return set("GLIBC_TUNABLES", whole);
+}
+
 int clients_prepare(const char *softgpu) {
     char folder[PATH_MAX], auditor[2 * PATH_MAX], bin[2 * PATH_MAX], library[2 * PATH_MAX];
     char kind[128], root[PATH_MAX];
@@ -166,6 +183,8 @@ int clients_prepare(const char *softgpu) {
                          "/tmp");
     }
     int status = put_first("LD_AUDIT", auditor, NULL);
+    if (status == CLI_OK)
+        status = make_room_for_tls();
     if (status == CLI_OK)
         status = put_wrappers_first(bin, root, kind);
     if (status == CLI_OK)
