@@ -188,6 +188,35 @@ def test_a_needed_library_may_have_much_thread_local_storage(folder):
         expect(done.stdout.strip() == wanted, done.stdout)
 
 
+# As jemalloc: an allocator that starts a thread when it is first asked for memory. Nothing is freed.
+ALLOCATOR = """
+#include <pthread.h>
+#include <string.h>
+static _Alignas(16) char room[1 << 26];
+static size_t used;
+static int begun;
+static void *work(void *p) { return p; }
+void *malloc(size_t size) {
+    pthread_t thread;
+    if (!__atomic_exchange_n(&begun, 1, __ATOMIC_SEQ_CST))
+        pthread_create(&thread, 0, work, 0);
+    return room + __atomic_fetch_add(&used, (size + 31) / 16 * 16, __ATOMIC_SEQ_CST);
+}
+void free(void *p) {}
+void *calloc(size_t count, size_t size) { return malloc(count * size); }
+void *realloc(void *p, size_t size) { void *q = malloc(size); return p ? memcpy(q, p, size) : q; }
+"""
+
+
+def test_the_programs_allocator_is_not_called_before_the_c_library_begins(folder):
+    if harness.SANITIZE != "off":
+        raise Skip("the sanitizer's allocator takes its place")
+    compile_it(folder, "liballocator.so", ALLOCATOR, "-shared", "-fPIC", "-pthread")
+    program = compile_it(folder, "program", "#include <stdlib.h>\nint main(void) { return malloc(9) == 0; }",
+                         f"-L{folder}", "-fno-builtin", "-Wl,--no-as-needed", "-lallocator", f"-Wl,-rpath,{folder}")
+    expect_status(run(program), 0)
+
+
 def test_a_cache_path_is_redirected_however_it_is_opened(folder):
     for number, way in enumerate(WAYS):
         user = folder / f"cache-{number}"

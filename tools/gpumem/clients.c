@@ -147,7 +147,8 @@ static int put_wrappers_first(const char *bin, const char *root, const char *kin
 /*
  * With an auditor, glibc (2.36, and those before it) has room for some 1,700 bytes of thread-local
  * storage with fixed offsets in the libraries that a program needs, and does not start one that
- * needs more: jemalloc has 2,632. Each thread's stack has the room in it: with 10 KiB, threads of the smallest stack (16 KiB) fail.
+ * needs more: jemalloc has 2,632. Each thread's stack has the room in it: with 10 KiB, threads of
+ * the smallest stack (16 KiB) fail.
  */
 static int make_room_for_tls(void) {
     const char *old = value_of("GLIBC_TUNABLES");

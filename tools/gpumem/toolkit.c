@@ -1,6 +1,6 @@
 #include "toolkit.h"
+#include "descriptor.h"
 
-#include <dirent.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static bool find_nvcc(const char *wrapper, char real[PATH_MAX]) {
 /* Links in `folder` to what is in `from`, except `left_out`. What is there already stays: the
  * folder's name says what its links lead to. */
 static void link_all(const char *folder, const char *from, const char *left_out) {
-    DIR *entries = opendir(from);
+    DIR *entries = cli_open_folder(from);
     for (struct dirent *entry; entries && (entry = readdir(entries));) {
         char target[PATH_MAX], link[PATH_MAX];
         if (entry->d_name[0] != '.' && strcmp(entry->d_name, left_out) != 0 &&

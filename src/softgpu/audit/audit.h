@@ -29,12 +29,15 @@ void *audit_find(const struct link_map *map, const char *name);
 typedef uintptr_t audit_replace(int copy, const char *name, uintptr_t real);
 
 /*
- * Gives the symbols of an object that was just mapped the values that `replace` has for them. The
- * linker asks an auditor only about calls through the procedure linkage table and about dlsym: not
- * where a table holds a function's address, nor about programs that were compiled with -fno-plt.
- * Where the symbols cannot be written, those keep the functions themselves.
+ * Gives the symbols of an object that was just mapped the values that `replace` has for them, for
+ * whoever looks them up: calls, tables of addresses, dlsym. Where they cannot be written, nothing
+ * is replaced.
  */
 void audit_redefine(const struct link_map *map, int copy, audit_replace *replace);
+
+/* Whether the call that returns there is the object's own, or this library's: a library that calls
+ * its own functions must not come back to what is in front of them. */
+bool audit_is_own_call(const struct link_map *map, const void *return_address);
 
 /* ---- cubin.c --------------------------------------------------------------------------------- */
 
@@ -68,19 +71,16 @@ bool audit_fatbin_cubin(struct audit_bytes fatbin, unsigned architecture, size_t
  */
 
 /*
- * Each notes a library of its kind and returns its number, or -1 if it is none (or one too many);
- * `audit_*_itself` is the real function of a name in front of which something is, for the library's
- * own calls. Called with the linker's lock held: nothing in them may load or look up through it.
+ * Each notes a library of its kind and returns its number, or -1 if it is none (or one too many).
+ * Called with the linker's lock held: nothing in them may load or look up through it.
  */
 int audit_nvrtc_open(const struct link_map *map);
 void audit_nvrtc_close(int copy);
 audit_replace audit_nvrtc_replace;
-uintptr_t audit_nvrtc_itself(int copy, const char *name);
 
 int audit_jitlink_open(const struct link_map *map);
 void audit_jitlink_close(int copy);
 audit_replace audit_jitlink_replace;
-uintptr_t audit_jitlink_itself(int copy, const char *name);
 
 /* The C library's functions of paths, for caches that no variable moves. */
 bool audit_paths_wanted(void);
@@ -89,16 +89,11 @@ audit_replace audit_paths_replace;
 /* ---- several.c ------------------------------------------------------------------------------- */
 
 /*
- * Links PTX texts by softgpu, in the audited program's own libsoftgpu: an ELF. NULL, with what the linker
+ * Links PTX texts by softgpu, in the audited program's own libsoftgpu: an ELF. NULL, with what it
  * said printed, if they do not fit together or there is no softgpu; else malloc'd.
  */
 unsigned char *audit_link_texts(unsigned architecture, const char *const *texts, size_t count,
                                 size_t *size);
-
-/* ---- grid_sync.c ----------------------------------------------------------------------------- */
-
-/* A text with cudaCGGetIntrinsicHandle and cudaCGSynchronize. */
-extern const char audit_grid_sync[];
 
 /* One line on standard error, "gpumem: " in front; each text once in a process. */
 void audit_say(const char *text);

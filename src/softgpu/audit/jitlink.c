@@ -1,12 +1,13 @@
 /*
- * In front of nvJitLink: a link of PTX is answered with nvJitLink's machine code, and in it the text
- * or, of several, what softgpu's linker makes of them; so is one of machine code that holds its PTX.
- * Links of LTO IR are asked for PTX, and answered with the output of softgpu's linker. Links that
- * involve other machine code are left alone.
+ * In front of nvJitLink: a link of PTX is answered with nvJitLink's machine code, and in it the
+ * text or, of several, what softgpu's linker makes of them; so is one of machine code that holds
+ * its PTX. Links of LTO IR are asked for PTX, and answered with the output of softgpu's linker.
+ * Links that involve other machine code are left alone.
  */
 #include "audit.h"
 
 #include "base/descriptor.h"
+#include "softgpu/link/grid_sync.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -36,6 +37,7 @@ struct functions {
 
 static struct {
     bool used;
+    const struct link_map *map;
     struct functions real;
     int (*ptx_size)(void *handle, size_t *size);
     int (*ptx)(void *handle, char *text);
@@ -208,8 +210,8 @@ static int kind_of(struct audit_bytes input) {
                                                            : INPUT_ANY;
 }
 
-/* Whether the input is ours alone: with lto, nvJitLink would refuse a text, and machine code. It may
- * be replaced by a copy. */
+/* Whether the input is ours alone: with lto, nvJitLink would refuse a text, and machine code. It
+ * may be replaced by a copy. */
 static bool take(struct job *job, int type, struct audit_bytes *input, const char *name) {
     if (type == INPUT_ANY && input->data)
         type = kind_of(*input);
@@ -301,9 +303,9 @@ static bool add_linked_text(int copy, struct job *job) {
 static bool add_grid_sync(struct job *job) {
     bool called = false;
     for (size_t i = 0; i < job->count; i++)
-        called = called || strstr(job->texts[i], "cudaCG");
+        called = called || strstr(job->texts[i], SG_LINK_GRID_PREFIX);
     if (job->runtime && called)
-        keep_text(job, audit_grid_sync, strlen(audit_grid_sync));
+        keep_text(job, sg_link_grid_sync, strlen(sg_link_grid_sync));
     return !job->refused;
 }
 
@@ -392,29 +394,22 @@ static int destroy(int copy, void **handle) {
 
 /* ---- In front of each copy ------------------------------------------------------------------- */
 
-#define COPY(n)                                                                                    \
-    static int create_##n(void **handle, uint32_t count, const char **options) {                   \
-        return create(n, handle, count, options);                                                  \
-    }                                                                                              \
-    static int add_data_##n(void *handle, int type, const void *data, size_t size,                 \
-                            const char *name) {                                                    \
-        return add_data(n, handle, type, data, size, name);                                        \
-    }                                                                                              \
-    static int add_file_##n(void *handle, int type, const char *path) {                            \
-        return add_file(n, handle, type, path);                                                    \
-    }                                                                                              \
-    static int complete_##n(void *handle) {                                                        \
-        return complete(n, handle);                                                                \
-    }                                                                                              \
-    static int cubin_size_##n(void *handle, size_t *size) {                                        \
-        return cubin_size(n, handle, size);                                                        \
-    }                                                                                              \
-    static int cubin_##n(void *handle, void *bytes) {                                              \
-        return cubin(n, handle, bytes);                                                            \
-    }                                                                                              \
-    static int destroy_##n(void **handle) {                                                        \
-        return destroy(n, handle);                                                                 \
+#define IS_OWN(n) audit_is_own_call(copies[n].map, __builtin_return_address(0))
+#define FUNCTION(n, name, declared, ...)                                                           \
+    static int name##_##n declared {                                                               \
+        return IS_OWN(n) ? copies[n].real.name(__VA_ARGS__) : name(n, __VA_ARGS__);                \
     }
+#define COPY(n)                                                                                    \
+    FUNCTION(n, create, (void **handle, uint32_t count, const char **options), handle, count,      \
+             options)                                                                              \
+    FUNCTION(n, add_data,                                                                          \
+             (void *handle, int type, const void *data, size_t size, const char *name), handle,    \
+             type, data, size, name)                                                               \
+    FUNCTION(n, add_file, (void *handle, int type, const char *path), handle, type, path)          \
+    FUNCTION(n, complete, (void *handle), handle)                                                  \
+    FUNCTION(n, cubin_size, (void *handle, size_t *size), handle, size)                            \
+    FUNCTION(n, cubin, (void *handle, void *bytes), handle, bytes)                                 \
+    FUNCTION(n, destroy, (void **handle), handle)
 COPY(0)
 COPY(1)
 COPY(2)
@@ -470,6 +465,7 @@ int audit_jitlink_open(const struct link_map *map) {
         return -1;
     for (int i = 0; i < AUDIT_COPIES; i++)
         if (!copies[i].used) {
+            copies[i].map = map;
             copies[i].real = real;
             memcpy(&copies[i].ptx_size, &text[0], sizeof text[0]);
             memcpy(&copies[i].ptx, &text[1], sizeof text[1]);
@@ -505,8 +501,4 @@ static uintptr_t member_of(const struct functions *functions, const char *name) 
 uintptr_t audit_jitlink_replace(int copy, const char *name, uintptr_t address) {
     (void)address;
     return member_of(&fronts[copy], name);
-}
-
-uintptr_t audit_jitlink_itself(int copy, const char *name) {
-    return member_of(&copies[copy].real, name);
 }

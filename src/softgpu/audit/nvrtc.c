@@ -1,6 +1,7 @@
 /*
  * In front of NVRTC: who asks for the machine code of a program gets it with its PTX inside, which
- * NVRTC keeps of the same compilation. Without machine code (an architecture "compute_...", LTO) nothing changes.
+ * NVRTC keeps of the same compilation. Without machine code (an architecture "compute_...", LTO)
+ * nothing changes.
  */
 #include "audit.h"
 
@@ -12,6 +13,7 @@ typedef int get_bytes(void *program, char *bytes);
 
 static struct {
     bool used;
+    const struct link_map *map;
     get_size *machine_size, *text_size;
     get_bytes *machine, *text;
 } copies[AUDIT_COPIES];
@@ -72,12 +74,15 @@ static int answer(int copy, void *program, char *bytes) {
 }
 
 /* The functions get no more than the program, so each copy of NVRTC has its own in front. */
+#define IS_OWN(number) audit_is_own_call(copies[number].map, __builtin_return_address(0))
 #define COPY(number)                                                                               \
     static int size_##number(void *program, size_t *size) {                                        \
-        return answer_size(number, program, size);                                                 \
+        return IS_OWN(number) ? copies[number].machine_size(program, size)                         \
+                              : answer_size(number, program, size);                                \
     }                                                                                              \
     static int bytes_##number(void *program, char *bytes) {                                        \
-        return answer(number, program, bytes);                                                     \
+        return IS_OWN(number) ? copies[number].machine(program, bytes)                             \
+                              : answer(number, program, bytes);                                    \
     }
 COPY(0)
 COPY(1)
@@ -104,6 +109,7 @@ int audit_nvrtc_open(const struct link_map *map) {
             memcpy(&copies[i].text_size, &found[1], sizeof found[1]);
             memcpy(&copies[i].machine, &found[2], sizeof found[2]);
             memcpy(&copies[i].text, &found[3], sizeof found[3]);
+            copies[i].map = map;
             copies[i].used = true;
             return i;
         }
@@ -123,10 +129,4 @@ uintptr_t audit_nvrtc_replace(int copy, const char *name, uintptr_t address) {
     if (strcmp(name, "nvrtcGetCUBIN") == 0)
         return (uintptr_t)bytes[copy];
     return 0;
-}
-
-uintptr_t audit_nvrtc_itself(int copy, const char *name) {
-    return strcmp(name, "nvrtcGetCUBINSize") == 0 ? (uintptr_t)copies[copy].machine_size
-           : strcmp(name, "nvrtcGetCUBIN") == 0   ? (uintptr_t)copies[copy].machine
-                                                  : 0;
 }

@@ -32,7 +32,8 @@ struct sg_elf {
     struct sg_name_table names; /* scope 0: sections by name */
 };
 
-/* The PTX that machine code was made from, put there by the auditor of gpumem run; ends at a zero. */
+/* The PTX that machine code was made from, put there by the auditor of gpumem run; a zero ends it.
+ */
 #define SG_TEXT_SECTION ".softgpu.ptx"
 
 /* EI_OSABI as CUDA 12 writes it up to sm_90, and as CUDA 13 always writes it. */

@@ -23,7 +23,8 @@ void sg_text_kind(struct sg_text *text, unsigned kind);
  * lock. */
 char *sg_text_of_state(void);
 /* Reports everything of the kinds whose bits are set, or with `only` just what would end with that
- * context: the lines for whose context `belongs` returns true. *kinds: those that it has lines of. */
+ * context: the lines for whose context `belongs` returns true. *kinds: those that it has lines of.
+ */
 char *sg_text_of_leaks(unsigned *kinds, const struct sg_context *only,
                        bool (*belongs)(const struct sg_context *only,
                                        const struct sg_context *other));
