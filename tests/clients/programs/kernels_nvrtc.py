@@ -95,15 +95,19 @@ def begin():
 ARCHITECTURE = begin()
 
 
-def run(image, name=b"k", threads=32):
-    """What the kernel writes for each thread."""
+def run(image, name=b"k", threads=32, grid=0):
+    """What the kernel writes for each thread; with a grid, for each block of a cooperative launch."""
     module, function, memory = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64()
     values = (ctypes.c_int * threads)()
     check(CUDA.cuModuleLoadData(ctypes.byref(module), image))
     check(CUDA.cuModuleGetFunction(ctypes.byref(function), module, name))
     check(CUDA.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(4 * threads)))
     parameters = (ctypes.c_void_p * 1)(pointer_to(memory))
-    check(CUDA.cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, None, parameters, None))
+    check(CUDA.cuMemsetD8_v2(memory, 0, ctypes.c_size_t(4 * threads)))
+    if grid:
+        check(CUDA.cuLaunchCooperativeKernel(function, grid, 1, 1, 1, 1, 1, 0, None, parameters))
+    else:
+        check(CUDA.cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, None, parameters, None))
     check(CUDA.cuMemcpyDtoH_v2(values, memory, ctypes.c_size_t(4 * threads)))
     check(CUDA.cuMemFree_v2(memory))
     check(CUDA.cuModuleUnload(module))
@@ -259,6 +263,15 @@ def test_the_driver_links_machine_code():
     expect_equal(run(driver_links([(number, part(text, kind)) for text, (kind, number) in zip(PARTS, kinds)])), WANTED)
 
 
+MEETS = """
+extern "C" __global__ void k(int *a) {
+    a[blockIdx.x] = 1;
+    int sum = cudaCGSynchronize(cudaCGGetIntrinsicHandle((cudaCGScope)1), 0);
+    for (int i = 0; i < gridDim.x; i++)
+        sum += ((volatile int *)a)[i];
+    cudaCGSynchronize(cudaCGGetIntrinsicHandle((cudaCGScope)1), 0);
+    a[blockIdx.x] = sum;
+}"""
 LAUNCHES = SQUARES + """
 extern "C" __global__ void of_kernels(int *a) { *a = cudaGetLastError(); }"""
 
@@ -276,6 +289,9 @@ def test_the_library_of_the_device_runtime_is_linked():
             expect_equal(run(image), [i * i for i in range(32)])
             if source == LAUNCHES:
                 expect("801" in str(raises(AssertionError, run, image, b"of_kernels")), "not refused")
+    text = Compiled(MEETS, f"-arch=compute_{ARCHITECTURE}", "-rdc=true").bytes_of("PTX")
+    for inputs in ((4, library), (1, text)), ((1, text), (4, library)):
+        expect_equal(run(driver_links(inputs), grid=8), [8] * 8 + [0] * 24)
 
 
 def test_lto_ir_and_ptx_are_linked():
