@@ -4,6 +4,7 @@
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
 #include "memory/object/device.h"
+#include "memory/object/shortage.h"
 
 #include <stdlib.h>
 
@@ -64,7 +65,7 @@ gpumem_status gpumem_mapping_create(gpumem_reservation *reservation, size_t offs
     pthread_mutex_unlock(&reservation->lock);
     if (status != GPUMEM_OK) {
         free(made);
-        return status;
+        return gm_tell_shortage(reservation->device, NULL, physical->bytes, status);
     }
     gm_device_object_made(reservation->device);
     *mapping = made;
