@@ -126,8 +126,8 @@ static gpumem_status import_buffer(void) {
     const void *description = NULL;
     size_t bytes = 0;
     gpumem_buffer *none;
-    OK(gpumem_export_get_description(exported, &description, &bytes));
-    OK(gpumem_export_get_descriptor(exported, 0, &descriptor));
+    OK(export_description(exported, &description, &bytes));
+    OK(export_descriptor(exported, 0, &descriptor));
     return gpumem_import_create(device, description, bytes, &descriptor, 1, NULL, &none);
 }
 

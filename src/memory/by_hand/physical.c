@@ -141,7 +141,3 @@ gpumem_status gpumem_physical_destroy(gpumem_physical *physical) {
     gm_bury(physical);
     return GPUMEM_OK;
 }
-
-size_t gpumem_physical_size(const gpumem_physical *physical) {
-    return physical->bytes;
-}
