@@ -74,55 +74,38 @@ static CUresult find_spot(struct sg_pool *pool, size_t size, size_t unit, struct
 
 /* ---- Steps without memory, and steps to spare ------------------------------------------------ */
 
-/* Appends the steps behind the last block; there is room for them. */
-static void add_steps(const struct spot *spot) {
-    struct sg_pool_segment *segment = spot->segment;
-    while (segment->size < spot->end) {
-        size_t size = spot->end - segment->size;
-        size = size < SG_POOL_STEP ? size : SG_POOL_STEP;
-        segment->steps[segment->step_count++] =
-            (struct sg_pool_step){.offset = segment->size, .size = size};
-        segment->size += size;
-    }
+/* What a spot lacks, in the order of addresses. */
+struct lack {
+    size_t count, bytes;
+    size_t spare; /* how many of the steps are elsewhere, idle */
+};
+
+static size_t step_size(size_t left) {
+    return left < SG_POOL_STEP ? left : SG_POOL_STEP;
 }
 
-/* Undoes it. */
-static void remove_steps(const struct spot *spot, size_t size) {
-    struct sg_pool_segment *segment = spot->segment;
-    while (segment->size > size)
-        segment->size -= segment->steps[--segment->step_count].size;
-}
-
-/* The steps that the spot touches. */
+/* The steps of the spot that there are. */
 static struct sg_pool_step *steps_of(const struct spot *spot, size_t *count) {
-    struct sg_pool_step *first = sg_step_at(spot->segment, spot->from);
-    *count = (size_t)(sg_step_at(spot->segment, spot->end - 1) - first) + 1;
+    const struct sg_pool_segment *segment = spot->segment;
+    size_t end = spot->end < segment->size ? spot->end : segment->size;
+    *count = 0;
+    if (spot->from >= end)
+        return NULL;
+    struct sg_pool_step *first = sg_step_at(segment, spot->from);
+    *count = (size_t)(sg_step_at(segment, end - 1) - first) + 1;
     return first;
 }
 
-/* How many of them lack memory; `bytes` of it. */
-static size_t missing_in(const struct spot *spot, size_t *bytes) {
-    size_t count, missing = 0;
-    const struct sg_pool_step *step = steps_of(spot, &count);
-    for (*bytes = 0; count > 0; count--, step++)
-        if (!step->phys) {
-            *bytes += step->size;
-            missing++;
-        }
-    return missing;
-}
-
-/* Does the spot take its memory from there? Then the step stays. */
 static bool is_part(const struct spot *spot, const struct sg_pool_segment *segment,
                     const struct sg_pool_step *step) {
     return segment == spot->segment && step->offset < spot->end &&
            spot->from < step->offset + step->size;
 }
 
-/* The last idle step that is not the spot's. */
+/* The last idle step that is not the spot's, but for `after` of them. */
 static struct sg_block *find_spare(const struct sg_pool *pool, const struct spot *spot,
-                                   struct sg_pool_step **step) {
-    for (struct sg_pool_segment *s = pool->last; s; s = s->previous)
+                                   size_t after, struct sg_pool_step **step) {
+    for (struct sg_pool_segment *s = pool->idle_steps ? pool->last : NULL; s; s = s->previous)
         for (struct sg_block *b = s->last; b; b = b->previous) {
             size_t first, count;
             if (b->state != SG_BLOCK_IDLE || b->size < SG_POOL_STEP)
@@ -130,95 +113,118 @@ static struct sg_block *find_spare(const struct sg_pool *pool, const struct spot
             count = sg_steps_between(s, b->offset, b->offset + b->size, &first);
             while (count-- > 0) {
                 *step = &s->steps[first + count];
-                if ((*step)->size == SG_POOL_STEP && !is_part(spot, s, *step))
+                if ((*step)->size == SG_POOL_STEP && !is_part(spot, s, *step) && after-- == 0)
                     return b;
             }
         }
     return NULL;
 }
 
-/* Takes steps to spare, `most` at most. */
-static size_t take_spare(struct sg_pool *pool, const struct spot *spot, struct sg_phys **parts,
-                         size_t most) {
-    size_t count = 0;
-    while (count < most && pool->idle_steps > 0) {
-        struct sg_pool_step *step;
-        struct sg_block *block = find_spare(pool, spot, &step);
-        struct sg_phys *phys = block ? sg_step_take(block, step) : NULL;
-        if (!phys)
-            break;
-        parts[count++] = phys;
-    }
-    return count;
+/* Lists the sizes of the steps that lack memory. Steps near a limit are shorter than others, and
+ * only new memory is as short. */
+static struct lack find_lack(const struct sg_pool *pool, const struct spot *spot, size_t *sizes) {
+    struct lack lack = {0};
+    size_t count, end = spot->segment->size;
+    const struct sg_pool_step *step = steps_of(spot, &count);
+    struct sg_pool_step *unused;
+    for (; count > 0; count--, step++)
+        if (!step->phys)
+            lack.bytes += sizes[lack.count++] = step->size;
+    for (; end < spot->end; end += sizes[lack.count - 1])
+        lack.bytes += sizes[lack.count++] = step_size(spot->end - end);
+    bool whole = lack.bytes == lack.count * SG_POOL_STEP;
+    while (whole && lack.spare < lack.count && find_spare(pool, spot, lack.spare, &unused))
+        lack.spare++;
+    return lack;
 }
 
 /* ---- All together ---------------------------------------------------------------------------- */
 
-/* What may be needed, so that nothing fails once memory is there. */
+/* What is needed, so that nothing fails once memory is there. */
 struct set_aside {
-    struct sg_block *spare;
+    struct sg_block *block;
     struct sg_phys **parts;
+    size_t *sizes;
 };
 
 static bool set_aside(struct set_aside *aside, size_t parts) {
-    aside->spare = calloc(1, sizeof *aside->spare);
-    aside->parts = calloc(parts + 1, sizeof(struct sg_phys *));
-    return aside->spare && aside->parts;
+    aside->block = calloc(1, sizeof *aside->block);
+    aside->parts = calloc(parts, sizeof(struct sg_phys *));
+    aside->sizes = calloc(parts, sizeof *aside->sizes);
+    return aside->block && aside->parts && aside->sizes;
 }
 
 static void end_aside(struct set_aside *aside) {
-    free(aside->spare);
+    free(aside->block);
     free(aside->parts);
+    free(aside->sizes);
 }
 
-/* New memory for each step that lacks it, one by one: steps near a limit are shorter. */
-static CUresult make_each(struct sg_pool *pool, const struct spot *spot, struct sg_phys **parts,
-                          size_t bytes, size_t *made) {
-    size_t count;
+static void unref_all(struct sg_phys **parts, size_t count) {
+    while (count > 0)
+        sg_phys_unref(parts[--count]);
+}
+
+/* New memory for all but what is to spare. The pool may have given back idle steps after that. */
+static CUresult make_new(struct sg_pool *pool, const struct lack *lack, struct set_aside *aside) {
+    size_t made = lack->spare, bytes = lack->bytes - lack->spare * SG_POOL_STEP;
     uint64_t offset;
-    const struct sg_pool_step *step = steps_of(spot, &count);
-    CUresult result =
-        bytes > pool->limit - pool->reserved ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
-    for (; count > 0 && result == CUDA_SUCCESS; count--, step++) {
-        if (step->phys)
-            continue;
-        result = sg_pool_make_memory(pool, step->size, step->size, &parts[*made], &offset);
-        *made += result == CUDA_SUCCESS;
-    }
+    bool regular = true; /* one request, of steps and a rest */
+    for (size_t i = made; i + 1 < lack->count; i++)
+        regular &= aside->sizes[i] == SG_POOL_STEP;
+    if (bytes == 0)
+        return CUDA_SUCCESS;
+    if (regular)
+        return sg_pool_make_memory(pool, bytes, SG_POOL_STEP, aside->parts + made, &offset);
+    CUresult result = sg_pool_may_have(pool, bytes) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    for (; result == CUDA_SUCCESS && made < lack->count; made++)
+        result = sg_pool_make_memory(pool, aside->sizes[made], SG_POOL_STEP, &aside->parts[made],
+                                     &offset);
+    if (result != CUDA_SUCCESS && made > lack->spare)
+        unref_all(aside->parts + lack->spare, made - 1 - lack->spare);
     return result;
 }
 
-/* The memory for all steps that lack it, in their order: what is to spare, then new. */
-static CUresult gather(struct sg_pool *pool, const struct spot *spot, struct sg_phys **parts) {
-    size_t bytes, missing = missing_in(spot, &bytes), count = 0;
-    uint64_t offset;
-    CUresult result = CUDA_SUCCESS;
-    if (bytes != missing * SG_POOL_STEP) {
-        result = make_each(pool, spot, parts, bytes, &count);
-    } else {
-        count = take_spare(pool, spot, parts, missing);
-        bytes -= count * SG_POOL_STEP;
-        if (bytes > 0)
-            result = sg_pool_make_memory(pool, bytes, SG_POOL_STEP, parts + count, &offset);
+/* Takes what is to spare, all or, out of memory, nothing that counts. */
+static bool take_spare(struct sg_pool *pool, const struct spot *spot, size_t count,
+                       struct sg_phys **parts) {
+    for (size_t i = 0; i < count; i++) {
+        struct sg_pool_step *step;
+        struct sg_block *block = find_spare(pool, spot, 0, &step);
+        parts[i] = block ? sg_step_take(block, step) : NULL;
+        if (!parts[i]) {
+            unref_all(parts, i); /* these have been given back */
+            return false;
+        }
     }
-    for (size_t i = 0; result != CUDA_SUCCESS && i < count; i++)
-        sg_phys_unref(parts[i]); /* what was to spare counts as given back */
-    return result;
+    return true;
+}
+
+/* Appends the steps behind the last block; there is room for them. */
+static void add_steps(const struct spot *spot) {
+    struct sg_pool_segment *segment = spot->segment;
+    while (segment->size < spot->end) {
+        size_t size = step_size(spot->end - segment->size);
+        segment->steps[segment->step_count++] =
+            (struct sg_pool_step){.offset = segment->size, .size = size};
+        segment->size += size;
+    }
 }
 
 /* The spot's blocks become one, with memory. */
-static void fill(const struct spot *spot, size_t was, struct set_aside *aside) {
+static void fill(const struct spot *spot, struct set_aside *aside) {
     struct sg_pool_segment *segment = spot->segment;
     struct sg_block *block = spot->first;
-    size_t count, part = 0;
+    size_t was = segment->size, count, part = 0;
+    add_steps(spot);
     struct sg_pool_step *step = steps_of(spot, &count);
     if (block) {
         sg_blocks_join(block, spot->end, step[count - 1].offset + step[count - 1].size,
-                       &aside->spare);
+                       &aside->block);
         block->size += segment->size - was;
     } else {
-        block = aside->spare;
-        aside->spare = NULL;
+        block = aside->block;
+        aside->block = NULL;
         *block = (struct sg_block){.segment = segment,
                                    .offset = was,
                                    .size = segment->size - was,
@@ -232,6 +238,39 @@ static void fill(const struct spot *spot, size_t was, struct set_aside *aside) {
     sg_block_idle(block);
 }
 
+/* Nothing of the spot is kept while new memory is made, since a pool that is short of it gives back
+ * its own. *again: it has, and more is missing now. */
+static CUresult extend(struct sg_pool *pool, size_t size, size_t unit, bool *again) {
+    struct spot spot;
+    struct set_aside aside;
+    struct lack lack, now;
+    const size_t least =
+        pool->least_step && pool->least_step < SG_POOL_STEP ? pool->least_step : SG_POOL_STEP;
+    const size_t most = size / least + 3;
+    bool made = false;
+    CUresult result =
+        set_aside(&aside, most) ? find_spot(pool, size, unit, &spot) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS) {
+        lack = find_lack(pool, &spot, aside.sizes);
+        result = make_new(pool, &lack, &aside);
+        made = result == CUDA_SUCCESS;
+    }
+    if (made)
+        result = find_spot(pool, size, unit, &spot);
+    if (made && result == CUDA_SUCCESS) {
+        now = find_lack(pool, &spot, aside.sizes);
+        *again = now.count != lack.count || now.bytes != lack.bytes || now.spare != lack.spare;
+        if (*again || !take_spare(pool, &spot, lack.spare, aside.parts))
+            result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (result == CUDA_SUCCESS)
+        fill(&spot, &aside);
+    else if (made)
+        unref_all(aside.parts + lack.spare, lack.count - lack.spare);
+    end_aside(&aside);
+    return result;
+}
+
 static void release_empty(struct sg_pool *pool) {
     struct sg_pool_segment *next;
     for (struct sg_pool_segment *s = pool->first; s; s = next) {
@@ -242,21 +281,10 @@ static void release_empty(struct sg_pool *pool) {
 }
 
 CUresult sg_pool_extend(struct sg_pool *pool, size_t size, size_t unit) {
-    struct spot spot;
-    struct set_aside aside;
-    CUresult result = find_spot(pool, size, unit, &spot);
-    if (result != CUDA_SUCCESS)
-        return result;
-    size_t was = spot.segment->size, bytes;
-    add_steps(&spot);
-    result = set_aside(&aside, missing_in(&spot, &bytes)) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS)
-        result = gather(pool, &spot, aside.parts);
-    if (result == CUDA_SUCCESS)
-        fill(&spot, was, &aside);
-    else
-        remove_steps(&spot, was);
-    end_aside(&aside);
+    bool again = false;
+    CUresult result = extend(pool, size, unit, &again);
+    if (again) /* there is nothing left to give back */
+        result = extend(pool, size, unit, &again);
     release_empty(pool);
     return result;
 }

@@ -238,6 +238,8 @@ CUresult sg_pool_extend(struct sg_pool *pool, size_t size, size_t unit);
 
 /* ---- reserve.c ------------------------------------------------------------------------------- */
 
+/* Whether its limit allows that many bytes more. */
+bool sg_pool_may_have(const struct sg_pool *pool, size_t bytes);
 /* Fresh memory, in steps of at most `step` bytes, with a reference to each: all or nothing. */
 CUresult sg_pool_make_memory(struct sg_pool *pool, size_t size, size_t step, struct sg_phys **parts,
                              uint64_t *offset);

@@ -30,9 +30,13 @@ static CUresult make_parts(struct sg_pool *pool, size_t size, size_t step, struc
     return sg_phys_create_parts(&prop, size, step, parts);
 }
 
+bool sg_pool_may_have(const struct sg_pool *pool, size_t bytes) {
+    return pool->reserved <= pool->limit && bytes <= pool->limit - pool->reserved;
+}
+
 CUresult sg_pool_make_memory(struct sg_pool *pool, size_t size, size_t step, struct sg_phys **parts,
                              uint64_t *offset) {
-    if (pool->reserved > pool->limit || size > pool->limit - pool->reserved)
+    if (!sg_pool_may_have(pool, size))
         return CUDA_ERROR_OUT_OF_MEMORY;
     return make_parts(pool, size, step, parts, offset);
 }
