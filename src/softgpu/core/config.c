@@ -112,6 +112,14 @@ static void read_choice(struct sg_complaints *complaints, const char *variable,
     complain(complaints, variable, value, accepted);
 }
 
+/* The memory checker finds what is beyond an allocation, to the byte. */
+static void read_bounds(struct sg_complaints *complaints, struct sg_config *into) {
+    static const char *const names[] = {"rounded", "exact"};
+    int exact = (into->checks & SG_CHECK_MEMORY) != 0;
+    read_choice(complaints, "SOFTGPU_BOUNDS", names, 2, 0, &exact);
+    into->exact_bounds = exact;
+}
+
 static void read_schedule(struct sg_complaints *complaints, struct sg_config *into) {
     static const char *const names[] = {"eager", "late", "random"};
     int schedule = SG_SCHEDULE_EAGER;
@@ -230,6 +238,7 @@ static void look_for_others(struct sg_complaints *complaints) {
                                         "SEED",
                                         "LEAKS",
                                         "POISON",
+                                        "BOUNDS",
                                         "ABORT",
                                         "FAIL_ON",
                                         "FAULT",
@@ -292,6 +301,7 @@ static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
     read_int(complaints, "SOFTGPU_KERNEL_LIMIT", 0, 86400, &into->kernel_limit);
     read_fail_on(complaints, into);
     read_checks(complaints, into);
+    read_bounds(complaints, into);
     if (getauxval(AT_SECURE) == 0)
         look_for_others(complaints);
     const char *profile = lookup("SOFTGPU_PROFILE");

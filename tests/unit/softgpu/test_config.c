@@ -91,6 +91,10 @@ TEST(each_variable_sets_its_value) {
     assert_true(read_with("SOFTGPU_LEAKS", "1").leaks);
     assert_true(read_with("SOFTGPU_POISON", "1").poison);
     assert_true(read_with("SOFTGPU_ABORT", "1").abort_on_error);
+    assert_true(read_with("SOFTGPU_BOUNDS", "exact").exact_bounds);
+    assert_false(read_with("SOFTGPU_BOUNDS", "rounded").exact_bounds);
+    assert_true(read_with("SOFTGPU_CHECK", "memory").exact_bounds);
+    assert_false(read_with("SOFTGPU_CHECK", "race").exact_bounds);
     assert_int_equal(read_with("SOFTGPU_KERNEL_LIMIT", "5").kernel_limit, 5);
     assert_int_equal(read_with("SOFTGPU_CHECK", "init,memory").checks,
                      SG_CHECK_INIT | SG_CHECK_MEMORY);
