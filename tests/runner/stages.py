@@ -140,6 +140,8 @@ PARTS = (
           (long("clients", "release", ("clients",)),), "clients"),
     Stage("applications", "hashcat, Blender's Cycles, gprMax, against their CPU forms",
           (long("applications", "release", ("long",), APPLICATIONS),), "clients"),
+    Stage("hazards", "kinds of hazard that public suites plant, found, and their mended twins silent",
+          (long("hazards", "release", ("long",), {"long/test_hazards.py"}),), "clients"),
     Stage("abi", "headers with every compiler and standard", (long("abi", "release", ("abi",)),), "all"),
     *map(beside_loops, ("unit", "fault", "conformance", "cli")),
     beside_loops("package", rounds=1, packages="all"),

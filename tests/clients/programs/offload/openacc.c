@@ -1,4 +1,5 @@
-/* Loops that OpenACC runs on a device. Each line of the output is the same wherever they run, but the first. */
+/* Loops that OpenACC runs on a device. Each line of the output is the same wherever
+ * they run, but the first. */
 #include <openacc.h>
 #include <stdio.h>
 #include <stdlib.h>

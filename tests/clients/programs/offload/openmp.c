@@ -1,4 +1,5 @@
-/* Loops that OpenMP runs on a device. Each line of the output is the same wherever they run, but the first. */
+/* Loops that OpenMP runs on a device. Each line of the output is the same wherever
+ * they run, but the first. */
 #include <omp.h>
 #include <stdio.h>
 
@@ -98,8 +99,12 @@ static void tasks(void) {
 #pragma omp target teams distribute parallel for nowait depend(out : first) map(from : first)
     for (int i = 0; i < 64; i++)
         first[i] = i * i;
-#pragma omp target teams distribute parallel for nowait depend(in : first) depend(out : second) map(to : first) \
-    map(from : second)
+#pragma omp target teams distribute parallel for nowait depend(in                                  \
+                                                               : first) depend(out                 \
+                                                                               : second)           \
+    map(to                                                                                         \
+        : first) map(from                                                                          \
+                     : second)
     for (int i = 0; i < 64; i++)
         second[i] = first[63 - i] + 1;
 #pragma omp taskwait
