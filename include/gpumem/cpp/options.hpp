@@ -101,7 +101,7 @@ struct device_pool_options {
     std::uint64_t release_threshold = 0;
     std::uint64_t maximum_bytes = 0;
     int ipc = 0;
-    gpumem_handle_type handle_type = 0;
+    gpumem_handle_type handle_type = GPUMEM_HANDLE_POSIX_FD;
 };
 
 /* gpumem_pinned_options */
@@ -131,9 +131,9 @@ struct managed_options {
 /* gpumem_virtual_options; `peers` with its count. */
 struct virtual_options {
     gpumem_allocation_type allocation_type = GPUMEM_ALLOCATION_PINNED;
-    gpumem_location location = 0;
+    gpumem_location location = GPUMEM_LOCATION_DEVICE;
     int numa_node = 0;
-    gpumem_handle_type handle_type = 0;
+    gpumem_handle_type handle_type = GPUMEM_HANDLE_POSIX_FD;
     int handle_strict = 0;
     int gpu_direct_rdma = 0;
     int compression = 0;
@@ -141,8 +141,8 @@ struct virtual_options {
     CUdeviceptr addr_hint = 0;
     std::size_t addr_align = 0;
     std::span<const int> peers = {};
-    gpumem_access self_access = 0;
-    gpumem_access peer_access = 0;
+    gpumem_access self_access = GPUMEM_ACCESS_READ_WRITE;
+    gpumem_access peer_access = GPUMEM_ACCESS_READ_WRITE;
     std::size_t capacity = 0;
     std::size_t chunk_minimum = 0;
     std::size_t chunk_maximum = 0;
@@ -154,7 +154,7 @@ struct virtual_options {
 
 /* gpumem_logging_options */
 struct logging_options {
-    gpumem_log_level level = 0;
+    gpumem_log_level level = GPUMEM_LOG_ERROR;
     const char *name = nullptr;
     gpumem_log_fn fn = nullptr;
     void *user = nullptr;
@@ -171,7 +171,7 @@ struct ring_options {
 /* gpumem_share_options */
 struct share_options {
     int timeout_ms = 0;
-    gpumem_access access = 0;
+    gpumem_access access = GPUMEM_ACCESS_READ_WRITE;
     std::size_t maximum_bytes = 0;
     std::size_t capacity = 0;
 };
