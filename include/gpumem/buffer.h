@@ -200,18 +200,18 @@ typedef struct gpumem_buffer_attributes {
     size_t size;
     CUcontext context; /* of the driver's allocation; NULL: none (mapped memory) */
     gpumem_location location;
-    int device_ordinal;    /* of the device whose memory it is; -1: host memory */
-    int numa_node;         /* of HOST_NUMA; else -1 */
-    int device_accessible; /* 1: the buffer's device can access it at present */
-    int host_accessible;   /* 1: gpumem_buffer_host_pointer may be dereferenced */
-    int managed;           /* 1: the driver moves its pages between host and devices */
-    int imported;          /* 1: received from another process */
-    int foreign;           /* 1: not allocated by the library: gpumem_buffer_from_pointer, DLPack */
-    int view;              /* 1: a part of another buffer */
-    /* 1: the library refuses to write there: foreign memory that was declared so, and imports that
+    int device_ordinal;     /* of the device whose memory it is; -1: host memory */
+    int numa_node;          /* of HOST_NUMA; else -1 */
+    bool device_accessible; /* the buffer's device can access it at present */
+    bool host_accessible;   /* gpumem_buffer_host_pointer may be dereferenced */
+    bool managed;           /* the driver moves its pages between host and devices */
+    bool imported;          /* received from another process */
+    bool foreign;           /* not allocated by the library: gpumem_buffer_from_pointer, DLPack */
+    bool view;              /* a part of another buffer */
+    /* the library refuses to write there: foreign memory that was declared so, and imports that
      * were received with GPUMEM_ACCESS_READ. */
-    int read_only;
-    int exportable;                 /* 1: gpumem_export_create works */
+    bool read_only;
+    bool exportable;                /* gpumem_export_create works */
     gpumem_handle_type handle_type; /* the strongest way of sharing it was created for */
 } gpumem_buffer_attributes;
 

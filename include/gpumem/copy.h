@@ -121,7 +121,7 @@ typedef struct gpumem_copy_item {
 typedef struct gpumem_batch_report {
     size_t size;
     size_t copies;  /* of more than 0 bytes */
-    int batched;    /* 1: by one driver call; 0: one after the other */
+    bool batched;   /* true: by one driver call; false: one after the other */
     char note[112]; /* why not by one call; "" if it was, or nothing was to be done */
 } gpumem_batch_report;
 
@@ -143,7 +143,8 @@ GPUMEM_API gpumem_status gpumem_copy_batch(gpumem_device *device, const gpumem_c
 
 typedef struct gpumem_stream_options {
     size_t size;
-    int blocking; /* 1: synchronises with the legacy stream; 0: not (CU_STREAM_NON_BLOCKING) */
+    bool
+        blocking; /* true: synchronises with the legacy stream; false: not (CU_STREAM_NON_BLOCKING) */
     int priority; /* lower is more urgent; 0: the default; clamped to the device's range */
 } gpumem_stream_options;
 #define GPUMEM_STREAM_OPTIONS(...) GPUMEM_OPTIONS(gpumem_stream_options, __VA_ARGS__)
@@ -157,17 +158,17 @@ gpumem_stream_create(gpumem_device *device, const gpumem_stream_options *options
 GPUMEM_API gpumem_status gpumem_stream_destroy(gpumem_device *device, CUstream stream);
 /* Blocks until all queued work is done. Driver: cuStreamSynchronize. */
 GPUMEM_API gpumem_status gpumem_stream_synchronize(gpumem_device *device, CUstream stream);
-/* Sets *done to 1 if all queued work is done, else 0. Does not block. Driver: cuStreamQuery. */
-GPUMEM_API gpumem_status gpumem_stream_query(gpumem_device *device, CUstream stream, int *done);
+/* Sets *done to whether all queued work is done. Does not block. Driver: cuStreamQuery. */
+GPUMEM_API gpumem_status gpumem_stream_query(gpumem_device *device, CUstream stream, bool *done);
 /* Work queued on `stream` from now on waits for `event`. Does not block. */
 GPUMEM_API gpumem_status gpumem_stream_wait_event(gpumem_device *device, CUstream stream,
                                                   CUevent event);
 
 typedef struct gpumem_event_options {
     size_t size;
-    int timing;        /* 1: needed by gpumem_event_elapsed; slower */
-    int blocking_wait; /* 1: gpumem_event_synchronize sleeps instead of spinning */
-    int interprocess;  /* 1: can be exported (gpumem/share.h); not together with timing */
+    bool timing;        /* needed by gpumem_event_elapsed; slower */
+    bool blocking_wait; /* gpumem_event_synchronize sleeps instead of spinning */
+    bool interprocess;  /* can be exported (gpumem/share.h); not together with timing */
 } gpumem_event_options;
 #define GPUMEM_EVENT_OPTIONS(...) GPUMEM_OPTIONS(gpumem_event_options, __VA_ARGS__)
 
@@ -178,8 +179,8 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_event_create(gpumem_device *de
 GPUMEM_API gpumem_status gpumem_event_destroy(gpumem_device *device, CUevent event);
 /* Marks this point of the stream. */
 GPUMEM_API gpumem_status gpumem_event_record(gpumem_device *device, CUevent event, CUstream stream);
-/* Sets *done to 1 if the stream has passed the mark or there is none yet, else 0. */
-GPUMEM_API gpumem_status gpumem_event_query(gpumem_device *device, CUevent event, int *done);
+/* Sets *done to whether the stream has passed the mark or there is none yet. */
+GPUMEM_API gpumem_status gpumem_event_query(gpumem_device *device, CUevent event, bool *done);
 /* Blocks until the stream has passed the mark. */
 GPUMEM_API gpumem_status gpumem_event_synchronize(gpumem_device *device, CUevent event);
 /* Milliseconds from `start` to `end`, both made with timing and already passed; else DRIVER. */

@@ -17,10 +17,10 @@ extern "C" {
 
 typedef struct gpumem_snapshot_options {
     size_t size;
-    int without_buffers; /* 1: no lists of buffers and of tracked allocations */
-    /* 1: only totals for slabs and cache segments, not each piece. Listing the pieces of a cache
+    bool without_buffers; /* no lists of buffers and of tracked allocations */
+    /* only totals for slabs and cache segments, not each piece. Listing the pieces of a cache
      * stops its threads for about 10 ns per block. */
-    int without_pieces;
+    bool without_pieces;
 } gpumem_snapshot_options;
 #define GPUMEM_SNAPSHOT_OPTIONS(...) GPUMEM_OPTIONS(gpumem_snapshot_options, __VA_ARGS__)
 

@@ -1,4 +1,4 @@
-/* gpumem/virtual.h as a user sees it, on any driver: ranges, memory by address, memory of the host,
+/* gpumem/vmm.h as a user sees it, on any driver: ranges, memory by address, memory of the host,
  * fabric handles, and the virtual resource's options. */
 #include "harness.h"
 

@@ -6,6 +6,10 @@
 #include "library_sweeps.h"
 
 #include <gpumem/connect.h>
+#include <gpumem/pool.h>
+#include <gpumem/pool_interop.h>
+#include <gpumem/vmm.h>
+#include <gpumem/wrappers.h>
 #include <pthread.h>
 
 static gpumem_resource *memory, *pool;

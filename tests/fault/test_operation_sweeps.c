@@ -5,6 +5,9 @@
 #include "library_sweeps.h"
 
 #include <gpumem/dlpack_abi.h>
+#include <gpumem/managed.h>
+#include <gpumem/virtual.h>
+#include <gpumem/vmm.h>
 
 static gpumem_resource *memory;
 static gpumem_buffer *a, *b, *made; /* 2 MiB each */

@@ -6,6 +6,7 @@
 #include <gpumem/load.h>
 #include <gpumem/share.h>
 #include <gpumem/virtual.h>
+#include <gpumem/vmm.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <gpumem/share.h>
+#include <gpumem/virtual.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 

@@ -3,6 +3,11 @@
 #include "library_test.h"
 
 #include <gpumem/dlpack_abi.h>
+#include <gpumem/pinned.h>
+#include <gpumem/pool.h>
+#include <gpumem/virtual.h>
+#include <gpumem/vmm.h>
+#include <gpumem/wrappers.h>
 
 #define TOP ((size_t)1 << 63)
 

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gpumem/load.h>
+#include <gpumem/pinned.h>
+#include <gpumem/virtual.h>
 #include <pthread.h>
 
 static char path[TEMPORARY_ROOM];

@@ -3,6 +3,7 @@
 #include "opener.h"
 
 #include <gpumem/share.h>
+#include <gpumem/virtual.h>
 #include <pthread.h>
 #include <stdatomic.h>
 

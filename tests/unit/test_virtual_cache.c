@@ -6,6 +6,7 @@
 #include "refused_memory.h"
 
 #include <gpumem/share.h>
+#include <gpumem/virtual.h>
 #include <pthread.h>
 
 EACH_TEST(open_device, close_device);

@@ -15,11 +15,14 @@
 #include <gpumem/connect.h>
 #include <gpumem/copy.h>
 #include <gpumem/library.h>
+#include <gpumem/managed.h>
 #include <gpumem/mapped.h>
-#include <gpumem/resource.h>
+#include <gpumem/pinned.h>
+#include <gpumem/pool.h>
 #include <gpumem/ring.h>
 #include <gpumem/share.h>
 #include <gpumem/virtual.h>
+#include <gpumem/vmm.h>
 #include <gpumem/wrappers.h>
 #include <span>
 
@@ -51,15 +54,15 @@ struct connect_options {
 
 /* gpumem_stream_options */
 struct stream_options {
-    int blocking = 0;
+    _Bool blocking = 0;
     int priority = 0;
 };
 
 /* gpumem_event_options */
 struct event_options {
-    int timing = 0;
-    int blocking_wait = 0;
-    int interprocess = 0;
+    _Bool timing = 0;
+    _Bool blocking_wait = 0;
+    _Bool interprocess = 0;
 };
 
 /* gpumem_open_options */
@@ -67,12 +70,20 @@ struct open_options {
     const char *driver = nullptr;
 };
 
+/* gpumem_managed_options */
+struct managed_options {
+    gpumem_managed_place preferred = GPUMEM_MANAGED_ANYWHERE;
+    _Bool read_mostly = 0;
+    gpumem_managed_method method = GPUMEM_MANAGED_ALLOCATED;
+    gpumem_pool_choice pool = GPUMEM_POOL_CURRENT;
+};
+
 /* gpumem_mapped_options */
 struct mapped_options {
     gpumem_mapped_method method = GPUMEM_MAPPED_ANY;
-    int method_strict = 0;
-    int require_coherent = 0;
-    int force_non_coherent = 0;
+    _Bool method_strict = 0;
+    _Bool require_coherent = 0;
+    _Bool force_non_coherent = 0;
     std::size_t capacity = 0;
     std::size_t chunk_maximum = 0;
     std::uint64_t cache_bytes = 0;
@@ -84,15 +95,31 @@ struct mapped_options {
 struct mapped_calibrate_options {
     std::size_t maximum_bytes = 0;
     std::uint64_t run_nanoseconds = 0;
-    int keep_nothing = 0;
+    _Bool keep_nothing = 0;
 };
 
 /* gpumem_host_view_options */
 struct host_view_options {
     gpumem_mapped_method method = GPUMEM_MAPPED_ANY;
-    int method_strict = 0;
-    int require_coherent = 0;
-    int force_non_coherent = 0;
+    _Bool method_strict = 0;
+    _Bool require_coherent = 0;
+    _Bool force_non_coherent = 0;
+};
+
+/* gpumem_pinned_options */
+struct pinned_options {
+    gpumem_pinned_method method = GPUMEM_PINNED_AUTO;
+    unsigned flags = 0;
+    _Bool numa_bind = 0;
+    int numa_node = 0;
+    unsigned touch_threads = 0;
+    std::size_t slab_bytes = 0;
+    std::uint64_t maximum_bytes = 0;
+    std::uint64_t keep_bytes = 0;
+    _Bool keep_nothing = 0;
+    _Bool ipc = 0;
+    gpumem_pool_choice pool = GPUMEM_POOL_CURRENT;
+    gpumem_huge_pages huge_pages = GPUMEM_HUGE_PAGES_TRANSPARENT;
 };
 
 /* gpumem_device_pool_options */
@@ -100,32 +127,24 @@ struct device_pool_options {
     gpumem_pool_choice pool = GPUMEM_POOL_CURRENT;
     std::uint64_t release_threshold = 0;
     std::uint64_t maximum_bytes = 0;
-    int ipc = 0;
+    _Bool ipc = 0;
     gpumem_handle_type handle_type = GPUMEM_HANDLE_POSIX_FD;
 };
 
-/* gpumem_pinned_options */
-struct pinned_options {
-    gpumem_pinned_method method = GPUMEM_PINNED_AUTO;
-    unsigned flags = 0;
-    int numa_bind = 0;
-    int numa_node = 0;
-    unsigned touch_threads = 0;
-    std::size_t slab_bytes = 0;
-    std::uint64_t maximum_bytes = 0;
-    std::uint64_t keep_bytes = 0;
-    int keep_nothing = 0;
-    int ipc = 0;
-    gpumem_pool_choice pool = GPUMEM_POOL_CURRENT;
-    gpumem_huge_pages huge_pages = GPUMEM_HUGE_PAGES_TRANSPARENT;
+/* gpumem_ring_options */
+struct ring_options {
+    std::size_t chunk_bytes = 0;
+    std::size_t chunk_count = 0;
+    std::size_t alignment = 0;
+    _Bool mirrored = 0;
 };
 
-/* gpumem_managed_options */
-struct managed_options {
-    gpumem_managed_place preferred = GPUMEM_MANAGED_ANYWHERE;
-    int read_mostly = 0;
-    gpumem_managed_method method = GPUMEM_MANAGED_ALLOCATED;
-    gpumem_pool_choice pool = GPUMEM_POOL_CURRENT;
+/* gpumem_share_options */
+struct share_options {
+    int timeout_ms = 0;
+    gpumem_access access = GPUMEM_ACCESS_READ_WRITE;
+    std::size_t maximum_bytes = 0;
+    std::size_t capacity = 0;
 };
 
 /* gpumem_virtual_options; `peers` with its count. */
@@ -134,9 +153,9 @@ struct virtual_options {
     gpumem_location location = GPUMEM_LOCATION_DEVICE;
     int numa_node = 0;
     gpumem_handle_type handle_type = GPUMEM_HANDLE_POSIX_FD;
-    int handle_strict = 0;
-    int gpu_direct_rdma = 0;
-    int compression = 0;
+    _Bool handle_strict = 0;
+    _Bool gpu_direct_rdma = 0;
+    _Bool compression = 0;
     gpumem_granularity_kind granularity = GPUMEM_GRANULARITY_RECOMMENDED;
     CUdeviceptr addr_hint = 0;
     std::size_t addr_align = 0;
@@ -147,33 +166,9 @@ struct virtual_options {
     std::size_t chunk_minimum = 0;
     std::size_t chunk_maximum = 0;
     unsigned growth_percent = 0;
-    int exact_growth = 0;
+    _Bool exact_growth = 0;
     std::size_t give_back_bytes = 0;
     std::uint64_t cache_bytes = 0;
-};
-
-/* gpumem_logging_options */
-struct logging_options {
-    gpumem_log_level level = GPUMEM_LOG_ERROR;
-    const char *name = nullptr;
-    gpumem_log_fn fn = nullptr;
-    void *user = nullptr;
-};
-
-/* gpumem_ring_options */
-struct ring_options {
-    std::size_t chunk_bytes = 0;
-    std::size_t chunk_count = 0;
-    std::size_t alignment = 0;
-    int mirrored = 0;
-};
-
-/* gpumem_share_options */
-struct share_options {
-    int timeout_ms = 0;
-    gpumem_access access = GPUMEM_ACCESS_READ_WRITE;
-    std::size_t maximum_bytes = 0;
-    std::size_t capacity = 0;
 };
 
 /* gpumem_reservation_options */
@@ -188,8 +183,16 @@ struct physical_options {
     gpumem_location location = GPUMEM_LOCATION_DEVICE;
     int numa_node = 0;
     gpumem_handle_type handle_type = GPUMEM_HANDLE_POSIX_FD;
-    int gpu_direct_rdma = 0;
-    int compression = 0;
+    _Bool gpu_direct_rdma = 0;
+    _Bool compression = 0;
+};
+
+/* gpumem_logging_options */
+struct logging_options {
+    gpumem_log_level level = GPUMEM_LOG_ERROR;
+    const char *name = nullptr;
+    gpumem_log_fn fn = nullptr;
+    void *user = nullptr;
 };
 
 /* gpumem_tracking_options */
@@ -261,6 +264,16 @@ inline gpumem_open_options in_c(const open_options &from) noexcept {
     return to;
 }
 
+inline gpumem_managed_options in_c(const managed_options &from) noexcept {
+    gpumem_managed_options to{};
+    to.size = sizeof to;
+    to.preferred = from.preferred;
+    to.read_mostly = from.read_mostly;
+    to.method = from.method;
+    to.pool = from.pool;
+    return to;
+}
+
 inline gpumem_mapped_options in_c(const mapped_options &from) noexcept {
     gpumem_mapped_options to{};
     to.size = sizeof to;
@@ -295,17 +308,6 @@ inline gpumem_host_view_options in_c(const host_view_options &from) noexcept {
     return to;
 }
 
-inline gpumem_device_pool_options in_c(const device_pool_options &from) noexcept {
-    gpumem_device_pool_options to{};
-    to.size = sizeof to;
-    to.pool = from.pool;
-    to.release_threshold = from.release_threshold;
-    to.maximum_bytes = from.maximum_bytes;
-    to.ipc = from.ipc;
-    to.handle_type = from.handle_type;
-    return to;
-}
-
 inline gpumem_pinned_options in_c(const pinned_options &from) noexcept {
     gpumem_pinned_options to{};
     to.size = sizeof to;
@@ -324,13 +326,34 @@ inline gpumem_pinned_options in_c(const pinned_options &from) noexcept {
     return to;
 }
 
-inline gpumem_managed_options in_c(const managed_options &from) noexcept {
-    gpumem_managed_options to{};
+inline gpumem_device_pool_options in_c(const device_pool_options &from) noexcept {
+    gpumem_device_pool_options to{};
     to.size = sizeof to;
-    to.preferred = from.preferred;
-    to.read_mostly = from.read_mostly;
-    to.method = from.method;
     to.pool = from.pool;
+    to.release_threshold = from.release_threshold;
+    to.maximum_bytes = from.maximum_bytes;
+    to.ipc = from.ipc;
+    to.handle_type = from.handle_type;
+    return to;
+}
+
+inline gpumem_ring_options in_c(const ring_options &from) noexcept {
+    gpumem_ring_options to{};
+    to.size = sizeof to;
+    to.chunk_bytes = from.chunk_bytes;
+    to.chunk_count = from.chunk_count;
+    to.alignment = from.alignment;
+    to.mirrored = from.mirrored;
+    return to;
+}
+
+inline gpumem_share_options in_c(const share_options &from) noexcept {
+    gpumem_share_options to{};
+    to.size = sizeof to;
+    to.timeout_ms = from.timeout_ms;
+    to.access = from.access;
+    to.maximum_bytes = from.maximum_bytes;
+    to.capacity = from.capacity;
     return to;
 }
 
@@ -361,36 +384,6 @@ inline gpumem_virtual_options in_c(const virtual_options &from) noexcept {
     return to;
 }
 
-inline gpumem_logging_options in_c(const logging_options &from) noexcept {
-    gpumem_logging_options to{};
-    to.size = sizeof to;
-    to.level = from.level;
-    to.name = from.name;
-    to.fn = from.fn;
-    to.user = from.user;
-    return to;
-}
-
-inline gpumem_ring_options in_c(const ring_options &from) noexcept {
-    gpumem_ring_options to{};
-    to.size = sizeof to;
-    to.chunk_bytes = from.chunk_bytes;
-    to.chunk_count = from.chunk_count;
-    to.alignment = from.alignment;
-    to.mirrored = from.mirrored;
-    return to;
-}
-
-inline gpumem_share_options in_c(const share_options &from) noexcept {
-    gpumem_share_options to{};
-    to.size = sizeof to;
-    to.timeout_ms = from.timeout_ms;
-    to.access = from.access;
-    to.maximum_bytes = from.maximum_bytes;
-    to.capacity = from.capacity;
-    return to;
-}
-
 inline gpumem_reservation_options in_c(const reservation_options &from) noexcept {
     gpumem_reservation_options to{};
     to.size = sizeof to;
@@ -408,6 +401,16 @@ inline gpumem_physical_options in_c(const physical_options &from) noexcept {
     to.handle_type = from.handle_type;
     to.gpu_direct_rdma = from.gpu_direct_rdma;
     to.compression = from.compression;
+    return to;
+}
+
+inline gpumem_logging_options in_c(const logging_options &from) noexcept {
+    gpumem_logging_options to{};
+    to.size = sizeof to;
+    to.level = from.level;
+    to.name = from.name;
+    to.fn = from.fn;
+    to.user = from.user;
     return to;
 }
 

@@ -7,6 +7,7 @@
 
 #include <gpumem/cpp/buffer.hpp>
 #include <gpumem/pool.h>
+#include <gpumem/pool_interop.h>
 
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {

@@ -7,8 +7,13 @@
 
 #include <gpumem/buffer.h>
 #include <gpumem/caching.h>
-#include <gpumem/cpp/device.hpp>
+#include <gpumem/managed.h>
+#include <gpumem/pinned.h>
+#include <gpumem/pool.h>
 #include <gpumem/resource.h>
+#include <gpumem/virtual.h>
+#include <gpumem/wrappers.h>
+#include <gpumem/cpp/device.hpp>
 
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {

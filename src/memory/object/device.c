@@ -360,7 +360,7 @@ gpumem_status gpumem_device_get_memory(gpumem_device *device, uint64_t *free_byt
     return status;
 }
 
-gpumem_status gpumem_device_can_access_peer(gpumem_device *device, int peer, int *can_access) {
+gpumem_status gpumem_device_can_access_peer(gpumem_device *device, int peer, bool *can_access) {
     GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_device_can_access_peer");
     GM_REQUIRE(can_access, "gpumem_device_can_access_peer: can_access is NULL");

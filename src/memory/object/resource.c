@@ -310,7 +310,7 @@ void gm_resources_visit_all(gpumem_device *device, void (*visit)(gpumem_resource
     visit_resources(device, 1, visit, data);
 }
 
-gpumem_status gpumem_device_trim(gpumem_device *device, int wait) {
+gpumem_status gpumem_device_trim(gpumem_device *device, bool wait) {
     GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_device_trim");
     gm_work_off_all(device);

@@ -92,7 +92,7 @@ gpumem_status gpumem_stream_synchronize(gpumem_device *device, CUstream stream) 
                   "work on a stream failed");
 }
 
-gpumem_status gpumem_stream_query(gpumem_device *device, CUstream stream, int *done) {
+gpumem_status gpumem_stream_query(gpumem_device *device, CUstream stream, bool *done) {
     GM_UNCANCELLED;
     struct gm_current current;
     GM_REQUIRE(done, "gpumem_stream_query: done is NULL");
@@ -180,7 +180,7 @@ gpumem_status gpumem_event_record(gpumem_device *device, CUevent event, CUstream
                   "cannot record an event");
 }
 
-gpumem_status gpumem_event_query(gpumem_device *device, CUevent event, int *done) {
+gpumem_status gpumem_event_query(gpumem_device *device, CUevent event, bool *done) {
     GM_UNCANCELLED;
     struct gm_current current;
     GM_REQUIRE(event && done, "gpumem_event_query: event or done is NULL");

@@ -1,11 +1,11 @@
 /*
- * Virtual memory by hand. Contracts: gpumem/virtual.h, under the C call of the same name.
+ * Virtual memory by hand. Contracts: gpumem/vmm.h, under the C call of the same name.
  */
-#ifndef GPUMEM_CPP_VIRTUAL_HPP
-#define GPUMEM_CPP_VIRTUAL_HPP
+#ifndef GPUMEM_CPP_VMM_HPP
+#define GPUMEM_CPP_VMM_HPP
 
 #include <gpumem/cpp/device.hpp>
-#include <gpumem/virtual.h>
+#include <gpumem/vmm.h>
 
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
