@@ -226,6 +226,13 @@ static void read_version(struct sg_complaints *complaints, struct sg_config *int
     complain(complaints, "SOFTGPU_DRIVER_VERSION", value, accepted);
 }
 
+static void read_ptx(struct sg_complaints *complaints, struct sg_config *into) {
+    static const char *const names[] = {"newest", "driver"};
+    int choice = 0;
+    read_choice(complaints, "SOFTGPU_PTX", names, 2, 0, &choice);
+    into->ptx_of_driver = choice == 1;
+}
+
 /* A misspelt name is as wrong as a misspelt value. */
 static void look_for_others(struct sg_complaints *complaints) {
     static const char *const names[] = {"LOG",
@@ -247,6 +254,7 @@ static void look_for_others(struct sg_complaints *complaints) {
                                         "UUID",
                                         "KERNELS",
                                         "DRIVER_VERSION",
+                                        "PTX",
                                         "KERNEL_LIMIT",
                                         "KERNEL_WORKERS",
                                         "PROFILE_KERNELS",
@@ -298,6 +306,7 @@ static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
     read_flag(complaints, "SOFTGPU_ABORT", &into->abort_on_error);
     read_flag(complaints, "SOFTGPU_KERNELS", &into->kernels);
     read_version(complaints, into);
+    read_ptx(complaints, into);
     read_int(complaints, "SOFTGPU_KERNEL_LIMIT", 0, 86400, &into->kernel_limit);
     read_fail_on(complaints, into);
     read_checks(complaints, into);

@@ -48,6 +48,8 @@ struct sg_config {
                                   to 64; default: the processors, at most 8 */
     int driver_version;        /* SOFTGPU_DRIVER_VERSION: as cuDriverGetVersion returns it; 0: the
                                   profile's */
+    bool ptx_of_driver;        /* SOFTGPU_PTX=driver: a text newer than the driver's version is
+                                  refused; newest, the default: one newer than the reader */
     const char *fault;         /* SOFTGPU_FAULT: function:n:error:mode */
     const char *trace;         /* SOFTGPU_TRACE: file, or "-" for standard error */
     bool leaks;                /* SOFTGPU_LEAKS=1: report live objects at exit */

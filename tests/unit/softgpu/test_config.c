@@ -60,6 +60,14 @@ TEST(the_driver_version_must_be_a_cuda_version) {
     }
 }
 
+TEST(the_newest_ptx_is_the_readers_or_the_drivers) {
+    assert_false(read_with("SOFTGPU_PTX", "newest").ptx_of_driver);
+    assert_true(read_with("SOFTGPU_PTX", "driver").ptx_of_driver);
+    assert_int_equal(complaints.count, 0);
+    assert_false(read_with("SOFTGPU_PTX", "9.5").ptx_of_driver);
+    assert_int_equal(complaints.count, 1);
+}
+
 TEST(an_empty_environment_gives_the_defaults) {
     struct sg_config config;
     sg_config_examine(&config, &complaints);
