@@ -137,13 +137,14 @@ softgpu: error:   called at /src/fill.cu:11, PTX line 22
 
 
 def test_a_write_beyond_an_allocation_is_reported(folder):
-    out, text = report(folder, "fill", "0", "101")
+    """Beyond the 512 bytes that its size is rounded up to."""
+    out, text = report(folder, "fill", "0", "129")
     expect(out == "synchronize 700\n", out)
     expect_text(text, f"""\
 softgpu: error: kernel fill: illegal address: write of 4 bytes at ADDRESS
 {PLACE}\
-softgpu: error:   block 0,0,0 thread 100,0,0
-softgpu: error:   0 bytes behind the end of an allocation of 400 bytes at ADDRESS, the nearest one
+softgpu: error:   block 0,0,0 thread 128,0,0
+softgpu: error:   112 bytes behind the end of an allocation of 400 bytes at ADDRESS, the nearest one
 """)
 
 

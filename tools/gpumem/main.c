@@ -76,7 +76,7 @@ static int run_command(int argc, char **argv) {
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return help(argc - 1, argv + 1);
     if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {
-        printf("gpumem %s\n", gpumem_version_string());
+        printf("gpumem %s\n", GPUMEM_VERSION_STRING);
         return CLI_OK;
     }
     const struct cli_command *command = find_command(name);

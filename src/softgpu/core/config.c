@@ -113,6 +113,14 @@ static void read_choice(struct sg_complaints *complaints, const char *variable,
     complain(complaints, variable, value, accepted);
 }
 
+/* The memory checker finds what is beyond an allocation, to the byte. */
+static void read_bounds(struct sg_complaints *complaints, struct sg_config *into) {
+    static const char *const names[] = {"rounded", "exact"};
+    int exact = (into->checks & SG_CHECK_MEMORY) != 0;
+    read_choice(complaints, "SOFTGPU_BOUNDS", names, 2, 0, &exact);
+    into->exact_bounds = exact;
+}
+
 static void read_schedule(struct sg_complaints *complaints, struct sg_config *into) {
     static const char *const names[] = {"eager", "late", "random"};
     int schedule = SG_SCHEDULE_EAGER;
@@ -240,6 +248,13 @@ static void read_version(struct sg_complaints *complaints, struct sg_config *int
     complain(complaints, "SOFTGPU_DRIVER_VERSION", value, accepted);
 }
 
+static void read_ptx(struct sg_complaints *complaints, struct sg_config *into) {
+    static const char *const names[] = {"newest", "driver"};
+    int choice = 0;
+    read_choice(complaints, "SOFTGPU_PTX", names, 2, 0, &choice);
+    into->ptx_of_driver = choice == 1;
+}
+
 /* A misspelt name is as wrong as a misspelt value. */
 static void look_for_others(struct sg_complaints *complaints) {
     static const char *const names[] = {"LOG",
@@ -252,6 +267,7 @@ static void look_for_others(struct sg_complaints *complaints) {
                                         "SEED",
                                         "LEAKS",
                                         "POISON",
+                                        "BOUNDS",
                                         "ABORT",
                                         "FAIL_ON",
                                         "FAULT",
@@ -260,6 +276,7 @@ static void look_for_others(struct sg_complaints *complaints) {
                                         "UUID",
                                         "KERNELS",
                                         "DRIVER_VERSION",
+                                        "PTX",
                                         "KERNEL_LIMIT",
                                         "KERNEL_WORKERS",
                                         "PROFILE_KERNELS",
@@ -312,9 +329,11 @@ static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
     read_flag(complaints, "SOFTGPU_ABORT", &into->abort_on_error);
     read_flag(complaints, "SOFTGPU_KERNELS", &into->kernels);
     read_version(complaints, into);
+    read_ptx(complaints, into);
     read_int(complaints, "SOFTGPU_KERNEL_LIMIT", 0, 86400, &into->kernel_limit);
     read_fail_on(complaints, into);
     read_checks(complaints, into);
+    read_bounds(complaints, into);
     if (getauxval(AT_SECURE) == 0)
         look_for_others(complaints);
     const char *profile = lookup("SOFTGPU_PROFILE");

@@ -48,10 +48,14 @@ struct sg_config {
                                   to 64; default: the processors, at most 8 */
     int driver_version;        /* SOFTGPU_DRIVER_VERSION: as cuDriverGetVersion returns it; 0: the
                                   profile's */
+    bool ptx_of_driver;        /* SOFTGPU_PTX=driver: a text newer than the driver's version is
+                                  refused; newest, the default: one newer than the reader */
     const char *fault;         /* SOFTGPU_FAULT: function:n:error:mode */
     const char *trace;         /* SOFTGPU_TRACE: file, or "-" for standard error */
     bool leaks;                /* SOFTGPU_LEAKS=1: report live objects at exit */
     bool poison;               /* SOFTGPU_POISON=1: fill fresh and freed memory with a pattern */
+    bool exact_bounds;         /* SOFTGPU_BOUNDS: exact; rounded, the default: kernels may use the
+                                  rest of the bytes that an allocation is rounded up to */
     unsigned leak_kinds;       /* which are reported: bits of enum sg_leak_kind */
     unsigned fail_on_leaks;    /* SOFTGPU_FAIL_ON: which fail, and whether a missed fault does */
     bool fail_on_fault;
@@ -77,6 +81,15 @@ struct sg_config {
 #define SG_RED_ZONE ((size_t)512)
 static inline size_t sg_red_zone(const struct sg_config *config) {
     return config->checks & SG_CHECK_MEMORY ? SG_RED_ZONE : 0;
+}
+
+/* The bytes of an allocation that kernels may touch: what it is rounded up to, unless bounds are
+ * exact. They are nobody else's. Hardware knows no bounds but those of its pages, of 2 MiB. */
+#define SG_BOUND          512u
+#define SG_VARIABLE_BOUND 256u
+static inline uint64_t sg_bounds(const struct sg_config *config, uint64_t start, uint64_t size,
+                                 unsigned unit) {
+    return config->exact_bounds ? size : (start + size + unit - 1) / unit * unit - start;
 }
 
 /* Thread-safe. Constant after the first call, except for what sg_config_schedule changes. */

@@ -191,6 +191,16 @@ static void lay_out(unsigned char *to, const struct sg_image_function *image,
 
 bool (*sg_launch_graph_extent)(CUdeviceptr address, uint64_t *low, uint64_t *length);
 
+/* The range that holds an address, or, in what it is rounded up to, is before it. */
+static const struct sg_range *find_range(uint64_t address, uint64_t *length) {
+    const struct sg_range *range = sg_range_before(address);
+    if (!range)
+        return NULL;
+    unsigned unit = range->variable ? SG_VARIABLE_BOUND : SG_BOUND;
+    *length = sg_bounds(sg_config(), range->start, range->size, unit);
+    return address - range->start < *length ? range : NULL;
+}
+
 /* The allocation around an address, as pages are too coarse for bounds. */
 static bool find_extent(void *user, uint64_t address, uint64_t *low, uint64_t *length) {
     const struct running *running = user;
@@ -198,12 +208,11 @@ static bool find_extent(void *user, uint64_t address, uint64_t *low, uint64_t *l
     const struct sg_device_state *state = running->runtime.context->device_state;
     bool found = (state && sg_heap_extent(&state->heap, address, low, length)) ||
                  sg_leaving_find(address, running->op->serial, low, length);
-    const struct sg_range *range = found ? NULL : sg_range_find(address);
+    const struct sg_range *range = found ? NULL : find_range(address, length);
     if (range) {
         /* Pages of plain memory say nothing about peers: that is a matter of contexts. */
         found = sg_range_seen(running->runtime.context, range);
         *low = range->start;
-        *length = range->size;
     } else if (!found && sg_launch_graph_extent) {
         found = sg_launch_graph_extent(address, low, length);
     }

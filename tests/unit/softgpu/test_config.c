@@ -61,6 +61,14 @@ TEST(the_driver_version_must_be_a_cuda_version) {
     }
 }
 
+TEST(the_newest_ptx_is_the_readers_or_the_drivers) {
+    assert_false(read_with("SOFTGPU_PTX", "newest").ptx_of_driver);
+    assert_true(read_with("SOFTGPU_PTX", "driver").ptx_of_driver);
+    assert_int_equal(complaints.count, 0);
+    assert_false(read_with("SOFTGPU_PTX", "9.5").ptx_of_driver);
+    assert_int_equal(complaints.count, 1);
+}
+
 TEST(an_empty_environment_gives_the_defaults) {
     struct sg_config config;
     sg_config_examine(&config, &complaints);
@@ -92,6 +100,10 @@ TEST(each_variable_sets_its_value) {
     assert_true(read_with("SOFTGPU_LEAKS", "1").leaks);
     assert_true(read_with("SOFTGPU_POISON", "1").poison);
     assert_true(read_with("SOFTGPU_ABORT", "1").abort_on_error);
+    assert_true(read_with("SOFTGPU_BOUNDS", "exact").exact_bounds);
+    assert_false(read_with("SOFTGPU_BOUNDS", "rounded").exact_bounds);
+    assert_true(read_with("SOFTGPU_CHECK", "memory").exact_bounds);
+    assert_false(read_with("SOFTGPU_CHECK", "race").exact_bounds);
     assert_int_equal(read_with("SOFTGPU_KERNEL_LIMIT", "5").kernel_limit, 5);
     assert_int_equal(read_with("SOFTGPU_CHECK", "init,memory").checks,
                      SG_CHECK_INIT | SG_CHECK_MEMORY);
