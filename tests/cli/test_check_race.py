@@ -216,6 +216,13 @@ def test_a_race_report_names_both_source_lines(folder):
         harness.expect(wanted in error, f"{wanted} is not in\n{error}")
 
 
+def test_volatile_accesses_race_on_request(folder):
+    text = PTX.replace("st.shared.u32", "st.volatile.shared.u32").replace("ld.shared.u32", "ld.volatile.shared.u32")
+    for options, races in ((), False), (("--check-plain-volatile",), True):
+        _, _, error = checked.run(folder, "race", text, BODY % 'launch("neighbour", x, threads=64)', *options)
+        harness.expect(("st.volatile.shared.u32" in error and "kernel neighbour" in error) == races, error)
+
+
 def test_a_json_race_report_has_both_source_lines(folder):
     report = folder / "report.json"
     # The host knows that the first kernel has ended, but by no call that would order the second after it.
