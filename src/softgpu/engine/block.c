@@ -96,7 +96,7 @@ static void warp_start(struct sg_warp *warp, unsigned threads) {
     uint32_t lanes = left >= SG_LANES ? SG_ALL : (UINT32_C(1) << left) - 1;
     warp->live = lanes;
     warp->shared_size = warp->block->cluster && warp->block->rank ? 0 : sg_shared_room(warp->grid);
-    warp->group_count = warp->ready = 0;
+    warp->group_count = warp->ready = warp->join_count = warp->joining = 0;
     warp->alone = false;
     warp->since_poll = LOOK;
     warp->stamp = warp->clock = 0;
@@ -191,7 +191,8 @@ static void warp_turn(struct sg_warp *warp, struct tally *tally) {
 static void meet_or_not(struct sg_warp *gang) {
     bool wait = gang->meet != SG_NO_STEP && ++gang->meet_turns < MEET_TURNS;
     for (unsigned g = 0; wait && g < gang->gang_size; g++)
-        wait = !gang[g].moved && !gang[g].polls && gang[g].ready == gang[g].group_count;
+        wait = !gang[g].moved && !gang[g].polls &&
+               gang[g].ready + gang[g].joining == gang[g].group_count;
     for (unsigned g = 0; !wait && g < gang->gang_size; g++)
         gang[g].meet = SG_NO_STEP;
 }
@@ -219,6 +220,14 @@ static void gang_advance(struct sg_warp *gang, struct tally *tally) {
         tally->done += gang[g].group_count == 0;
 }
 
+/* All wait: lanes at joins go on without those that they wait for. */
+static bool go_on_apart(struct sg_block *block) {
+    bool some = false;
+    for (unsigned w = 0; w < block->warp_count; w++)
+        some |= sg_joins_give_up(&block->warps[w]);
+    return some;
+}
+
 /* Runs each warp that can run for a while. */
 enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget) {
     struct tally tally = {.spins = true, .stopped = true};
@@ -232,7 +241,11 @@ enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t
         return SG_TURN_FAULT;
     if (tally.done == block->warp_count)
         return SG_TURN_DONE;
-    if (!tally.ran && sg_cluster_runs(block)) /* other blocks of its cluster can */
+    if (!tally.ran && sg_cluster_runs(block, false)) /* other blocks of its cluster can */
+        return SG_TURN_WAITS;
+    if (!tally.ran && go_on_apart(block))
+        return SG_TURN_ON;
+    if (!tally.ran && sg_cluster_runs(block, true))
         return SG_TURN_WAITS;
     if (!tally.ran) {
         sg_deadlock(block);

@@ -85,6 +85,7 @@ struct sg_grid_launch {
     unsigned workers; /* threads that may advance it at the same time, at most SG_GRID_WORKERS; 0:
                          1 */
     bool apart;       /* no warps in lock step: slower, for comparisons */
+    bool independent; /* lanes that have parted do not wait for each other where they join */
     bool held; /* begins before the grids that it depends on have ended: griddepcontrol.wait waits
                   for sg_grid_release */
     unsigned multiprocessors; /* for %nsmid; 0: 1 */

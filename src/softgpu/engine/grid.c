@@ -175,7 +175,7 @@ static bool only_looks(const struct sg_worker *worker) {
 
 static void got_on(struct sg_worker *worker) {
     worker->spins = worker->spun = 0;
-    worker->progress++;
+    atomic_fetch_add_explicit(&worker->progress, 1, memory_order_relaxed);
 }
 
 static void advance(struct sg_worker *worker, int64_t budget) {
@@ -500,7 +500,7 @@ uint64_t sg_grid_progress(const struct sg_grid *grid) {
     const struct sg_worker *worker;
     uint64_t progress = 0;
     for (unsigned i = 0; (worker = sg_grid_worker(grid, i)); i++)
-        progress += worker->progress;
+        progress += atomic_load_explicit(&worker->progress, memory_order_relaxed);
     return progress;
 }
 
