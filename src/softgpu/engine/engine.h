@@ -64,7 +64,8 @@ struct sg_watch;
 /*
  * Decides when things happen whose time PTX leaves open. Asynchronous copies complete at once
  * (EAGER), not before a wait needs them (LATE), or as the seed decides (RANDOM). Warps take turns
- * in order, for turns of fixed length (EAGER, LATE), or as the seed decides; so do resident blocks.
+ * in order, for turns of fixed length (EAGER, LATE), or as the seed decides; so do resident blocks,
+ * and blocks begin in ascending order or, as many as fit, as the seed decides.
  * Blocks always begin in ascending order.
  */
 enum sg_grid_schedule { SG_GRID_EAGER, SG_GRID_LATE, SG_GRID_RANDOM };

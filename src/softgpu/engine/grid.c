@@ -1,5 +1,5 @@
 /*
- * Grids: blocks begin in ascending order. The first resident block runs until it is done, or until
+ * Grids: blocks begin in ascending order, or as a seed decides (order.c). The first resident block runs until it is done, or until
  * its warps only poll memory that others may write; then it goes to the end of the queue, and one
  * more begins if there is room. So blocks that wait for each other all make progress, and blocks
  * that do not run one by one in a warm cache.
@@ -102,6 +102,7 @@ static bool cluster_begin(struct sg_worker *worker) {
         sg_cluster_close(worker);
         return false;
     }
+    order = sg_block_order(grid, order);
     while (list) {
         struct sg_block *block = list;
         list = block->next;

@@ -194,7 +194,8 @@ enum sg_group_state {
     SG_GROUP_BARRIER,
     SG_GROUP_WARP,
     SG_GROUP_CLUSTER,
-    SG_GROUP_JOIN /* where lanes join that have parted */
+    SG_GROUP_JOIN, /* where lanes join that have parted */
+    SG_GROUP_SLEEP /* in nanosleep, until `wake` */
 };
 
 struct sg_group {
@@ -204,6 +205,7 @@ struct sg_group {
     uint64_t stamp; /* when it last ran */
     unsigned char state, barrier;
     uint32_t members; /* the lanes that it waits for */
+    uint64_t wake;    /* sg_now */
 };
 
 /* Where lanes join that have parted: join.c. */
@@ -260,7 +262,7 @@ struct sg_warp {
     uint32_t live;              /* lanes that have not exited */
     uint32_t came[SG_BARRIERS]; /* lanes that have arrived, for warps in `partial` */
     struct sg_group groups[SG_LANES];
-    unsigned group_count, joining; /* joining: those of SG_GROUP_JOIN */
+    unsigned group_count, joining, asleep; /* joining: those of SG_GROUP_JOIN; asleep likewise */
     struct sg_join joins[SG_LANES];
     int64_t unseen;    /* instructions since it looked, in turns while lanes waited at a join */
     uint64_t progress; /* the grid's, at the end of a turn in which lanes waited at a join */
@@ -494,6 +496,13 @@ void sg_block_start(struct sg_grid *grid, struct sg_block *block, uint64_t order
  * its cluster must run. */
 enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget);
 
+/* sleep.c: groups that have slept for long enough can run again. */
+sg_run sg_run_nanosleep;
+void sg_warp_wake(struct sg_warp *warp);
+
+/* order.c: the number of the block that begins as this one. */
+uint64_t sg_block_order(const struct sg_grid *grid, uint64_t order);
+
 /* ---- grid.c ---------------------------------------------------------------------------------- */
 
 /* The worker of this index; NULL: there are no more. */
@@ -525,7 +534,7 @@ void sg_gang_apart(struct sg_warp *gang);
 sg_run sg_run_count, sg_gang_count, sg_run_count_access, sg_gang_count_access;
 /* control.c */
 sg_run sg_run_branch, sg_run_indexed, sg_run_call, sg_run_indirect, sg_run_return, sg_run_exit;
-sg_run sg_run_guard, sg_run_unguard, sg_run_trap, sg_run_brkpt, sg_run_nothing, sg_run_nanosleep;
+sg_run sg_run_guard, sg_run_unguard, sg_run_trap, sg_run_brkpt, sg_run_nothing;
 sg_run sg_run_fence;
 /* device_call.c: list: the result's place, then the arguments', two words each */
 sg_run sg_run_device_call;
