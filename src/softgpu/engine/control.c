@@ -68,12 +68,6 @@ const struct sg_step *sg_run_nothing(struct sg_warp *warp, const struct sg_step 
     return step + 1;
 }
 
-const struct sg_step *sg_run_nanosleep(struct sg_warp *warp, const struct sg_step *step) {
-    warp->polls = warp->slept = true;
-    warp->left = 0; /* it yields at the next basic block */
-    return step + 1;
-}
-
 const struct sg_step *sg_run_fence(struct sg_warp *warp, const struct sg_step *step) {
     (void)warp;
 #ifdef __SANITIZE_THREAD__ /* which does not support fences: an exchange orders as much for it */

@@ -318,10 +318,6 @@ static const struct sg_step *unguard(struct sg_warp *gang, const struct sg_step 
     return step + 1;
 }
 
-static const struct sg_step *nanosleep_(struct sg_warp *gang, const struct sg_step *step) {
-    return sg_run_nanosleep(gang, step);
-}
-
 /* ---- steps that run warp by warp ------------------------------------------------------------- */
 
 static void bring(struct sg_warp *gang, const struct sg_step *step) {
@@ -401,7 +397,6 @@ sg_run *sg_gang_of(sg_run *run) {
         {sg_run_unguard, unguard},
         {sg_run_nothing, sg_run_nothing},
         {sg_run_fence, sg_run_fence},
-        {sg_run_nanosleep, nanosleep_},
         {sg_run_barrier, barrier},
         {sg_run_count, sg_gang_count},
         {sg_run_count_access, sg_gang_count_access},

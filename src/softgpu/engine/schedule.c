@@ -128,7 +128,7 @@ enum sg_stop sg_warp_run(struct sg_warp *warp, int64_t quantum) {
     if (warp->grid->launch.schedule == SG_GRID_RANDOM)
         turn = sg_grid_draw(warp->grid, 2) == 0;
     warp->alone = warp->stop == SG_STOP_YIELD && warp->ready > 1 && turn;
-    if (warp->joining && warp->stop == SG_STOP_YIELD)
+    if (warp->joining && (warp->stop == SG_STOP_YIELD || warp->slept))
         sg_joins_turn(warp, quantum - (warp->left < 0 ? 0 : warp->left));
     return warp->stop;
 }
