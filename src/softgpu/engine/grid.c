@@ -1,8 +1,8 @@
 /*
- * Grids: blocks begin in ascending order, or as a seed decides (order.c). The first resident block runs until it is done, or until
- * its warps only poll memory that others may write; then it goes to the end of the queue, and one
- * more begins if there is room. So blocks that wait for each other all make progress, and blocks
- * that do not run one by one in a warm cache.
+ * Grids: blocks begin in ascending order, or as a seed decides (order.c). The first resident block
+ * runs until it is done, or until its warps only poll memory that others may write; then it goes to
+ * the end of the queue, and one more begins if there is room. So blocks that wait for each other
+ * all make progress, and blocks that do not run one by one in a warm cache.
  *
  * Several threads may advance a grid: each takes one of its workers, which has its own blocks and
  * range caches. A worker that a thread has left with resident blocks is taken before a new one, and

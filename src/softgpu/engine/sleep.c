@@ -1,7 +1,7 @@
 /*
  * nanosleep: the lanes of a group sleep for about as long as the longest of them asks, and the rest
- * of the grid runs meanwhile. PTX allows from nothing to twice the time; an H200 takes the time, and
- * 1.04 ms for all that is longer than a millisecond, the most that PTX permits.
+ * of the grid runs meanwhile. PTX allows from nothing to twice the time; an H200 takes the time,
+ * and 1.04 ms for all that is longer than a millisecond, the most that PTX permits.
  */
 #include "softgpu/core/state.h"
 #include "softgpu/engine/inside.h"

@@ -72,7 +72,7 @@ TEST(blocks_begin_in_any_order) {
     }
 }
 
-/* Whatever the seed, a block may wait for the one in front of it, and only so many are under way. */
+/* Whatever the seed, a block may wait for the one in front of it, where only so many fit. */
 TEST(blocks_may_wait_for_those_in_front_with_any_seed) {
     static const char text[] =
         ASYNC("mov.u32 %r4, %ctaid.x; setp.ne.u32 %p, %r1, 0; @%p exit;\n"
