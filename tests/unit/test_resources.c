@@ -161,10 +161,10 @@ static gpumem_status own_allocate(void *user, const gpumem_request *request,
     OK_CU(cu->cuCtxGetCurrent(&now));
     assert_ptr_equal(now, gpumem_device_context(device));
     if (own->refuse)
-        return gpumem_resource_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "the well is dry");
+        return gpumem_set_last_error(GPUMEM_ERROR_OUT_OF_MEMORY, "the well is dry");
     CUdeviceptr pointer;
     if (cu->cuMemAlloc_v2(&pointer, request->bytes) != CUDA_SUCCESS)
-        return gpumem_resource_fail(GPUMEM_ERROR_DRIVER, "cuMemAlloc");
+        return gpumem_set_last_error(GPUMEM_ERROR_DRIVER, "cuMemAlloc");
     own->live++;
     allocation->pointer = pointer;
     allocation->bytes = allocation->committed_bytes = allocation->capacity = request->bytes;
