@@ -9,6 +9,14 @@ sys.path.insert(0, str(SOURCE / "tests/harness"))
 from tap_report import Skip, in_folder, run_all  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
+
+# Of libraries made here in the place of NVIDIA's compilers: machine code, which is real.
+MACHINE_CODE = """
+#include <string.h>
+asm(".section .rodata\\ncubin: .incbin \\"%s\\"\\ncubin_end: .previous");
+extern const char cubin[] __attribute__((visibility("hidden"))), cubin_end[] __attribute__((visibility("hidden")));
+#define SIZE (unsigned long)(cubin_end - cubin)
+""" % (SOURCE / "tests/fixtures/images/small.cubin")
 COMMAND = str(BUILD / "bin" / "gpumem")
 SANITIZE = os.environ.get("GPUMEM_SANITIZE", "off")
 

@@ -71,7 +71,7 @@ WRONG = [
     (["--profile", "z900"], "there is no profile z900"),
     (["--profile", "/nowhere/mine.ini"], "/nowhere/mine.ini"),
     (["--trace", "/nowhere/trace"], "/nowhere/trace"),
-    (["--fail-on", "leeks"], "leaks, fault, or leaks,fault"),
+    (["--fail-on", "leeks"], "fault, leaks, or leaks of a kind"),
     (["--fail-on", "fault"], "fault only with SOFTGPU_FAULT"),
     (["--memory", "9999999999T"], "memory"),
     (["--uuid", "mesa22.3.6"], "UUID 1 of the list is no UUID"),
@@ -88,7 +88,7 @@ VARIABLES = [
     ("SOFTGPU_LEAKS", "yes", "SOFTGPU_LEAKS='yes'"),
     ("SOFTGPU_TRACE", "/nowhere/trace", "/nowhere/trace"),
     ("SOFTGPU_FAULTS", "x", "SOFTGPU_FAULTS is no variable"),
-    ("SOFTGPU_FAIL_ON", "leeks", "leaks, fault, or leaks,fault"),
+    ("SOFTGPU_FAIL_ON", "leeks", "fault, leaks, or leaks of a kind"),
     ("SOFTGPU_UUID", "0" * 32, "UUID 1 of the list is all zeros"),
 ]
 

@@ -1,4 +1,5 @@
 #include "softgpu/core/config.h"
+#include "softgpu/core/chapter.h"
 
 #include "softgpu/core/state.h"
 
@@ -161,25 +162,45 @@ static void read_uuids(struct sg_complaints *complaints, struct sg_config *into)
     complain(complaints, "SOFTGPU_UUID", value, accepted);
 }
 
-/* "leaks", "fault", or both, separated by a comma. */
+static bool is_word(const char *at, size_t length, const char *word) {
+    return length == strlen(word) && memcmp(at, word, length) == 0;
+}
+
+/* What "leaks" or "leaks:memory" stands for; 0 for any other word. */
+static unsigned leak_kinds(const char *word, size_t length) {
+    static const char *const names[] = {[SG_LEAK_OTHER] = "leaks:other",
+                                        [SG_LEAK_MEMORY] = "leaks:memory",
+                                        [SG_LEAK_MODULES] = "leaks:modules",
+                                        [SG_LEAK_STREAMS] = "leaks:streams",
+                                        [SG_LEAK_GRAPHS] = "leaks:graphs"};
+    if (is_word(word, length, "leaks"))
+        return SG_LEAKS_ALL;
+    for (unsigned i = 0; i < SG_LEAK_KINDS; i++)
+        if (is_word(word, length, names[i]))
+            return 1u << i;
+    return 0;
+}
+
+/* "leaks", which may name a kind, and "fault", separated by commas. */
 static void read_fail_on(struct sg_complaints *complaints, struct sg_config *into) {
     const char *value = lookup("SOFTGPU_FAIL_ON");
     for (const char *at = value; at && *at;) {
         size_t length = strcspn(at, ",");
-        if (length == 5 && memcmp(at, "leaks", 5) == 0)
-            into->fail_on_leaks = into->leaks = true;
-        else if (length == 5 && memcmp(at, "fault", 5) == 0)
+        unsigned kinds = leak_kinds(at, length);
+        into->fail_on_leaks |= kinds;
+        if (is_word(at, length, "fault"))
             into->fail_on_fault = true;
-        else
-            complain(complaints, "SOFTGPU_FAIL_ON", value, "leaks, fault, or leaks,fault");
+        else if (!kinds)
+            complain(complaints, "SOFTGPU_FAIL_ON", value,
+                     "fault, leaks, or leaks of a kind, comma-separated: leaks:memory, "
+                     "leaks:modules, leaks:streams, leaks:graphs, leaks:other");
         at += length + (at[length] == ',');
     }
+    /* What fails is reported; with SOFTGPU_LEAKS all is. */
+    into->leak_kinds = into->leaks ? SG_LEAKS_ALL : into->fail_on_leaks;
+    into->leaks = into->leak_kinds != 0;
     if (into->fail_on_fault && !lookup("SOFTGPU_FAULT"))
         complain(complaints, "SOFTGPU_FAIL_ON", value, "fault only with SOFTGPU_FAULT");
-}
-
-static bool is_word(const char *at, size_t length, const char *word) {
-    return length == strlen(word) && memcmp(at, word, length) == 0;
 }
 
 /* "memory,init" */
@@ -204,6 +225,7 @@ static void read_checks(struct sg_complaints *complaints, struct sg_config *into
     into->check_output = lookup("SOFTGPU_CHECK_OUTPUT");
     into->check_suppress = lookup("SOFTGPU_CHECK_SUPPRESS");
     into->check_kernels = lookup("SOFTGPU_CHECK_KERNELS");
+    read_flag(complaints, "SOFTGPU_CHECK_PLAIN_VOLATILE", &into->check_plain_volatile);
     read_int(complaints, "SOFTGPU_CHECK_ERROR_EXIT", 0, 255, &into->check_error_exit);
 }
 
@@ -224,6 +246,13 @@ static void read_version(struct sg_complaints *complaints, struct sg_config *int
     snprintf(accepted, sizeof accepted, "a version of CUDA from %d.%d on",
              SG_OLDEST_DRIVER_VERSION / 1000, SG_OLDEST_DRIVER_VERSION % 1000 / 10);
     complain(complaints, "SOFTGPU_DRIVER_VERSION", value, accepted);
+}
+
+static void read_ptx(struct sg_complaints *complaints, struct sg_config *into) {
+    static const char *const names[] = {"newest", "driver"};
+    int choice = 0;
+    read_choice(complaints, "SOFTGPU_PTX", names, 2, 0, &choice);
+    into->ptx_of_driver = choice == 1;
 }
 
 /* A misspelt name is as wrong as a misspelt value. */
@@ -247,6 +276,7 @@ static void look_for_others(struct sg_complaints *complaints) {
                                         "UUID",
                                         "KERNELS",
                                         "DRIVER_VERSION",
+                                        "PTX",
                                         "KERNEL_LIMIT",
                                         "KERNEL_WORKERS",
                                         "PROFILE_KERNELS",
@@ -255,6 +285,7 @@ static void look_for_others(struct sg_complaints *complaints) {
                                         "CHECK_OUTPUT",
                                         "CHECK_SUPPRESS",
                                         "CHECK_KERNELS",
+                                        "CHECK_PLAIN_VOLATILE",
                                         "CHECK_ERROR_EXIT"};
     const size_t count = sizeof names / sizeof names[0];
     for (char **at = environ; at && *at; at++) {
@@ -298,6 +329,7 @@ static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
     read_flag(complaints, "SOFTGPU_ABORT", &into->abort_on_error);
     read_flag(complaints, "SOFTGPU_KERNELS", &into->kernels);
     read_version(complaints, into);
+    read_ptx(complaints, into);
     read_int(complaints, "SOFTGPU_KERNEL_LIMIT", 0, 86400, &into->kernel_limit);
     read_fail_on(complaints, into);
     read_checks(complaints, into);

@@ -48,13 +48,16 @@ struct sg_config {
                                   to 64; default: the processors, at most 8 */
     int driver_version;        /* SOFTGPU_DRIVER_VERSION: as cuDriverGetVersion returns it; 0: the
                                   profile's */
+    bool ptx_of_driver;        /* SOFTGPU_PTX=driver: a text newer than the driver's version is
+                                  refused; newest, the default: one newer than the reader */
     const char *fault;         /* SOFTGPU_FAULT: function:n:error:mode */
     const char *trace;         /* SOFTGPU_TRACE: file, or "-" for standard error */
     bool leaks;                /* SOFTGPU_LEAKS=1: report live objects at exit */
     bool poison;               /* SOFTGPU_POISON=1: fill fresh and freed memory with a pattern */
     bool exact_bounds;         /* SOFTGPU_BOUNDS: exact; rounded, the default: kernels may use the
                                   rest of the bytes that an allocation is rounded up to */
-    bool fail_on_leaks;        /* SOFTGPU_FAIL_ON: leaks and fault, comma-separated */
+    unsigned leak_kinds;       /* which are reported: bits of enum sg_leak_kind */
+    unsigned fail_on_leaks;    /* SOFTGPU_FAIL_ON: which fail, and whether a missed fault does */
     bool fail_on_fault;
     bool kernels; /* SOFTGPU_KERNELS=0: launches are checked and captured, and else refused; nothing
                      runs. Default: kernels of PTX run */
@@ -67,6 +70,7 @@ struct sg_config {
     const char *check_output;   /* SOFTGPU_CHECK_OUTPUT: a file; NULL: standard error */
     const char *check_suppress; /* SOFTGPU_CHECK_SUPPRESS: a file, or NULL */
     const char *check_kernels;  /* SOFTGPU_CHECK_KERNELS: globs, comma-separated; NULL: all */
+    bool check_plain_volatile;  /* SOFTGPU_CHECK_PLAIN_VOLATILE=1: volatile accesses may race */
     int check_error_exit;       /* SOFTGPU_CHECK_ERROR_EXIT: the status of a process in which errors
                                    were found, 1 to 255; 0, the default: its own */
     bool abort_on_error;        /* SOFTGPU_ABORT=1: a refused call aborts the process */

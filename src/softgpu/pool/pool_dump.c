@@ -80,6 +80,7 @@ static void leaks(struct sg_text *text) {
 const struct sg_chapter sg_pool_chapter = {
     .dump = dump_all,
     .leaks = leaks,
+    .leak_kind = SG_LEAK_MEMORY,
     .settle = collect,
     .synchronized = sg_pools_synchronized,
     .reclaim = sg_pools_reclaim,
