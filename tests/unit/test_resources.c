@@ -52,7 +52,7 @@ TEST(settings_of_shared_pools_are_not_changed) {
     FAILS(BUSY, gpumem_resource_destroy(pool));
     OK(gpumem_buffer_free(buffer, NULL));
     uint64_t trims = soft->call_count("cuMemPoolTrimTo");
-    OK(gpumem_resource_trim(pool, 0));
+    OK(gpumem_device_trim(device, true));
     assert_int_equal(soft->call_count("cuMemPoolTrimTo"), trims);
     OK(gpumem_resource_destroy(pool));
     gpumem_resource *own = NEW_POOL(.maximum_bytes = 64 * MIB);
