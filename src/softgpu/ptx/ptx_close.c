@@ -273,6 +273,7 @@ static bool constants(struct sg_ptx *ptx) {
 bool sg_ptx_close(struct sg_ptx *ptx) {
     if (ptx->debug && !ptx->debug_found)
         return sg_ptx_wrong(ptx, "target debug, but no debug information");
+    ptx->image->unoptimized = ptx->debug;
     /* The narrowest register decides how wide addresses are, and only 32 bits are refused, with
      * .address_size 64 and without. */
     if (ptx->short_address && !ptx->tiny_addresses) {
