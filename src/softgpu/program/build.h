@@ -220,6 +220,8 @@ const char *sg_build_check(const struct sg_program *program,
 
 /* Checks the calls of known functions in the whole program (calls.c). */
 bool sg_build_check_calls(struct sg_build *b);
+/* How deep calls go, in bytes of the stack: once all frames are laid out. */
+bool sg_build_measure_calls(struct sg_build *b);
 
 /* Resolves labels and builds the control-flow graph of the current function (flow.c). */
 bool sg_build_resolve(struct sg_build *b);

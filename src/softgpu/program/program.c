@@ -313,7 +313,7 @@ static CUresult make(struct sg_build *b, const char *entry) {
     if (result != CUDA_SUCCESS)
         return result;
     sg_build_lay_out_thread(b);
-    if (!sg_build_check_calls(b) || !sg_build_lay_out_shared(b))
+    if (!sg_build_check_calls(b) || !sg_build_measure_calls(b) || !sg_build_lay_out_shared(b))
         return CUDA_ERROR_OUT_OF_MEMORY;
     b->program->name = b->program->functions[0].name;
     note_unsupported(b->program);
