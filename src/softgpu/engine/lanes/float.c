@@ -78,7 +78,7 @@ SG_MAP3(fma_signed_full, u32, u32, u32, u32,
         finish_scaled(fma_nearest(SX, FY, SZ),
                       fma_nearest(SX * 0x1p50F, FY * 0x1p50F, SZ * 0x1p100F), step->flags))
 SG_MAP1(sqrt_full, u32, u32, finish(__builtin_sqrtf(FX), step->flags))
-SG_MAP1(rcp_full, u32, u32, finish(1.0F / FX, step->flags))
+SG_MAP1(rcp_full, u32, u32, finish_scaled(1.0F / FX, 0x1p100F / FX, step->flags))
 ROUNDED(add_directed, add_full)
 ROUNDED(sub_directed, sub_full)
 ROUNDED(mul_directed, mul_full)
