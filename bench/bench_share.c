@@ -30,12 +30,13 @@ struct received {
 };
 
 static void take(struct received *received, gpumem_buffer *buffer, const gpumem_export *exported) {
-    received->count = gpumem_export_descriptor_count(exported);
+    gpumem_export_info info = {.size = sizeof info};
+    ok(gpumem_export_get_info(exported, &info), "description");
+    received->count = info.descriptor_count;
     if (received->count > MOST)
         bench_fail("%zu handles are too many", received->count);
-    ok(gpumem_export_get_description(exported, &received->description,
-                                     &received->description_bytes),
-       "description");
+    received->description = info.description;
+    received->description_bytes = info.description_bytes;
     received->bytes = gpumem_buffer_committed(buffer);
     gpumem_layout layout = {.size = sizeof layout};
     gpumem_segment *segments = calloc(received->count, sizeof *segments);
@@ -43,7 +44,7 @@ static void take(struct received *received, gpumem_buffer *buffer, const gpumem_
         bench_fail("no memory");
     ok(gpumem_buffer_get_layout(buffer, &layout, segments, received->count), "layout");
     for (size_t i = 0; i < received->count; i++) {
-        ok(gpumem_export_get_descriptor(exported, i, &received->descriptors[i]), "descriptor");
+        received->descriptors[i] = info.descriptors[i];
         received->sizes[i] = segments[i].bytes;
     }
     free(segments);

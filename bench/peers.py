@@ -175,7 +175,6 @@ def ours():
     above = Path(__file__).resolve().parents[1]  # of the bundle, or of the sources
     paths = [folder / "lib" / "libgpumem.so.0" for folder in (above, above / "build")]
     library = ctypes.CDLL(str(next((path for path in paths if path.exists()), paths[0])))
-    library.gpumem_version_string.restype = ctypes.c_char_p
 
     def must(status):
         if status != 0:
@@ -201,7 +200,8 @@ def ours():
                 raise RuntimeError("gpumem refused an allocation or a free")
         return pair
 
-    return library.gpumem_version_string().decode(), [
+    version = library.gpumem_version()
+    return f"{version // 10000}.{version // 100 % 100}.{version % 100}", [
         Row("caching resource, by ctypes", pair_of(cache)),
         Row("device pool, by ctypes", pair_of(pool)),
     ]

@@ -202,8 +202,8 @@ static void open_socket(struct assembler *a) {
 /* ---- The GPU's side -------------------------------------------------------------------------- */
 
 /* One stream keeps each chunk in the device's memory, the other copies it to the host. */
-static void consume_all(gpumem_device *device, gpumem_ring *ring, CUdeviceptr archive,
-                        CUdeviceptr host, const CUstream streams[2]) {
+static void consume_all(gpumem_ring *ring, gpumem_buffer *memory, gpumem_buffer *archive,
+                        gpumem_buffer *host, const CUstream streams[2]) {
     for (;;) {
         gpumem_ring_chunk chunk = {.size = sizeof chunk};
         gpumem_status status = gpumem_ring_consume(ring, -1, &chunk);
@@ -211,8 +211,9 @@ static void consume_all(gpumem_device *device, gpumem_ring *ring, CUdeviceptr ar
             return;
         check(status);
         size_t place = chunk.sequence * CHUNK;
-        check(gpumem_copy(device, archive + place, chunk.device, chunk.bytes, streams[0]));
-        check(gpumem_copy(device, host + place, chunk.device, chunk.bytes, streams[1]));
+        size_t from = (size_t)(chunk.device - gpumem_buffer_pointer(memory));
+        check(gpumem_buffer_copy(archive, place, memory, from, chunk.bytes, streams[0]));
+        check(gpumem_buffer_copy(host, place, memory, from, chunk.bytes, streams[1]));
         check(gpumem_ring_release(ring, chunk.sequence, streams, 2));
     }
 }
@@ -233,7 +234,8 @@ static void report(gpumem_device *device, const struct assembler *a, gpumem_buff
     check_system(kept != NULL, "malloc");
     for (int i = 0; i < 2; i++)
         check(gpumem_stream_synchronize(device, streams[i]));
-    check(gpumem_buffer_read_sync(archive, 0, kept, CHUNKS * CHUNK, NULL));
+    check(gpumem_buffer_read(archive, 0, kept, CHUNKS * CHUNK, NULL));
+    check(gpumem_stream_synchronize(device, NULL));
     check(gpumem_ring_get_info(a->ring, &info));
     printf("%zu packets received, %zu lost\n", a->received, a->lost);
     printf("%zu chunks through %zu places, %zu of them whole\n", (size_t)info.released,
@@ -254,11 +256,15 @@ static void assemble(gpumem_device *device, struct assembler *a, gpumem_buffer *
         check_system(pthread_create(&threads[i], NULL, i < RECEIVERS ? receive : play_network, a) ==
                          0,
                      "pthread_create");
-    consume_all(device, a->ring, gpumem_buffer_pointer(archive), gpumem_buffer_pointer(host),
-                streams);
+    gpumem_ring_info info = {.size = sizeof info};
+    gpumem_buffer *memory; /* the ring's, as a buffer to copy from */
+    check(gpumem_ring_get_info(a->ring, &info));
+    check(gpumem_buffer_from_pointer(device, info.device, info.bytes, NULL, &memory));
+    consume_all(a->ring, memory, archive, host, streams);
     for (int i = 0; i <= RECEIVERS; i++)
         pthread_join(threads[i], NULL);
     report(device, a, archive, host, streams);
+    check(gpumem_buffer_free(memory, NULL));
     close(a->socket);
     for (int i = 0; i < 2; i++)
         check(gpumem_stream_destroy(device, streams[i]));

@@ -26,9 +26,9 @@ static size_t count(const char *text, const char *word) {
     return found;
 }
 
-static void look(gpumem_device *device) {
+static void look(gpumem_library *library) {
     char *text;
-    check(gpumem_snapshot(device, NULL, &text)); /* at any time, beside any other call */
+    check(gpumem_snapshot(library, NULL, &text)); /* at any time, beside any other call */
     printf("%zu live, %zu chunks, %zu freed range kept, %zu call sites\n",
            count(text, "\"state\":\"live\""), count(text, "\"offset\":"),
            count(text, "\"state\":\"idle\"") + count(text, "\"state\":\"ordered\""),
@@ -40,13 +40,13 @@ static int write_file(void *user, const char *text, size_t bytes) {
     return fwrite(text, 1, bytes, user) == bytes ? 0 : errno;
 }
 
-static void save(gpumem_device *device, const char *path) {
+static void save(gpumem_library *library, const char *path) {
     FILE *file = fopen(path, "w");
     if (!file) {
         perror(path);
         exit(1);
     }
-    check(gpumem_snapshot_write(device, GPUMEM_SNAPSHOT_OPTIONS(.without_pieces = 1), write_file,
+    check(gpumem_snapshot_write(library, GPUMEM_SNAPSHOT_OPTIONS(.without_pieces = 1), write_file,
                                 file));
     fclose(file);
 }
@@ -65,13 +65,13 @@ int main(int argc, char **argv) {
     check(gpumem_tracking_resource_create(memory, NULL, &tracked));
     check(gpumem_buffer_allocate(tracked, 16 * MIB, NULL, &table));
     check(gpumem_buffer_allocate(tracked, 4 * MIB, NULL, &scratch));
-    look(device);
+    look(library);
 
     check(gpumem_buffer_decommit(table, 4 * MIB, 8 * MIB, NULL, NULL));
     check(gpumem_buffer_free(scratch, NULL));
-    look(device);
+    look(library);
     if (argc > 1)
-        save(device, argv[1]);
+        save(library, argv[1]);
 
     check(gpumem_buffer_free(table, NULL));
     check(gpumem_resource_destroy(tracked));

@@ -39,7 +39,8 @@ static void step(struct worker *worker, CUstream stream, unsigned round) {
                                      &buffers[i]));
         check(gpumem_buffer_fill(buffers[i], 0, bytes, value, stream));
     }
-    check(gpumem_buffer_read_sync(buffers[round % AT_ONCE], 0, &seen, 1, stream));
+    check(gpumem_buffer_read(buffers[round % AT_ONCE], 0, &seen, 1, stream));
+    check(gpumem_stream_synchronize(gpumem_resource_device(worker->cache), stream));
     worker->wrong += seen != value;
     for (unsigned i = 0; i < AT_ONCE; i++)
         check(gpumem_buffer_free(buffers[i], NULL)); /* NULL: on the stream of allocation */

@@ -176,14 +176,8 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_recommit(gpumem_buffer 
  */
 GPUMEM_API gpumem_status gpumem_buffer_mark_shared(gpumem_buffer *buffer);
 
-/* Offset and size, in bytes, of chunk `index`, which must be below gpumem_buffer_chunks. The last
- * chunk may extend past the buffer's size. Chunks change when the buffer grows or shrinks. No
- * driver call. INVALID_ARGUMENT: no such chunk. */
-GPUMEM_API gpumem_status gpumem_buffer_get_chunk(gpumem_buffer *buffer, size_t index,
-                                                 size_t *offset, size_t *bytes);
-
 /*
- * The same without a buffer object, for callers that keep addresses: memory of any resource by
+ * Memory without a buffer object, for callers that keep addresses: memory of any resource by
  * pointer and size. allocate works as gpumem_buffer_allocate, deallocate as gpumem_buffer_free of
  * the buffer at `pointer`: a `stream` of NULL or GPUMEM_STREAM_NONE means that of the allocation; a
  * `pointer` of 0 is allowed. INVALID_ARGUMENT: `pointer` was not allocated by this call from
@@ -200,18 +194,18 @@ typedef struct gpumem_buffer_attributes {
     size_t size;
     CUcontext context; /* of the driver's allocation; NULL: none (mapped memory) */
     gpumem_location location;
-    int device_ordinal;    /* of the device whose memory it is; -1: host memory */
-    int numa_node;         /* of HOST_NUMA; else -1 */
-    int device_accessible; /* 1: the buffer's device can access it at present */
-    int host_accessible;   /* 1: gpumem_buffer_host_pointer may be dereferenced */
-    int managed;           /* 1: the driver moves its pages between host and devices */
-    int imported;          /* 1: received from another process */
-    int foreign;           /* 1: not allocated by the library: gpumem_buffer_from_pointer, DLPack */
-    int view;              /* 1: a part of another buffer */
-    /* 1: the library refuses to write there: foreign memory that was declared so, and imports that
+    int device_ordinal;     /* of the device whose memory it is; -1: host memory */
+    int numa_node;          /* of HOST_NUMA; else -1 */
+    bool device_accessible; /* the buffer's device can access it at present */
+    bool host_accessible;   /* gpumem_buffer_host_pointer may be dereferenced */
+    bool managed;           /* the driver moves its pages between host and devices */
+    bool imported;          /* received from another process */
+    bool foreign;           /* not allocated by the library: gpumem_buffer_from_pointer, DLPack */
+    bool view;              /* a part of another buffer */
+    /* the library refuses to write there: foreign memory that was declared so, and imports that
      * were received with GPUMEM_ACCESS_READ. */
-    int read_only;
-    int exportable;                 /* 1: gpumem_export_create works */
+    bool read_only;
+    bool exportable;                /* gpumem_export_create works */
     gpumem_handle_type handle_type; /* the strongest way of sharing it was created for */
 } gpumem_buffer_attributes;
 
@@ -232,7 +226,6 @@ GPUMEM_API void *gpumem_buffer_host_pointer(const gpumem_buffer *buffer); /* or 
 GPUMEM_API size_t gpumem_buffer_size(const gpumem_buffer *buffer);
 GPUMEM_API size_t gpumem_buffer_capacity(const gpumem_buffer *buffer);
 GPUMEM_API size_t gpumem_buffer_committed(const gpumem_buffer *buffer); /* mapped memory */
-GPUMEM_API size_t gpumem_buffer_chunks(const gpumem_buffer *buffer);    /* physical handles, or 1 */
 GPUMEM_API gpumem_device *gpumem_buffer_device(const gpumem_buffer *buffer);
 GPUMEM_API gpumem_resource *
 gpumem_buffer_resource(const gpumem_buffer *buffer); /* NULL: imported or foreign */

@@ -12,7 +12,7 @@
  * data shared afterwards is checked by its own rules.
  *
  * A connection is a plain descriptor, close-on-exec: the caller polls it, passes it to the calls of
- * gpumem/share.h, and closes it (gpumem_disconnect, or close(2)). The functions are thread-safe. No
+ * gpumem/share.h, and closes it with close(2). The functions are thread-safe. No
  * driver call.
  */
 #ifndef GPUMEM_CONNECT_H
@@ -87,9 +87,6 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_connect(const char *path,
                                                           const gpumem_connect_options *options,
                                                           int *connection,
                                                           gpumem_connection_peer *peer);
-
-/* Closes a connection, as close(2) does. INVALID_ARGUMENT: not an open descriptor. */
-GPUMEM_API gpumem_status gpumem_disconnect(int connection);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 /*
  * Copies and fills, and the streams and events that they need. Streams and events are CUDA's own:
- * those of any other library can be used here, and these elsewhere.
+ * those of any other library can be used here, and these elsewhere. Memory that the library did not
+ * allocate is copied as a buffer, too (gpumem_buffer_from_pointer, gpumem/foreign.h).
  *
  * Every function is thread-safe. Work is queued on a stream, where NULL is GPUMEM_STREAM_LEGACY.
  * Errors of the work itself are reported by later calls (DEVICE_FAULT). The context of the calling
@@ -22,7 +23,7 @@ extern "C" {
  * synchronous: on return the work is queued and perhaps done. Host memory that is written from must
  * not change, and host memory that is read into is not valid, until the stream has passed the copy.
  * If host memory is not pinned, the call may block until then, but programs must not rely on that:
- * see the synchronous forms below. A size of 0 does nothing. NOT_PERMITTED: writing to a read-only
+ * gpumem_stream_synchronize waits. A size of 0 does nothing. NOT_PERMITTED: writing to a read-only
  * buffer (gpumem_buffer_attributes), or what the buffer's device has no access for
  * (gpumem_buffer_set_access); nothing is queued. The stream is recorded as using the buffers
  * (gpumem_buffer_use). Copies between buffers of two devices need no access; the stream may belong
@@ -40,15 +41,6 @@ GPUMEM_API gpumem_status gpumem_buffer_fill(gpumem_buffer *buffer, size_t offset
                                             unsigned char value, CUstream stream);
 
 /*
- * The same between any two addresses, device or host (unified addressing), that the library does
- * not know: not checked, and not waited for at a free. Driver: cuMemcpyAsync, cuMemsetD8Async.
- */
-GPUMEM_API gpumem_status gpumem_copy(gpumem_device *device, CUdeviceptr to, CUdeviceptr from,
-                                     size_t bytes, CUstream stream);
-GPUMEM_API gpumem_status gpumem_fill(gpumem_device *device, CUdeviceptr to, size_t bytes,
-                                     unsigned char value, CUstream stream);
-
-/*
  * Fill `bytes` bytes with the pattern of 1, 2 or 4 bytes at `pattern`. The address and `bytes` must
  * be multiples of `pattern_bytes`. The pattern is read before the return. Otherwise as fill.
  * Driver: cuMemsetD8Async, cuMemsetD16Async, cuMemsetD32Async.
@@ -56,26 +48,6 @@ GPUMEM_API gpumem_status gpumem_fill(gpumem_device *device, CUdeviceptr to, size
 GPUMEM_API gpumem_status gpumem_buffer_fill_pattern(gpumem_buffer *buffer, size_t offset,
                                                     size_t bytes, const void *pattern,
                                                     size_t pattern_bytes, CUstream stream);
-GPUMEM_API gpumem_status gpumem_fill_pattern(gpumem_device *device, CUdeviceptr to, size_t bytes,
-                                             const void *pattern, size_t pattern_bytes,
-                                             CUstream stream);
-
-/*
- * The synchronous forms: on return the work is done, and so is everything queued on `stream` before
- * it. BUSY, with nothing queued, while the stream is capturing (or, for the legacy stream, while a
- * stream that it would disturb is capturing): a capturing stream cannot be waited for. They block.
- * DEVICE_FAULT and DRIVER are also returned for earlier work of the stream. Driver: as the others,
- * cuStreamGetCaptureInfo and cuStreamSynchronize.
- */
-GPUMEM_API gpumem_status gpumem_buffer_write_sync(gpumem_buffer *buffer, size_t offset,
-                                                  const void *host, size_t bytes, CUstream stream);
-GPUMEM_API gpumem_status gpumem_buffer_read_sync(gpumem_buffer *buffer, size_t offset, void *host,
-                                                 size_t bytes, CUstream stream);
-GPUMEM_API gpumem_status gpumem_buffer_copy_sync(gpumem_buffer *to, size_t to_offset,
-                                                 gpumem_buffer *from, size_t from_offset,
-                                                 size_t bytes, CUstream stream);
-GPUMEM_API gpumem_status gpumem_buffer_fill_sync(gpumem_buffer *buffer, size_t offset, size_t bytes,
-                                                 unsigned char value, CUstream stream);
 
 /* Rows of bytes, a pitch apart on either side. Host memory, too, is the "to" or the "from" side. */
 typedef struct gpumem_rows {
@@ -99,8 +71,6 @@ GPUMEM_API gpumem_status gpumem_buffer_read_2d(gpumem_buffer *buffer, size_t off
 GPUMEM_API gpumem_status gpumem_buffer_copy_2d(gpumem_buffer *to, size_t to_offset,
                                                gpumem_buffer *from, size_t from_offset,
                                                const gpumem_rows *rows, CUstream stream);
-GPUMEM_API gpumem_status gpumem_copy_2d(gpumem_device *device, CUdeviceptr to, CUdeviceptr from,
-                                        const gpumem_rows *rows, CUstream stream);
 
 /* One copy of a batch. Copies of a batch may run in any order and concurrently: none may write what
  * another reads or writes. */
@@ -112,16 +82,11 @@ typedef struct gpumem_buffer_copy_item {
     size_t bytes; /* 0: does nothing */
 } gpumem_buffer_copy_item;
 
-typedef struct gpumem_copy_item {
-    CUdeviceptr to, from; /* device or host, as for gpumem_copy */
-    size_t bytes;
-} gpumem_copy_item;
-
 /* How a batch was queued. */
 typedef struct gpumem_batch_report {
     size_t size;
     size_t copies;  /* of more than 0 bytes */
-    int batched;    /* 1: by one driver call; 0: one after the other */
+    bool batched;   /* true: by one driver call; false: one after the other */
     char note[112]; /* why not by one call; "" if it was, or nothing was to be done */
 } gpumem_batch_report;
 
@@ -137,13 +102,11 @@ typedef struct gpumem_batch_report {
 GPUMEM_API gpumem_status gpumem_buffer_copy_batch(const gpumem_buffer_copy_item *items,
                                                   size_t count, CUstream stream,
                                                   gpumem_batch_report *report);
-GPUMEM_API gpumem_status gpumem_copy_batch(gpumem_device *device, const gpumem_copy_item *items,
-                                           size_t count, CUstream stream,
-                                           gpumem_batch_report *report);
 
 typedef struct gpumem_stream_options {
     size_t size;
-    int blocking; /* 1: synchronises with the legacy stream; 0: not (CU_STREAM_NON_BLOCKING) */
+    bool
+        blocking; /* true: synchronises with the legacy stream; false: not (CU_STREAM_NON_BLOCKING) */
     int priority; /* lower is more urgent; 0: the default; clamped to the device's range */
 } gpumem_stream_options;
 #define GPUMEM_STREAM_OPTIONS(...) GPUMEM_OPTIONS(gpumem_stream_options, __VA_ARGS__)
@@ -155,19 +118,22 @@ gpumem_stream_create(gpumem_device *device, const gpumem_stream_options *options
 /* Returns at once; queued work still runs. Free the buffers that use the stream first: frees that
  * waited for a capture on it are carried out here. */
 GPUMEM_API gpumem_status gpumem_stream_destroy(gpumem_device *device, CUstream stream);
-/* Blocks until all queued work is done. Driver: cuStreamSynchronize. */
+/* Blocks until all queued work is done. BUSY while the stream is capturing (or, for the legacy
+ * stream, while a stream that it would disturb is capturing), which goes on. DEVICE_FAULT and
+ * DRIVER are also returned for work of the stream that failed. Driver: cuStreamGetCaptureInfo,
+ * cuStreamSynchronize. */
 GPUMEM_API gpumem_status gpumem_stream_synchronize(gpumem_device *device, CUstream stream);
-/* Sets *done to 1 if all queued work is done, else 0. Does not block. Driver: cuStreamQuery. */
-GPUMEM_API gpumem_status gpumem_stream_query(gpumem_device *device, CUstream stream, int *done);
+/* Sets *done to whether all queued work is done. Does not block. Driver: cuStreamQuery. */
+GPUMEM_API gpumem_status gpumem_stream_query(gpumem_device *device, CUstream stream, bool *done);
 /* Work queued on `stream` from now on waits for `event`. Does not block. */
 GPUMEM_API gpumem_status gpumem_stream_wait_event(gpumem_device *device, CUstream stream,
                                                   CUevent event);
 
 typedef struct gpumem_event_options {
     size_t size;
-    int timing;        /* 1: needed by gpumem_event_elapsed; slower */
-    int blocking_wait; /* 1: gpumem_event_synchronize sleeps instead of spinning */
-    int interprocess;  /* 1: can be exported (gpumem/share.h); not together with timing */
+    bool timing;        /* needed by gpumem_event_elapsed; slower */
+    bool blocking_wait; /* gpumem_event_synchronize sleeps instead of spinning */
+    bool interprocess;  /* can be exported (gpumem/share.h); not together with timing */
 } gpumem_event_options;
 #define GPUMEM_EVENT_OPTIONS(...) GPUMEM_OPTIONS(gpumem_event_options, __VA_ARGS__)
 
@@ -178,8 +144,8 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_event_create(gpumem_device *de
 GPUMEM_API gpumem_status gpumem_event_destroy(gpumem_device *device, CUevent event);
 /* Marks this point of the stream. */
 GPUMEM_API gpumem_status gpumem_event_record(gpumem_device *device, CUevent event, CUstream stream);
-/* Sets *done to 1 if the stream has passed the mark or there is none yet, else 0. */
-GPUMEM_API gpumem_status gpumem_event_query(gpumem_device *device, CUevent event, int *done);
+/* Sets *done to whether the stream has passed the mark or there is none yet. */
+GPUMEM_API gpumem_status gpumem_event_query(gpumem_device *device, CUevent event, bool *done);
 /* Blocks until the stream has passed the mark. */
 GPUMEM_API gpumem_status gpumem_event_synchronize(gpumem_device *device, CUevent event);
 /* Milliseconds from `start` to `end`, both made with timing and already passed; else DRIVER. */

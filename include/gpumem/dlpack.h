@@ -27,7 +27,7 @@ typedef struct gpumem_dlpack_options {
                              * on */
     const int64_t *shape;   /* ndim extents; copied */
     const int64_t *strides; /* in elements, none negative; NULL: contiguous. Copied */
-    int read_only;          /* 1: flagged read-only, which only the versioned form can express;
+    bool read_only;         /* flagged read-only, which only the versioned form can express;
                                implied if the buffer is read-only */
     CUstream stream;        /* the consumer's, as gpumem_buffer_use; NULL: none */
 } gpumem_dlpack_options;

@@ -10,6 +10,7 @@
 
 #include <gpumem/cuda_api.h>
 #include <gpumem/status.h>
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -78,8 +79,8 @@ GPUMEM_API void gpumem_driver_close(gpumem_driver *driver);
 /* The table; valid until the driver is closed. */
 GPUMEM_API const gpumem_driver_api *gpumem_driver_table(const gpumem_driver *driver);
 
-/* 1 if the driver has this function in this ABI version, else 0. */
-GPUMEM_API int gpumem_driver_has(const gpumem_driver *driver, gpumem_driver_fn fn);
+/* Whether the driver has this function in this ABI version. */
+GPUMEM_API bool gpumem_driver_has(const gpumem_driver *driver, gpumem_driver_fn fn);
 
 GPUMEM_API gpumem_driver_kind gpumem_driver_get_kind(const gpumem_driver *driver);
 

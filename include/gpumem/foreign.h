@@ -24,12 +24,12 @@ typedef struct gpumem_foreign_options {
                         legacy default stream; GPUMEM_STREAM_NONE: none */
     gpumem_deleter_fn deleter; /* NULL: the memory is not owned, and outlives the buffer */
     void *user;
-    /* 0: the deleter is called when every stream that was named has passed the free, and its
-     * `stream` means nothing. 1: it is called at the free, and gives the memory back in order of
+    /* false: the deleter is called when every stream that was named has passed the free, and its
+     * `stream` means nothing. true: it is called at the free, and gives the memory back in order of
      * its `stream` (as cuMemFreeAsync does), which has been made to wait for the others; where that
      * is impossible, it is called later, with an idle stream of the library's. */
-    int stream_ordered;
-    int read_only; /* 1: the library refuses to write to it: NOT_PERMITTED */
+    bool stream_ordered;
+    bool read_only; /* the library refuses to write to it: NOT_PERMITTED */
 } gpumem_foreign_options;
 #define GPUMEM_FOREIGN_OPTIONS(...) GPUMEM_OPTIONS(gpumem_foreign_options, __VA_ARGS__)
 
@@ -55,7 +55,7 @@ typedef struct gpumem_register_options {
     size_t size;
     CUstream stream; /* that already uses it; NULL: the legacy default stream; or
                       * GPUMEM_STREAM_NONE */
-    int read_only;   /* 1: the device only reads it; required for a file mapped read-only */
+    bool read_only;  /* the device only reads it; required for a file mapped read-only */
 } gpumem_register_options;
 #define GPUMEM_REGISTER_OPTIONS(...) GPUMEM_OPTIONS(gpumem_register_options, __VA_ARGS__)
 

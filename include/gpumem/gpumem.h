@@ -18,7 +18,9 @@
 #include <gpumem/managed.h>
 #include <gpumem/mapped.h>
 #include <gpumem/mapped_store.h>
+#include <gpumem/pinned.h>
 #include <gpumem/pool.h>
+#include <gpumem/pool_interop.h>
 #include <gpumem/resource.h>
 #include <gpumem/ring.h>
 #include <gpumem/share.h>
@@ -28,6 +30,7 @@
 #include <gpumem/types.h>
 #include <gpumem/view.h>
 #include <gpumem/virtual.h>
+#include <gpumem/vmm.h>
 #include <gpumem/wrappers.h>
 
 #endif

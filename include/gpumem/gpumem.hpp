@@ -31,7 +31,7 @@
 #include <gpumem/cpp/share.hpp>
 #include <gpumem/cpp/snapshot.hpp>
 #include <gpumem/cpp/stream.hpp>
-#include <gpumem/cpp/virtual.hpp>
+#include <gpumem/cpp/vmm.hpp>
 #include <gpumem/cpp/wrappers.hpp>
 #include <gpumem/gpumem.h>
 

@@ -44,8 +44,8 @@ typedef struct gpumem_library_info {
     const char *driver_kind; /* "nvidia" or "softgpu" */
     const char *driver_path; /* the file that was loaded */
     int driver_version;      /* API version: 1000 * major + 10 * minor */
-    int softgpu;             /* 1: software, found by its marker symbol, whatever the file's name */
-    int device_count;
+    bool softgpu;            /* software, found by its marker symbol, whatever the file's name */
+    int device_count;        /* 1 or more; their ordinals are 0 to device_count - 1 */
 } gpumem_library_info;
 
 /* Describes the opened driver. Strings live until the library is closed. Does not block; no driver
@@ -55,9 +55,6 @@ GPUMEM_API gpumem_status gpumem_library_get_info(gpumem_library *library,
 
 /* The opened driver, for use with gpumem/driver.h. Borrowed: lives until the library is closed. */
 GPUMEM_API const struct gpumem_driver *gpumem_library_driver(const gpumem_library *library);
-
-/* Number of devices, 1 or more; ordinals are 0 to count - 1. No driver call. */
-GPUMEM_API gpumem_status gpumem_device_count(gpumem_library *library, int *count);
 
 /*
  * Opens a device and retains its primary context, which CUDA's runtime shares. The context of the
@@ -95,26 +92,25 @@ typedef struct gpumem_device_info {
     size_t granularity_recommended; /* likewise */
 } gpumem_device_info;
 
-/* Describes a device without opening it (no context is created). */
-GPUMEM_API gpumem_status gpumem_device_query(gpumem_library *library, int ordinal,
-                                             gpumem_device_info *info);
-/* The same for an open device. Driver: cuDeviceGetName, cuDeviceGetUuid and similar. */
-GPUMEM_API gpumem_status gpumem_device_get_info(gpumem_device *device, gpumem_device_info *info);
+/* Describes a device, which need not be open: no context is created. Driver: cuDeviceGetName,
+ * cuDeviceGetUuid and similar. */
+GPUMEM_API gpumem_status gpumem_device_get_info(gpumem_library *library, int ordinal,
+                                                gpumem_device_info *info);
 
 /* The Vulkan driver of a device, which maps the device's memory for the CPU: CUDA has no call for
  * that. */
 typedef struct gpumem_vulkan_info {
     size_t size;
-    int available;             /* 1: there is one, with memory that the CPU can map; else 0 */
+    bool available;            /* there is one, with memory that the CPU can map */
     char reason[1024];         /* "" when available; else each library tried and why it failed */
     char library[256];         /* the file that was opened; "", like the rest, if none was */
     char device_name[256];     /* the device's name in Vulkan */
     int memory_type;           /* index of the Vulkan memory type used, or -1 */
-    int coherent;              /* 1: the CPU's stores need no flush; else 0 */
-    int placed;                /* 1: memory can be mapped at a chosen address; else 0 */
+    bool coherent;             /* the CPU's stores need no flush */
+    bool placed;               /* memory can be mapped at a chosen address */
     size_t atom;               /* bytes; flushes cover whole atoms */
     uint64_t heap_bytes;       /* size of the heap that the type belongs to */
-    int has_budget;            /* 1: the driver reports the next two; else 0 */
+    bool has_budget;           /* the driver reports the next two */
     uint64_t budget_bytes;     /* of the heap, usable by this process, as Vulkan estimates */
     uint64_t used_bytes;       /* of the heap, used by this process */
     uint32_t allocation_limit; /* most Vulkan allocations and imports alive at a time */
@@ -130,8 +126,8 @@ typedef struct gpumem_vulkan_info {
  * Driver: cuDeviceGetName, cuDeviceGetUuid and similar; Vulkan: vkCreateInstance, vkCreateDevice
  * and their counterparts.
  */
-GPUMEM_API gpumem_status gpumem_device_query_vulkan(gpumem_library *library, int ordinal,
-                                                    gpumem_vulkan_info *info);
+GPUMEM_API gpumem_status gpumem_device_get_vulkan_info(gpumem_library *library, int ordinal,
+                                                       gpumem_vulkan_info *info);
 
 /* Free and total bytes. Takes 6 to 12 us on an H200, and sometimes far more: not for hot paths.
  * Driver: cuMemGetInfo. */
@@ -140,7 +136,7 @@ GPUMEM_API gpumem_status gpumem_device_get_memory(gpumem_device *device, uint64_
 
 /* Whether `device` can reach memory of device `peer` (ordinal). Driver: cuDeviceCanAccessPeer. */
 GPUMEM_API gpumem_status gpumem_device_can_access_peer(gpumem_device *device, int peer,
-                                                       int *can_access);
+                                                       bool *can_access);
 
 /* Plain getters; no driver call, cannot fail. The context is borrowed. */
 GPUMEM_API int gpumem_device_ordinal(const gpumem_device *device);
@@ -150,11 +146,11 @@ GPUMEM_API gpumem_library *gpumem_device_library(const gpumem_device *device);
 
 /*
  * Gives back what can be given back now: deferred frees whose streams have passed, and cached
- * memory that is not in use. If `wait` is not 0, also waits, by events, for the frees that are
+ * memory that is not in use. With `wait` it also waits, by events, for the frees that are
  * still held back, those that a pool's driver has taken included (gpumem/stats.h says which are
  * known). Allocation does this by itself when memory runs out.
  */
-GPUMEM_API gpumem_status gpumem_device_trim(gpumem_device *device, int wait);
+GPUMEM_API gpumem_status gpumem_device_trim(gpumem_device *device, bool wait);
 
 /* ---- What the platform can do, and why not --------------------------------------------------- */
 
@@ -198,7 +194,7 @@ GPUMEM_API const char *gpumem_capability_name(gpumem_capability capability);
 
 typedef struct gpumem_capability_report {
     size_t size;
-    int supported;    /* 1 or 0 */
+    bool supported;
     int value;        /* of the device attribute it is read from, or -1 if there is none */
     char reason[192]; /* "" when supported; else the attribute that is 0, the missing driver
                          function, or the probe that was refused and its error */

@@ -21,6 +21,52 @@
 extern "C" {
 #endif
 
+/* ---- Managed memory -------------------------------------------------------------------------- */
+
+/* Where the driver should keep the pages if it can (CU_MEM_ADVISE_SET_PREFERRED_LOCATION). */
+typedef enum gpumem_managed_place {
+    GPUMEM_MANAGED_ANYWHERE = 0, /* where they were used last */
+    GPUMEM_MANAGED_ON_DEVICE = 1,
+    GPUMEM_MANAGED_ON_HOST = 2,
+} gpumem_managed_place;
+
+typedef enum gpumem_managed_method {
+    GPUMEM_MANAGED_ALLOCATED = 0, /* cuMemAllocManaged, for each buffer */
+    /* A pool of managed memory (drivers from 13.0 on), stream-ordered: see `pool`. Where the driver
+     * has none, ALLOCATED replaces it, which is not stream-ordered; the properties' note then
+     * begins with "allocations in place of a pool of managed memory" and says why. See
+     * gpumem/pool.h. */
+    GPUMEM_MANAGED_POOL = 1,
+} gpumem_managed_method;
+
+typedef struct gpumem_managed_options {
+    size_t size;
+    gpumem_managed_place preferred;
+    /* pages may be copied to where they are read (ALLOCATED only: the driver takes no advice
+     * about pool memory). */
+    bool read_mostly;
+    gpumem_managed_method method;
+    /* POOL only: the driver's current or default pool of managed memory at the preferred place, or
+     * a new one. */
+    gpumem_pool_choice pool;
+} gpumem_managed_options;
+#define GPUMEM_MANAGED_OPTIONS(...) GPUMEM_OPTIONS(gpumem_managed_options, __VA_ARGS__)
+
+/*
+ * Memory at one address for the CPU and the devices; the driver moves its pages to the processor
+ * that uses them, and its total may exceed the device's memory. ALLOCATED: each buffer is a driver
+ * allocation of its own, and freeing it waits for the work of the context. POOL: the CPU may use a
+ * buffer once its stream has passed the allocation; a capturing stream is refused (NOT_SUPPORTED),
+ * because graph memory belongs to the device alone. NOT_SUPPORTED if the device has no managed
+ * memory, or if the CPU must not touch it while the device works. Advice, prefetch, discard and
+ * range queries are in gpumem/managed.h. Driver: cuMemAllocManaged, cuMemAdvise, cuMemFree; for a
+ * pool cuMemGetMemPool, cuMemGetDefaultMemPool, and those of the device pool.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_managed_resource_create(
+    gpumem_device *device, const gpumem_managed_options *options, gpumem_resource **resource);
+
+/* ---- Ranges ---------------------------------------------------------------------------------- */
+
 /* The driver's numbers (CUmem_advise). */
 typedef enum gpumem_advice {
     GPUMEM_ADVICE_SET_READ_MOSTLY = 1,   /* copies where it is read; a store discards them */
@@ -69,16 +115,16 @@ GPUMEM_API gpumem_status gpumem_buffer_discard_and_prefetch(gpumem_buffer *buffe
 /* What all pages of a range have in common. */
 typedef struct gpumem_managed_range {
     size_t size;
-    int read_mostly;           /* 1: all of them are */
-    int has_preferred;         /* 1: all prefer the next place; 0: none, or several */
+    bool read_mostly;          /* all of them are */
+    bool has_preferred;        /* all prefer the next place */
     gpumem_location preferred; /* DEVICE if has_preferred is 0 */
     int preferred_id;          /* ordinal or node; -1 if not applicable */
-    int has_prefetched;        /* 1: all were last prefetched to the next place, whether or not they
+    bool has_prefetched;       /* all were last prefetched to the next place, whether or not they
                                   have arrived, and wherever they went since */
     gpumem_location prefetched;
     int prefetched_id;
-    int accessed_by_host; /* 1: all have SET_ACCESSED_BY for HOST */
-    uint64_t accessed_by; /* bit n: likewise for device ordinal n, up to 63 */
+    bool accessed_by_host; /* all have SET_ACCESSED_BY for HOST */
+    uint64_t accessed_by;  /* bit n: likewise for device ordinal n, up to 63 */
 } gpumem_managed_range;
 
 /*

@@ -48,13 +48,13 @@ GPUMEM_API const char *gpumem_mapped_method_name(gpumem_mapped_method method);
 typedef struct gpumem_mapped_options {
     size_t size;
     gpumem_mapped_method method;
-    int method_strict;      /* 1: that method or NOT_SUPPORTED, with the reason in the message */
-    int require_coherent;   /* 1: refuse memory that needs flushes; excludes the next */
-    int force_non_coherent; /* 1: flush and invalidate as if the memory needed it, where possible
+    bool method_strict;      /* that method or NOT_SUPPORTED, with the reason in the message */
+    bool require_coherent;   /* refuse memory that needs flushes; excludes the next */
+    bool force_non_coherent; /* flush and invalidate as if the memory needed it, where possible
                              */
-    size_t capacity;        /* bytes that buffers may grow to unless they say otherwise; 0: none */
-    size_t chunk_maximum;   /* bytes of one piece of memory; 0: 512 MiB */
-    uint64_t cache_bytes;   /* of freed buffers, kept mapped on both sides; 0: none */
+    size_t capacity;         /* bytes that buffers may grow to unless they say otherwise; 0: none */
+    size_t chunk_maximum;    /* bytes of one piece of memory; 0: 512 MiB */
+    uint64_t cache_bytes;    /* of freed buffers, kept mapped on both sides; 0: none */
     /* Buffers without a capacity and of at most a quarter of this size are cut out of slabs of this
      * size. 0: 2 MiB, which is also the minimum; SIZE_MAX: no slabs, each buffer has memory of its
      * own. Cannot be combined with `capacity`, which gives every buffer one. */
@@ -92,8 +92,8 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_mapped_resource_create(
 typedef struct gpumem_mapped_info {
     size_t size;
     gpumem_mapped_method method;
-    int coherent; /* 1: neither flush nor invalidate is needed */
-    size_t atom;  /* bytes that flushes are widened to; 1 if none is needed */
+    bool coherent; /* neither flush nor invalidate is needed */
+    size_t atom;   /* bytes that flushes are widened to; 1 if none is needed */
     /* Bytes of CPU-visible device memory that the process may use in total, and uses now, by the
      * driver's estimate; 0 if it gives none. */
     uint64_t budget_bytes, budget_used;
@@ -166,7 +166,7 @@ typedef struct gpumem_mapped_calibrate_options {
     size_t size;
     size_t maximum_bytes;     /* the largest copy that is measured, at least 8; 0: 64 MiB */
     uint64_t run_nanoseconds; /* maximum for one way at one size; 0: 1,000,000 */
-    int keep_nothing;         /* 1: for this process only; the calibration file is not changed */
+    bool keep_nothing;        /* for this process only; the calibration file is not changed */
 } gpumem_mapped_calibrate_options;
 #define GPUMEM_MAPPED_CALIBRATE_OPTIONS(...)                                                       \
     GPUMEM_OPTIONS(gpumem_mapped_calibrate_options, __VA_ARGS__)
@@ -203,9 +203,9 @@ typedef struct gpumem_host_view gpumem_host_view;
 typedef struct gpumem_host_view_options {
     size_t size;
     gpumem_mapped_method method; /* one that supports views */
-    int method_strict;
-    int require_coherent;
-    int force_non_coherent;
+    bool method_strict;
+    bool require_coherent;
+    bool force_non_coherent;
 } gpumem_host_view_options;
 #define GPUMEM_HOST_VIEW_OPTIONS(...) GPUMEM_OPTIONS(gpumem_host_view_options, __VA_ARGS__)
 

@@ -17,6 +17,7 @@
 #ifndef GPUMEM_OPTIONS_H
 #define GPUMEM_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h> /* size_t, for the structs' `size` */
 
 #ifdef __cplusplus

@@ -35,11 +35,11 @@ typedef struct gpumem_ring_options {
     size_t chunk_bytes; /* per chunk, if acquire names no size; more than 0 */
     size_t chunk_count; /* chunks that may be in use at a time, at least 2 */
     size_t alignment;   /* of each chunk, a power of two; 0: 256. Raised to the memory's atom */
-    /* 1: the memory is mapped twice in a row, for the CPU and for the device, so that a chunk that
+    /* the memory is mapped twice in a row, for the CPU and for the device, so that a chunk that
      * crosses the end is still contiguous. Chunks may then have any size up to that of the ring.
      * Needs memory that is mapped in chunks: a mapped resource of a method other than
      * vulkan-export, or a virtual resource of host memory. */
-    int mirrored;
+    bool mirrored;
 } gpumem_ring_options;
 #define GPUMEM_RING_OPTIONS(...) GPUMEM_OPTIONS(gpumem_ring_options, __VA_ARGS__)
 
@@ -153,7 +153,7 @@ typedef struct gpumem_ring_info {
     size_t bytes;       /* of memory; a mirrored ring has twice as many addresses */
     size_t chunk_bytes; /* from one chunk to the next, if acquire names no size */
     size_t chunk_count;
-    int mirrored, closed;
+    bool mirrored, closed;
     void *host; /* of the first byte */
     CUdeviceptr device;
     /* Current numbers of chunks. A released chunk is pending until its streams have passed and an

@@ -89,22 +89,23 @@ GPUMEM_API gpumem_status gpumem_export_detach(gpumem_export *exported);
  * go. Not while another thread sends or answers. */
 GPUMEM_API gpumem_status gpumem_export_destroy(gpumem_export *exported);
 
-/* Size of the buffer when it was exported or updated, in bytes, 0 for an event; and the number of
- * descriptors, 0 once detached. Cannot fail. */
-GPUMEM_API size_t gpumem_export_size(const gpumem_export *exported);
-GPUMEM_API size_t gpumem_export_descriptor_count(const gpumem_export *exported);
+/* An export, for programs with their own transport: what an importer needs. */
+typedef struct gpumem_export_info {
+    size_t size;
+    size_t bytes;            /* of the buffer when it was exported or updated; 0 for an event */
+    const void *description; /* valid until the export is updated or destroyed */
+    size_t description_bytes;
+    const int *descriptors; /* they and the array belong to the export; valid likewise */
+    size_t descriptor_count;
+} gpumem_export_info;
 
 /*
- * What an importer needs, for programs with their own transport: a description of some bytes, valid
- * until the export is updated or destroyed, and the descriptors, which belong to the export. An
- * importer that has the first n handles needs only the descriptors from n on
- * (gpumem_import_extend). INVALID_ARGUMENT: detached. SYSTEM with EBADF, here and when sending: a
- * descriptor was closed by other code.
+ * Set `info->size` before the call. An importer that has the first n handles needs only the
+ * descriptors from n on (gpumem_import_extend). Once detached there are only `bytes`. SYSTEM with
+ * EBADF, here and when sending: a descriptor was closed by other code. No driver call.
  */
-GPUMEM_API gpumem_status gpumem_export_get_description(const gpumem_export *exported,
-                                                       const void **description, size_t *bytes);
-GPUMEM_API gpumem_status gpumem_export_get_descriptor(const gpumem_export *exported, size_t index,
-                                                      int *fd);
+GPUMEM_API gpumem_status gpumem_export_get_info(const gpumem_export *exported,
+                                                gpumem_export_info *info);
 
 typedef struct gpumem_share_options {
     size_t size;

@@ -17,15 +17,16 @@ extern "C" {
 
 typedef struct gpumem_snapshot_options {
     size_t size;
-    int without_buffers; /* 1: no lists of buffers and of tracked allocations */
-    /* 1: only totals for slabs and cache segments, not each piece. Listing the pieces of a cache
+    gpumem_device *device; /* only this one, of the same library; NULL: all that are open */
+    bool without_buffers;  /* no lists of buffers and of tracked allocations */
+    /* only totals for slabs and cache segments, not each piece. Listing the pieces of a cache
      * stops its threads for about 10 ns per block. */
-    int without_pieces;
+    bool without_pieces;
 } gpumem_snapshot_options;
 #define GPUMEM_SNAPSHOT_OPTIONS(...) GPUMEM_OPTIONS(gpumem_snapshot_options, __VA_ARGS__)
 
 /*
- * A snapshot of one open device, or of all that the library has open. `*text` is UTF-8,
+ * A snapshot of all devices that the library has open, or of one. `*text` is UTF-8,
  * 0-terminated, and freed by the caller with free(). Options may be NULL.
  *
  * May be called at any time, concurrently with any other call. The buffers of a resource are listed
@@ -39,20 +40,15 @@ typedef struct gpumem_snapshot_options {
  * cuDeviceGetName and similar, and the calls of gpumem_device_get_stats; if a device refuses these
  * because of an earlier fault, the snapshot omits what they would report.
  */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_snapshot(gpumem_device *device,
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_snapshot(gpumem_library *library,
                                                            const gpumem_snapshot_options *options,
                                                            char **text);
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_library_snapshot(
-    gpumem_library *library, const gpumem_snapshot_options *options, char **text);
 
 /* The same, passed to `write` in pieces of at most 64 KiB, split anywhere. `write` may call the
  * library: no lock is held. SYSTEM: `write` returned an errno, which ends the writing. */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
-gpumem_snapshot_write(gpumem_device *device, const gpumem_snapshot_options *options,
+gpumem_snapshot_write(gpumem_library *library, const gpumem_snapshot_options *options,
                       gpumem_write_fn write, void *user);
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
-gpumem_library_snapshot_write(gpumem_library *library, const gpumem_snapshot_options *options,
-                              gpumem_write_fn write, void *user);
 
 #ifdef __cplusplus
 }

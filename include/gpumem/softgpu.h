@@ -159,6 +159,8 @@ typedef struct softgpu_control {
     char *(*kernel_profile)(int json);
 } softgpu_control;
 
+/* The type of softgpu's symbol, named in this file's first comment. NULL for a version that this
+ * softgpu does not have. */
 typedef const softgpu_control *(*softgpu_get_control_fn)(int version);
 
 #ifdef __cplusplus

@@ -94,7 +94,6 @@ GPUMEM_API void gpumem_set_log(gpumem_log_fn fn, void *user, gpumem_log_level ma
 
 /* The library's version at run time, 10000 * major + 100 * minor + patch. */
 GPUMEM_API int gpumem_version(void);
-GPUMEM_API const char *gpumem_version_string(void);
 
 #ifdef __cplusplus
 }

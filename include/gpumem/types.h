@@ -85,9 +85,37 @@ typedef enum gpumem_handle_type {
     GPUMEM_HANDLE_POSIX_FD = 0, /* a file descriptor */
     GPUMEM_HANDLE_NONE = 1,     /* not at all */
     /* A 64-byte handle, valid on other machines too; needs IMEX. For physical memory managed by
-     * hand (gpumem/virtual.h); exports of buffers do not use it. */
+     * hand (gpumem/vmm.h); exports of buffers do not use it. */
     GPUMEM_HANDLE_FABRIC = 2,
 } gpumem_handle_type;
+
+/* What kind of physical memory is asked for (CUmemAllocationType). */
+typedef enum gpumem_allocation_type {
+    GPUMEM_ALLOCATION_PINNED = 0, /* memory that never migrates */
+    /* The driver defines the type, but cuMemCreate creates none: always NOT_SUPPORTED. For managed
+     * memory use gpumem_managed_resource_create. */
+    GPUMEM_ALLOCATION_MANAGED = 1,
+} gpumem_allocation_type;
+
+/* Which of the granularities of physical memory. */
+typedef enum gpumem_granularity_kind {
+    GPUMEM_GRANULARITY_RECOMMENDED = 0,
+    GPUMEM_GRANULARITY_MINIMUM = 1,
+} gpumem_granularity_kind;
+
+/* Which pool of the driver a resource uses. */
+typedef enum gpumem_pool_choice {
+    GPUMEM_POOL_CURRENT = 0, /* the device's current pool (cuDeviceSetMemPool) */
+    GPUMEM_POOL_DEFAULT = 1, /* the driver's default pool of the device */
+    GPUMEM_POOL_OWN = 2,     /* a new one, destroyed with the resource */
+} gpumem_pool_choice;
+
+/* Where a number of threads, or a plan of copies (gpumem/mapped.h), comes from. */
+typedef enum gpumem_measured {
+    GPUMEM_MEASURED_NEVER = 0,  /* from the option, or the default */
+    GPUMEM_MEASURED_HERE = 1,   /* in this process */
+    GPUMEM_MEASURED_BEFORE = 2, /* by another process: from the calibration file */
+} gpumem_measured;
 
 /* "posix_fd" and so on: constant strings, never NULL, also for unknown values. */
 GPUMEM_API const char *gpumem_location_name(gpumem_location location);

@@ -1,11 +1,6 @@
 /*
- * Virtual memory by hand: reserve addresses, create memory, map it there, set access to it.
- *
- * Handles are typed, and misuse is refused before the driver is called: anything that is unaligned,
- * overlaps, belongs to another device or library, or is still mapped. Every function is
- * thread-safe. None waits for queued work: the caller must know when memory is no longer in use
- * (cuMemUnmap itself does not wait, and queued work on unmapped memory poisons the context). The
- * virtual resource does all of this, and also waits and grows.
+ * Virtual memory: buffers that grow and shrink at one address. The single steps behind it, for
+ * those who map by hand, are in gpumem/vmm.h.
  */
 #ifndef GPUMEM_VIRTUAL_H
 #define GPUMEM_VIRTUAL_H
@@ -17,195 +12,87 @@
 extern "C" {
 #endif
 
-typedef struct gpumem_reservation gpumem_reservation;
-typedef struct gpumem_physical gpumem_physical;
-typedef struct gpumem_mapping gpumem_mapping;
-
-typedef struct gpumem_reservation_options {
-    size_t size;
-    /* Bytes, a power of two; 0 or anything below the device's minimum granularity means that
-     * granularity. `bytes` need not be a multiple of it. OUT_OF_MEMORY: no range with this
-     * alignment. */
-    size_t alignment;
-    CUdeviceptr address; /* preferred, if free: check the result; 0: the driver decides */
-} gpumem_reservation_options;
-#define GPUMEM_RESERVATION_OPTIONS(...) GPUMEM_OPTIONS(gpumem_reservation_options, __VA_ARGS__)
-
-/*
- * Reserves `bytes` of address space, a multiple of the device's minimum granularity. It costs no
- * memory. The caller destroys it. OUT_OF_MEMORY: no such address range is left. Driver:
- * cuMemAddressReserve.
- */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_reservation_create(
-    gpumem_device *device, size_t bytes, const gpumem_reservation_options *options,
-    gpumem_reservation **reservation);
-/* BUSY while anything is mapped in it (the message says where); NULL is allowed. Mapping objects
- * that were unmapped may still exist. Driver: cuMemAddressFree. */
-GPUMEM_API gpumem_status gpumem_reservation_destroy(gpumem_reservation *reservation);
-GPUMEM_API CUdeviceptr gpumem_reservation_address(const gpumem_reservation *reservation);
-GPUMEM_API size_t gpumem_reservation_size(const gpumem_reservation *reservation);
-
-typedef struct gpumem_physical_options {
+typedef struct gpumem_virtual_options {
     size_t size;
     gpumem_allocation_type allocation_type;
-    /* HOST and HOST_NUMA memory is for the CPU and the devices; on an H200, HOST supports no handle
-     * type but NONE. HOST_NUMA_CURRENT is the node that the calling thread runs on at the call. */
-    gpumem_location location;
-    int numa_node; /* for HOST_NUMA: a node that exists and has memory; else 0 */
+    gpumem_location location; /* HOST_NUMA_CURRENT: the node of the thread that creates it */
+    int numa_node;            /* for HOST_NUMA: a node that exists and has memory; else 0 */
+    /* The strongest way of sharing that is wanted. Where the platform refuses it, the next of
+     * FABRIC, POSIX_FD, NONE is used, and the properties report which and why; with `handle_strict`
+     * the resource is refused instead. */
     gpumem_handle_type handle_type;
-    int gpu_direct_rdma; /* 1: RDMA-capable. NOT_SUPPORTED if the device's attribute is 0 */
-    int compression;     /* 1: compressible, likewise */
-} gpumem_physical_options;
-#define GPUMEM_PHYSICAL_OPTIONS(...) GPUMEM_OPTIONS(gpumem_physical_options, __VA_ARGS__)
-
-/* The granularity, in bytes, of sizes and offsets of memory with these options (NULL: defaults).
- * Driver: cuMemGetAllocationGranularity. */
-GPUMEM_API gpumem_status gpumem_physical_granularity(gpumem_device *device,
-                                                     const gpumem_physical_options *options,
-                                                     gpumem_granularity_kind kind, size_t *bytes);
+    bool handle_strict;
+    bool gpu_direct_rdma; /* RDMA-capable if possible; the properties' note says if not */
+    bool compression;     /* compressible if possible, likewise */
+    gpumem_granularity_kind granularity;
+    /* Preferred address of reservations, a multiple of the granularity and of addr_align. 0: the
+     * driver decides. */
+    CUdeviceptr addr_hint;
+    size_t addr_align; /* of reservations, bytes, a power of two; 0: the granularity */
+    const int *peers;  /* ordinals of further devices that get access; copied */
+    size_t peer_count;
+    gpumem_access self_access; /* of the owning device */
+    gpumem_access peer_access; /* of the peers */
+    /* Address space, in bytes, reserved for each buffer that does not set its own capacity. 0:
+     * exactly the buffer's size, rounded up. It costs no memory. */
+    size_t capacity;
+    /* Sizes of physical handles. Large handles are far cheaper: granting access costs 26 us per
+     * handle, whatever its size. But exporting a handle of 1 GiB took 165 ms, one of 512 MiB under
+     * 1 ms; hence the default maximum. An allocation is divided into handles of the maximum size
+     * and a remainder. */
+    size_t chunk_minimum; /* bytes; 0: the granularity */
+    size_t chunk_maximum; /* bytes; 0: 512 MiB; with handle type NONE as give_back_bytes says */
+    /* A small growth step takes a handle of up to this share of the buffer's memory, so that many
+     * small steps do not make many small handles. Percent; 0: 50. */
+    unsigned growth_percent;
+    bool exact_growth; /* never more than requested, rounded up to chunk_minimum */
+    /* The unit in which memory can be given back: no handle is larger, so that shrink and decommit
+     * find handles wholly inside the range. A multiple of the granularity, at least chunk_minimum;
+     * 0: no such limit. Memory of handle type NONE then takes one handle per growth step, whatever
+     * its size, which is fastest; a shrink into the middle of that step gives none of it back. */
+    size_t give_back_bytes;
+    /* Bytes of freed memory to cache: whole ranges, still mapped, and single handles from shrinks.
+     * An allocation with the size, capacity and alignment of a freed one then makes no expensive
+     * driver call. 0: nothing is cached. With a cache, memory that only devices can access becomes
+     * stream-ordered, and the properties say so: it can be used at once on the stream of the
+     * allocation, elsewhere once ordered after it. Cached memory is counted in
+     * gpumem_stats.cached_bytes, and given back by trim and when memory runs out. Exported memory
+     * is never cached: others may still map it. */
+    uint64_t cache_bytes;
+} gpumem_virtual_options;
+#define GPUMEM_VIRTUAL_OPTIONS(...) GPUMEM_OPTIONS(gpumem_virtual_options, __VA_ARGS__)
 
 /*
- * Allocates `bytes` of memory, a multiple of the granularity, not yet mapped. The caller destroys
- * it. NOT_SUPPORTED, NOT_PERMITTED: exactly these options are not available. Driver: cuMemCreate.
+ * Buffers whose address does not change as they grow: address space is reserved for the capacity,
+ * and memory is mapped into it. INVALID_ARGUMENT: chunk sizes, addr_hint or addr_align that are not
+ * valid multiples or that no address satisfies, unknown peers, nodes that do not exist.
+ * NOT_SUPPORTED: no virtual memory on this device, or no `handle_type` that was required strictly.
+ * Driver: cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess and their counterparts,
+ * cuMemGetAllocationGranularity.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_virtual_resource_create(
+    gpumem_device *device, const gpumem_virtual_options *options, gpumem_resource **resource);
+
+/*
+ * Sets what the device with this ordinal (the owning one or another) may do with all present and
+ * future buffers of a virtual resource, overriding what was set for single buffers. All or nothing;
+ * only if a failing driver refuses to undo a step is that step undone by the next change or trim.
+ * Work faults without access just as without a mapping. Taking access away therefore waits, by
+ * events, for the streams of each buffer that loses some, and blocks allocation, growth and free of
+ * the resource's buffers meanwhile. Give such buffers no new work during the call. BUSY: such a
+ * buffer has a hold or an export, one of its streams is capturing or is another thread's per-thread
+ * stream, or another resource (a caching one) hands out memory of this one. The library's wrappers
+ * of a virtual resource stand for it. NOT_SUPPORTED: not a virtual resource, or a device that
+ * cannot reach this one's memory. Thread-safe. gpumem_resource_properties still reports the access
+ * that the resource was created with. Driver: cuMemSetAccess, 26 us per handle.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
-gpumem_physical_create(gpumem_device *device, size_t bytes, const gpumem_physical_options *options,
-                       gpumem_physical **physical);
-/* The memory is freed once nobody else holds it, in this process (by address) or in others; NULL is
- * allowed. BUSY while this object is mapped. Driver: cuMemRelease. */
-GPUMEM_API gpumem_status gpumem_physical_destroy(gpumem_physical *physical);
-GPUMEM_API size_t gpumem_physical_size(const gpumem_physical *physical);
+gpumem_virtual_resource_set_access(gpumem_resource *resource, int device, gpumem_access access);
 
-/* What the driver reports about physical memory. */
-typedef struct gpumem_physical_properties {
-    size_t size;
-    size_t bytes;
-    size_t granularity; /* sizes and offsets are multiples of it, bytes */
-    gpumem_allocation_type allocation_type;
-    /* An H200 reports memory that was requested as HOST as that of HOST_NUMA node 0. */
-    gpumem_location location;
-    int device;         /* the ordinal, for memory of a device; else -1 */
-    int numa_node;      /* for HOST_NUMA; else -1 */
-    int exports_fd;     /* 1: made with POSIX_FD, so that gpumem_physical_export_fd works */
-    int exports_fabric; /* 1: made with FABRIC. An H200 reports 0 for both if imported */
-    int gpu_direct_rdma, compression;
-} gpumem_physical_properties;
-
-/* Set `properties->size` before the call. Thread-safe, does not block. NOT_SUPPORTED: memory of a
- * kind unknown to this library. Driver: cuMemGetAllocationPropertiesFromHandle,
- * cuMemGetAllocationGranularity, cuDeviceGet. */
-GPUMEM_API gpumem_status gpumem_physical_get_properties(gpumem_physical *physical,
-                                                        gpumem_physical_properties *properties);
-
-/*
- * The physical memory mapped at an address, by a mapping, a virtual buffer, or other code of the
- * process. It can then be mapped a second time, exported and queried for its properties, and lives
- * until its last holder lets go. `address` is any address in the mapping; `bytes` is the size of
- * the whole mapping, or 0 to ask the driver, which knows it while some device has access (else
- * NOT_SUPPORTED). Statistics count the memory as imported. The caller destroys it.
- * INVALID_ARGUMENT: no memory of cuMemMap is mapped there, or `bytes` is not a multiple of the
- * granularity or, if the driver knows it, not the size.
- * Driver: cuMemRetainAllocationHandle, cuMemGetAllocationPropertiesFromHandle,
- * cuMemGetAddressRange.
- */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_physical_from_address(gpumem_device *device,
-                                                                        CUdeviceptr address,
-                                                                        size_t bytes,
-                                                                        gpumem_physical **physical);
-
-/*
- * A new file descriptor (close-on-exec) for the memory; the caller closes it. NOT_SUPPORTED: the
- * memory was not made with POSIX_FD, or was imported and the driver does not allow it to be
- * exported again (an H200 does not). Driver: cuMemExportToShareableHandle.
- */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_physical_export_fd(gpumem_physical *physical,
-                                                                     int *fd);
-/* Imports the memory of a descriptor from gpumem_physical_export_fd, in this or another process.
- * `bytes` is its size, which the exporter knows. The descriptor, 0 or more, remains the caller's.
- * The caller destroys the memory. Driver: cuMemImportFromShareableHandle. */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_physical_import_fd(gpumem_device *device, int fd,
-                                                                     size_t bytes,
-                                                                     gpumem_physical **physical);
-
-/* A name for memory that other processes can use, on other machines of the fabric too: plain bytes,
- * sent by any means. It does not keep the memory alive. */
-typedef struct gpumem_fabric_handle {
-    unsigned char bytes[64];
-} gpumem_fabric_handle;
-
-/*
- * The same by fabric handle, where processes may use a channel of the fabric (IMEX); elsewhere
- * gpumem_physical_create returns NOT_PERMITTED, and the import NOT_SUPPORTED or NOT_PERMITTED.
- * NOT_SUPPORTED: memory that was not made with FABRIC, or was imported. DRIVER: the memory does not
- * exist, or no longer exists. Driver: cuMemExportToShareableHandle, cuMemImportFromShareableHandle.
- */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
-gpumem_physical_export_fabric(gpumem_physical *physical, gpumem_fabric_handle *handle);
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
-gpumem_physical_import_fabric(gpumem_device *device, const gpumem_fabric_handle *handle,
-                              size_t bytes, gpumem_physical **physical);
-
-/*
- * Maps all of `physical` at `offset` of the reservation, with access for no one. The driver maps
- * only whole handles; the same memory can be mapped in several places. INVALID_ARGUMENT: past the
- * end, unaligned, or over another mapping. The caller destroys it. Driver: cuMemMap.
- */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_mapping_create(gpumem_reservation *reservation,
-                                                                 size_t offset,
-                                                                 gpumem_physical *physical,
-                                                                 gpumem_mapping **mapping);
-
-/*
- * Unmaps the memory, if it is mapped, and destroys the object; NULL is allowed. DRIVER or
- * DEVICE_FAULT: the driver refused, and the memory is still mapped. Driver: cuMemUnmap.
- */
-GPUMEM_API gpumem_status gpumem_mapping_destroy(gpumem_mapping *mapping);
-
-/* The address where it is, or was, mapped; the size in bytes. Cannot fail, no driver call. */
-GPUMEM_API CUdeviceptr gpumem_mapping_address(const gpumem_mapping *mapping);
-GPUMEM_API size_t gpumem_mapping_size(const gpumem_mapping *mapping);
-
-typedef enum gpumem_mapping_state {
-    GPUMEM_MAPPING_MAPPED = 0,
-    /* gpumem_reservation_unmap has unmapped it. The object retains only its address and size, and
-     * no longer keeps the reservation or the physical memory from being destroyed. */
-    GPUMEM_MAPPING_UNMAPPED = 1,
-} gpumem_mapping_state;
-
-/* Cannot fail, no driver call. The result may be out of date if another thread unmaps. */
-GPUMEM_API gpumem_mapping_state gpumem_mapping_get_state(const gpumem_mapping *mapping);
-
-/*
- * Sets what device `ordinal` may do with the mapping; -1 is the CPU, which can use only host memory
- * (else NOT_SUPPORTED), at the mapping's address. On failure access is as before. INVALID_ARGUMENT:
- * no such device, or unmapped. Driver: cuMemGetAccess, cuMemSetAccess.
- */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_mapping_set_access(gpumem_mapping *mapping,
-                                                                     int ordinal,
-                                                                     gpumem_access access);
-/* Reads the same. Driver: cuMemGetAccess. */
-GPUMEM_API gpumem_status gpumem_mapping_get_access(gpumem_mapping *mapping, int ordinal,
-                                                   gpumem_access *access);
-
-/*
- * Unmaps everything mapped in [offset, offset + bytes) of the reservation; if the driver refuses,
- * nothing. Physical memory is not freed, and can be mapped elsewhere; the mapping objects remain,
- * in state UNMAPPED, until they are destroyed. Does nothing where nothing is mapped.
- * INVALID_ARGUMENT: `bytes` is 0, the range passes the end, or a mapping lies only partly in it
- * (nothing is changed). Driver: cuMemUnmap, once.
- */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_reservation_unmap(gpumem_reservation *reservation,
-                                                                    size_t offset, size_t bytes);
-
-/*
- * gpumem_mapping_set_access for all mappings of a range at once, all or none: on failure each has
- * its former access. INVALID_ARGUMENT: as for unmapping, or part of the range is not mapped. An
- * H200 takes 26 us per mapping, in one call or many.
- * Driver: cuMemGetAccess for each mapping, cuMemSetAccess once.
- */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
-gpumem_reservation_set_access(gpumem_reservation *reservation, size_t offset, size_t bytes,
-                              int ordinal, gpumem_access access);
+/* The same for all other devices at once: those in `peers` get `access`, the rest none. The owning
+ * device may be in the list and keeps its access. `count` 0: no peers. */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_virtual_resource_set_peers(
+    gpumem_resource *resource, const int *peers, size_t count, gpumem_access access);
 
 #ifdef __cplusplus
 }

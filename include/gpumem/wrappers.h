@@ -1,7 +1,7 @@
 /*
- * Resources that wrap other resources: a trace that can be replayed, call sites of live
- * allocations, alignment, and a callback or a second resource for when memory runs out.
- * gpumem/resource.h has the limit and the readable log; docs/wrappers.md shows all of them.
+ * Resources that wrap other resources: a limit, lines in the log, a trace that can be replayed,
+ * call sites of live allocations, alignment, and a callback or a second resource for when memory
+ * runs out. docs/wrappers.md shows all of them.
  *
  * For all of them: the wrapped resources must outlive the wrapper (destroying them returns BUSY)
  * and may still be used directly. Memory counts once for the device; the statistics of the wrapper
@@ -24,6 +24,30 @@ extern "C" {
 /* Receives text that the library writes: whole lines, not 0-terminated. Returns 0, or an errno on
  * failure. Called by one thread at a time. It must not call the resource that writes. */
 typedef int (*gpumem_write_fn)(void *user, const char *text, size_t bytes);
+
+/* ---- A limit, and lines in the log ----------------------------------------------------------- */
+
+/*
+ * Refuses allocations that would bring the bytes in its live buffers above `maximum_bytes`:
+ * OUT_OF_CAPACITY. The wrapped resource must outlive it and may still be used directly.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_limit_resource_create(gpumem_resource *upstream,
+                                                                        uint64_t maximum_bytes,
+                                                                        gpumem_resource **resource);
+
+/* One line for each allocation, resize and free, with the reason if it failed. */
+typedef struct gpumem_logging_options {
+    size_t size;
+    gpumem_log_level level; /* used only when fn is NULL; 0 is GPUMEM_LOG_ERROR, so set it */
+    const char *name;       /* starts each line; NULL: the wrapped resource's kind. Copied */
+    gpumem_log_fn fn;       /* NULL: the library's log */
+    void *user;
+} gpumem_logging_options;
+#define GPUMEM_LOGGING_OPTIONS(...) GPUMEM_OPTIONS(gpumem_logging_options, __VA_ARGS__)
+
+/* Logs and counts (gpumem_resource_get_stats) only what goes through it. */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_logging_resource_create(
+    gpumem_resource *upstream, const gpumem_logging_options *options, gpumem_resource **resource);
 
 /* ---- A trace that can be replayed ------------------------------------------------------------ */
 

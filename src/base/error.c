@@ -127,6 +127,3 @@ int gpumem_version(void) {
     return 10000 * GPUMEM_VERSION_MAJOR + 100 * GPUMEM_VERSION_MINOR + GPUMEM_VERSION_PATCH;
 }
 
-const char *gpumem_version_string(void) {
-    return GPUMEM_VERSION_STRING;
-}

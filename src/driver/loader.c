@@ -215,7 +215,7 @@ const gpumem_driver_api *gpumem_driver_table(const gpumem_driver *driver) {
     return &driver->api;
 }
 
-int gpumem_driver_has(const gpumem_driver *driver, gpumem_driver_fn fn) {
+bool gpumem_driver_has(const gpumem_driver *driver, gpumem_driver_fn fn) {
     return (unsigned)fn < GPUMEM_FN_COUNT && driver->present[fn];
 }
 

@@ -3,6 +3,7 @@
 #include "load/pump.h"
 
 #include "base/cancel.h"
+#include "memory/copy/copy.h"
 #include "memory/core/driver_error.h"
 #include "memory/object/buffer.h"
 
@@ -24,8 +25,8 @@ static gpumem_status hash_buffer_chunk(void *user, struct gm_pump_slot *slot, ui
                                        uint64_t offset, size_t bytes) {
     struct checksum *sum = user;
     gpumem_status status =
-        gpumem_copy(sum->device, (CUdeviceptr)(uintptr_t)slot->memory,
-                    gpumem_buffer_pointer(sum->buffer) + offset, bytes, sum->stream);
+        gm_copy_addresses(sum->device, (CUdeviceptr)(uintptr_t)slot->memory,
+                          gpumem_buffer_pointer(sum->buffer) + offset, bytes, sum->stream);
     if (status == GPUMEM_OK)
         status = gpumem_event_record(sum->device, slot->event, sum->stream);
     if (status == GPUMEM_OK)

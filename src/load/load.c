@@ -4,9 +4,11 @@
 
 #include "base/cancel.h"
 #include "base/options.h"
+#include "memory/copy/copy.h"
 #include "memory/core/call_site.h"
 #include "memory/core/driver_error.h"
 #include "memory/core/objects.h"
+#include "memory/object/buffer.h"
 #include "memory/object/device.h"
 #include "memory/object/reclaim.h"
 
@@ -40,8 +42,8 @@ static gpumem_status load_chunk(void *user, struct gm_pump_slot *slot, uint64_t 
     if (gpumem_buffer_size(load->buffer) < offset + bytes)
         status = gpumem_buffer_grow(load->buffer, offset + bytes, NULL);
     if (status == GPUMEM_OK)
-        status = gpumem_copy(load->device, gpumem_buffer_pointer(load->buffer) + offset,
-                             (CUdeviceptr)(uintptr_t)slot->memory, bytes, load->stream);
+        status = gm_copy_addresses(load->device, gpumem_buffer_pointer(load->buffer) + offset,
+                                   (CUdeviceptr)(uintptr_t)slot->memory, bytes, load->stream);
     if (status == GPUMEM_OK)
         status = gpumem_event_record(load->device, slot->event, load->stream);
     pthread_mutex_unlock(&load->lock);
@@ -150,7 +152,7 @@ static gpumem_status load_opened(struct load *load, const gpumem_load_options *o
         status = run(load, &pump, facts);
     if (status == GPUMEM_OK) {
         facts->bytes = load->file.size;
-        facts->mappings = gpumem_buffer_chunks(load->buffer);
+        facts->mappings = gm_buffer_chunks(load->buffer);
     } else {
         drop_buffer(load);
     }

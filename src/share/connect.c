@@ -102,11 +102,3 @@ gpumem_status gpumem_connect(const char *path, const gpumem_connect_options *giv
     *connection = made;
     return GPUMEM_OK;
 }
-
-gpumem_status gpumem_disconnect(int connection) {
-    GM_UNCANCELLED;
-    if (close(connection) == 0 || errno == EINTR) /* Linux has closed it then, too */
-        return GPUMEM_OK;
-    return gm_fail_system(GPUMEM_ERROR_INVALID_ARGUMENT, errno, "close",
-                          "gpumem_disconnect: descriptor %d is not open", connection);
-}

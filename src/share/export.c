@@ -3,6 +3,7 @@
 #include "base/descriptor.h"
 #include "base/growing_array.h"
 #include "base/object.h"
+#include "base/options.h"
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
@@ -486,45 +487,26 @@ gpumem_status gpumem_export_destroy(gpumem_export *exported) {
     return GPUMEM_OK;
 }
 
-/* Getters of an export that another thread may be updating. */
-static size_t read_size(const gpumem_export *exported, const size_t *member) {
-    pthread_mutex_t *lock = &((gpumem_export *)(uintptr_t)exported)->lock;
-    pthread_mutex_lock(lock);
-    size_t value = *member;
-    pthread_mutex_unlock(lock);
-    return value;
-}
-
-size_t gpumem_export_size(const gpumem_export *exported) {
-    return read_size(exported, &exported->bytes);
-}
-
-size_t gpumem_export_descriptor_count(const gpumem_export *exported) {
-    return read_size(exported, &exported->count);
-}
-
-gpumem_status gpumem_export_get_description(const gpumem_export *exported, const void **description,
-                                            size_t *bytes) {
-    GM_UNCANCELLED;
-    GM_CHECK(exported, "gpumem_export_get_description");
-    GM_REQUIRE(description && bytes, "gpumem_export_get_description: an output is NULL");
-    gpumem_status status = not_detached(exported);
-    if (status != GPUMEM_OK)
-        return status;
-    *description = exported->description;
-    *bytes = exported->description_bytes;
-    return GPUMEM_OK;
-}
-
-gpumem_status gpumem_export_get_descriptor(const gpumem_export *exported, size_t index, int *fd) {
-    GM_UNCANCELLED;
-    GM_CHECK(exported, "gpumem_export_get_descriptor");
-    GM_REQUIRE(fd, "gpumem_export_get_descriptor: fd is NULL");
-    GM_REQUIRE(index < exported->count,
-               "gpumem_export_get_descriptor: there is no descriptor %zu of %zu", index,
-               exported->count);
-    gpumem_status status = check_open(exported, index);
-    if (status == GPUMEM_OK)
-        *fd = exported->fds[index];
+static gpumem_status check_all_open(const gpumem_export *exported) {
+    gpumem_status status = GPUMEM_OK;
+    for (size_t i = 0; i < exported->count && status == GPUMEM_OK; i++)
+        status = check_open(exported, i);
     return status;
+}
+
+gpumem_status gpumem_export_get_info(const gpumem_export *exported, gpumem_export_info *info) {
+    GM_UNCANCELLED;
+    GM_CHECK(exported, "gpumem_export_get_info");
+    pthread_mutex_t *lock = &((gpumem_export *)(uintptr_t)exported)->lock;
+    pthread_mutex_lock(lock); /* another thread may be updating it */
+    gpumem_export_info filled = {.size = sizeof filled, .bytes = exported->bytes};
+    gpumem_status status = check_all_open(exported);
+    if (!exported->detached) {
+        filled.description = exported->description;
+        filled.description_bytes = exported->description_bytes;
+        filled.descriptors = exported->fds;
+        filled.descriptor_count = exported->count;
+    }
+    pthread_mutex_unlock(lock);
+    return status == GPUMEM_OK ? GM_RESULT_WRITE(gpumem_export_info, info, &filled) : status;
 }

@@ -6,6 +6,7 @@
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
 #include "memory/object/buffer.h"
+#include "memory/object/shortage.h"
 #include "share/import.h"
 #include "share/protocol.h"
 
@@ -88,7 +89,7 @@ gpumem_status gm_import_grow(gpumem_buffer *buffer, struct gm_import *import,
         note_growth(buffer, import, head);
     else
         gm_identity_cut(&import->identity, known);
-    return status;
+    return gm_tell_shortage(import->extent.device, NULL, head->bytes, status);
 }
 
 static gpumem_status find_import(const gpumem_buffer *buffer, const char *call,

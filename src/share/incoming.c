@@ -2,6 +2,7 @@
  * memory. */
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
+#include "memory/object/shortage.h"
 #include "share/import.h"
 
 #include <string.h>
@@ -56,7 +57,10 @@ size_t gm_incoming_descriptors(const struct gm_incoming *incoming) {
 gpumem_status gm_incoming_map(gpumem_device *device, const struct gm_incoming *incoming,
                               const int *fds, const struct gm_import_terms *terms,
                               gpumem_buffer **buffer) {
-    if (incoming->of_pool)
-        return gm_import_pool_map(device, &incoming->pool, fds[0], terms, buffer);
-    return gm_import_map(device, &incoming->head, incoming->sizes, fds, terms, buffer);
+    uint64_t bytes = incoming->of_pool ? incoming->pool.bytes : incoming->head.bytes;
+    gpumem_status status =
+        incoming->of_pool
+            ? gm_import_pool_map(device, &incoming->pool, fds[0], terms, buffer)
+            : gm_import_map(device, &incoming->head, incoming->sizes, fds, terms, buffer);
+    return gm_tell_shortage(device, NULL, bytes, status);
 }

@@ -6,6 +6,7 @@
 #include "memory/core/objects.h"
 
 #include <gpumem/pool.h>
+#include <gpumem/pool_interop.h>
 
 enum gm_kind { GM_KIND_CHUNKS, GM_KIND_POOL, GM_KIND_EVENT, GM_KIND_UNKNOWN };
 

@@ -9,6 +9,7 @@
 #include "share/share.h"
 
 #include <gpumem/pool.h>
+#include <gpumem/pool_interop.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -23,7 +23,7 @@
 static void write_identity(struct gm_json *json, gpumem_device *device) {
     gpumem_device_info info = {.size = sizeof info};
     gm_json_integer(json, "ordinal", device->ordinal);
-    if (gpumem_device_get_info(device, &info) != GPUMEM_OK) {
+    if (gpumem_device_get_info(device->library, device->ordinal, &info) != GPUMEM_OK) {
         gm_json_null(json, "name"); /* a device that has failed may refuse even this */
         return;
     }
@@ -121,7 +121,7 @@ static void write_head(struct gm_json *json, gpumem_library *library) {
     gpumem_library_info info = {.size = sizeof info};
     gm_json_string(json, "schema", "gpumem.snapshot");
     gm_json_integer(json, "version", SCHEMA_VERSION);
-    gm_json_string(json, "gpumem", gpumem_version_string());
+    gm_json_string(json, "gpumem", GPUMEM_VERSION_STRING);
     write_time(json);
     gm_json_integer(json, "pid", getpid());
     gm_json_string(json, "program", program_invocation_short_name);
@@ -135,9 +135,8 @@ static void write_head(struct gm_json *json, gpumem_library *library) {
     gm_json_close(json, '}');
 }
 
-/* `device` is NULL for all of them. */
-static char *make_text(gpumem_library *library, gpumem_device *device,
-                       const gpumem_snapshot_options *options, size_t *bytes) {
+static char *make_text(gpumem_library *library, const gpumem_snapshot_options *options,
+                       size_t *bytes) {
     struct gm_error_record saved; /* what a device refuses to report is not a failure of the call */
     struct gm_json json;
     gm_error_save(&saved);
@@ -145,8 +144,8 @@ static char *make_text(gpumem_library *library, gpumem_device *device,
     gm_json_open(&json, NULL, '{');
     write_head(&json, library);
     gm_json_open(&json, "devices", '[');
-    if (device) {
-        write_device(&json, device, options);
+    if (options->device) {
+        write_device(&json, options->device, options);
     } else {
         pthread_mutex_lock(&library->lock);
         for (int i = 0; i < library->device_count; i++)
@@ -160,13 +159,18 @@ static char *make_text(gpumem_library *library, gpumem_device *device,
     return gm_json_end(&json, bytes);
 }
 
-static gpumem_status take(gpumem_library *library, gpumem_device *device,
-                          const gpumem_snapshot_options *given, char **text, size_t *bytes) {
+static gpumem_status take(gpumem_library *library, const gpumem_snapshot_options *given,
+                          char **text, size_t *bytes) {
     gpumem_snapshot_options options;
     gpumem_status status = GM_OPTIONS_READ(gpumem_snapshot_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
-    char *made = make_text(library, device, &options, bytes);
+    if (options.device) {
+        GM_CHECK(options.device, "gpumem_snapshot: options.device");
+        GM_REQUIRE(options.device->library == library,
+                   "gpumem_snapshot: options.device belongs to another opened library");
+    }
+    char *made = make_text(library, &options, bytes);
     if (!made)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a snapshot");
     *text = made;
@@ -186,43 +190,22 @@ static gpumem_status hand_over(char *text, size_t bytes, gpumem_write_fn write, 
     return gm_fail_system(GPUMEM_ERROR_SYSTEM, refused, "write", "cannot write a snapshot");
 }
 
-gpumem_status gpumem_snapshot(gpumem_device *device, const gpumem_snapshot_options *options,
+gpumem_status gpumem_snapshot(gpumem_library *library, const gpumem_snapshot_options *options,
                               char **text) {
     GM_UNCANCELLED;
     size_t bytes = 0;
-    GM_CHECK(device, "gpumem_snapshot");
+    GM_CHECK(library, "gpumem_snapshot");
     GM_REQUIRE(text, "gpumem_snapshot: text is NULL");
-    return take(device->library, device, options, text, &bytes);
+    return take(library, options, text, &bytes);
 }
 
-gpumem_status gpumem_library_snapshot(gpumem_library *library,
-                                      const gpumem_snapshot_options *options, char **text) {
-    GM_UNCANCELLED;
-    size_t bytes = 0;
-    GM_CHECK(library, "gpumem_library_snapshot");
-    GM_REQUIRE(text, "gpumem_library_snapshot: text is NULL");
-    return take(library, NULL, options, text, &bytes);
-}
-
-gpumem_status gpumem_snapshot_write(gpumem_device *device, const gpumem_snapshot_options *options,
+gpumem_status gpumem_snapshot_write(gpumem_library *library, const gpumem_snapshot_options *options,
                                     gpumem_write_fn write, void *user) {
     GM_UNCANCELLED;
     char *text = NULL;
     size_t bytes = 0;
-    GM_CHECK(device, "gpumem_snapshot_write");
+    GM_CHECK(library, "gpumem_snapshot_write");
     GM_REQUIRE(write, "gpumem_snapshot_write: write is NULL");
-    gpumem_status status = take(device->library, device, options, &text, &bytes);
-    return status == GPUMEM_OK ? hand_over(text, bytes, write, user) : status;
-}
-
-gpumem_status gpumem_library_snapshot_write(gpumem_library *library,
-                                            const gpumem_snapshot_options *options,
-                                            gpumem_write_fn write, void *user) {
-    GM_UNCANCELLED;
-    char *text = NULL;
-    size_t bytes = 0;
-    GM_CHECK(library, "gpumem_library_snapshot_write");
-    GM_REQUIRE(write, "gpumem_library_snapshot_write: write is NULL");
-    gpumem_status status = take(library, NULL, options, &text, &bytes);
+    gpumem_status status = take(library, options, &text, &bytes);
     return status == GPUMEM_OK ? hand_over(text, bytes, write, user) : status;
 }

@@ -27,7 +27,7 @@ LINK = [f"-L{BUILD}/lib", "-lgpumem", f"-Wl,-rpath,{BUILD}/lib", "-pthread"]
 
 # Of the C interface, and used from C++ as they are: no handle, no failure to tell.
 AS_THEY_ARE = {"gpumem_last_error", "gpumem_status_string", "gpumem_status_name", "gpumem_set_log",
-               "gpumem_version", "gpumem_version_string", "gpumem_location_name",
+               "gpumem_version", "gpumem_location_name",
                "gpumem_access_name", "gpumem_handle_type_name", "gpumem_capability_name",
                "gpumem_resource_fail", "gpumem_mapped_method_name"}
 # The driver's own API and softgpu's controls are interfaces of their own.

@@ -9,6 +9,14 @@ sys.path.insert(0, str(SOURCE / "tests/harness"))
 from tap_report import Skip, in_folder, run_all  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
+
+# Of libraries made here in the place of NVIDIA's compilers: machine code, which is real.
+MACHINE_CODE = """
+#include <string.h>
+asm(".section .rodata\\ncubin: .incbin \\"%s\\"\\ncubin_end: .previous");
+extern const char cubin[] __attribute__((visibility("hidden"))), cubin_end[] __attribute__((visibility("hidden")));
+#define SIZE (unsigned long)(cubin_end - cubin)
+""" % (SOURCE / "tests/fixtures/images/small.cubin")
 COMMAND = str(BUILD / "bin" / "gpumem")
 SANITIZE = os.environ.get("GPUMEM_SANITIZE", "off")
 
@@ -61,6 +69,12 @@ def run_program(options, *words, env=None, **more):
     """What a command does under `gpumem run --softgpu`."""
     return subprocess.run([COMMAND, "run", "--softgpu", *options, *map(str, words)], env=env or bare_environment(),
                           timeout=50, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **more)
+
+
+def start_program(options, *words, env=None):
+    """The same, which is started only."""
+    return subprocess.Popen([COMMAND, "run", "--softgpu", *options, *map(str, words)], env=env or bare_environment(),
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def main(tests):

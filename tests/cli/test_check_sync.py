@@ -69,7 +69,7 @@ CASES = [
      "end: barrier.cluster.wait;",
      "setp.lt.u32 %p, %r1, 32;\n@%p bra low;\nbarrier.cluster.arrive;\nbra end;\nlow: barrier.cluster.arrive;\n"
      "end: barrier.cluster.wait;"),
-    ("barrier-count", "error", ["barrier.sync 1, 48"], "barrier.sync 1, 48;", "barrier.sync 1, 64;"),
+    ("barrier-count", "error", ["barrier.sync 1, 24+24"], "barrier.sync 1, 24+24;", "barrier.sync 1, 64;"),
 ]
 
 

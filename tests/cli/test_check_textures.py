@@ -156,6 +156,24 @@ def test_a_filter_reads_only_texels_with_weight(folder):
     silent(folder, SMOOTH.format(7.5))
 
 
+ENDED = """a, o = array(64), alloc(256)
+fill(a, 64)
+t = texture(of_array(a))
+{}
+launch("pick", t, 0, o)
+{}
+assert sync() == {}"""
+
+
+def test_objects_destroyed_before_the_launch_are_reported(folder):
+    """Hardware samples by them. Without a checker so does softgpu, and in any case what is destroyed afterwards."""
+    end = "no_texture(t)"
+    silent(folder, ENDED.format("", end, 0) + "\nget(o, 4)\ndestroy(a)\nfree(o)")
+    text = run(folder, "memory", ENDED.format(end, "", 719))[2]
+    expect("kernel pick: " in text and "it was destroyed before the launch" in text, text)
+    expect("destroyed" not in run(folder, "init", ENDED.format(end, "", 0))[2], text)
+
+
 PLANE = """a = array(20, 10)
 rectangle(a, 3, 2, 5, 4)
 t = texture(of_array(a))

@@ -137,6 +137,37 @@ def test_programs_and_linkers_that_stay_are_reported(_folder):
         expect(len(re.findall(text, process.stderr)) == 1, f"{text}: {process.stderr}")
 
 
+# One object of each kind that --fail-on can choose, made and left on request.
+KINDS = LOADED[:LOADED.index("assert cuda.cuModule")] + """
+import sys
+what, handle, size = sys.argv[1], ctypes.c_void_p(), ctypes.c_size_t(4096)
+made = {"modules": lambda: cuda.cuModuleLoadData(ctypes.byref(handle), text),
+        "memory": lambda: cuda.cuMemAlloc_v2(ctypes.byref(handle), size),
+        "streams": lambda: cuda.cuEventCreate(ctypes.byref(handle), 0),
+        "graphs": lambda: cuda.cuGraphCreate(ctypes.byref(handle), 0), "none": lambda: 0}
+assert made[what]() == 0
+if "kept" not in sys.argv:
+    assert cuda.cuCtxDestroy_v2(context) == 0
+"""
+
+
+def test_kinds_of_leaks_fail_the_job(_folder):
+    wanted = {"memory": "4096 bytes", "modules": "module of", "streams": "event", "graphs": "graph", "none": ""}
+    for left, text in wanted.items():
+        for chosen in ("memory", "modules", "streams", "graphs", "other"):
+            process = run("--fail-on", f"leaks:{chosen}", sys.executable, "-c", KINDS, left)
+            fails = left == chosen
+            expect_status(process, 9 if fails else 0)
+            expect(("still live" in process.stderr) == fails and (not fails or text in process.stderr), process.stderr)
+        expect_status(run("--fail-on", "leaks", sys.executable, "-c", KINDS, left), 0 if left == "none" else 9)
+    process = run("--fail-on", "leaks:memory", "--leaks", sys.executable, "-c", KINDS, "modules")
+    expect_status(process, 0)
+    expect("module of" in process.stderr, f"--leaks does not report all: {process.stderr}")
+    process = run("--fail-on", "leaks:graphs,leaks:other", sys.executable, "-c", KINDS, "none", "kept")
+    expect_status(process, 9)
+    expect("context" in process.stderr, process.stderr)
+
+
 def line_of(text):
     return next(n for n, line in enumerate(PROGRAM.splitlines(), 1) if text in line)
 

@@ -28,6 +28,9 @@ print(result, count.value, total.value, text.value.decode())
 if "leak" in sys.argv:
     context = ctypes.c_void_p()
     call("cuCtxCreate_v2", ctypes.byref(context), 0, 0)
+if "probe" in sys.argv:
+    address = ctypes.c_void_p()
+    assert cuda.cuGetProcAddress(b"cuNowhere", ctypes.byref(address), 11000, ctypes.c_uint64(0)) == 500
 if "mistake" in sys.argv:
     call("cuDeviceGet", None, 0)
 """
@@ -111,6 +114,18 @@ def test_leaks_of_a_program_are_reported_on_request(_):
 def test_a_program_aborts_at_its_first_error_on_request(_):
     expect_status(softgpu("--", "mistake"), 0)
     expect_status(softgpu("--abort-on-error", "--", "mistake"), -signal.SIGABRT)
+    expect_status(softgpu("--abort-on-error", "--", "probe"), 0)
+    expect("cuGetProcAddress" not in softgpu("--check", "memory", "--", "probe").stderr, "a probe is reported")
+
+
+def test_help_is_printed_behind_other_options(_):
+    for command in "info", "doctor", "driver", "load", "map", "replay", "share", "run":
+        for option in "--help", "-h":
+            process = run(command, "--driver", "softgpu", option)
+            expect_status(process, 0)
+            expect(process.stdout == run("help", command).stdout and not process.stderr, process.stderr)
+    expect_output(run("run", "--softgpu", "printf", "%s", "--help"), "--help")
+    expect_status(run("info", "--nonsense", "--help"), 2)
 
 
 def test_softgpu_comes_first_in_the_library_path(_):
@@ -149,4 +164,4 @@ def test_invalid_usage_of_run_is_refused(_):
 
 harness.main_unless_sanitized([
     test_a_program_opens_softgpu_by_name, test_child_processes_get_softgpu, test_a_program_linked_with_libcuda_gets_softgpu, test_a_profile_is_selected_by_name_or_path, test_the_calls_of_a_program_are_traced, test_a_fault_is_injected_into_a_program, test_leaks_of_a_program_are_reported_on_request,
-    test_a_program_aborts_at_its_first_error_on_request, test_softgpu_comes_first_in_the_library_path, test_the_exit_status_of_the_command_is_returned, test_invalid_usage_of_run_is_refused])
+    test_a_program_aborts_at_its_first_error_on_request, test_help_is_printed_behind_other_options, test_softgpu_comes_first_in_the_library_path, test_the_exit_status_of_the_command_is_returned, test_invalid_usage_of_run_is_refused])

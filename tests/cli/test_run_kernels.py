@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gpumem run makes clients' compilers give PTX, and keeps their caches apart: NVRTC, nvJitLink, nvcc and ptxas
+"""gpumem run makes clients' compilers give PTX too, and keeps their caches apart: NVRTC, nvJitLink, nvcc and ptxas
 made here, because the real ones are not free; tests/clients has those."""
 import os
 import shutil
@@ -12,20 +12,18 @@ from harness import Skip, expect, expect_status
 # A text of one kernel, of which both libraries have "machine code" too.
 TEXT = r'".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry %s() { ret; }\n"'
 
-NVRTC = """
-#include <string.h>
+NVRTC = harness.MACHINE_CODE + """
 typedef void *P;
 int nvrtcVersion(int *a, int *b) { *a = 13; *b = 0; return 0; }
-int nvrtcGetCUBINSize(P p, unsigned long *n) { *n = p ? 6 : 0; return 0; }
-int nvrtcGetCUBIN(P p, char *to) { if (p) memcpy(to, "CUBIN", 6); return 0; }
+int nvrtcGetCUBINSize(P p, unsigned long *n) { *n = p ? SIZE : 0; return 0; }
+int nvrtcGetCUBIN(P p, char *to) { if (p) memcpy(to, cubin, SIZE); return 0; }
 int nvrtcGetPTXSize(P p, unsigned long *n) { *n = sizeof NAME " ptx"; return 0; }
 int nvrtcGetPTX(P p, char *to) { strcpy(to, NAME " ptx"); return 0; }
 """
 
 # Of the LTO IR that it is given it makes a text; as nvJitLink does, only if all is LTO IR.
-JITLINK = """
+JITLINK = harness.MACHINE_CODE + """
 #include <stdlib.h>
-#include <string.h>
 struct link { int lto, ptx, inputs, others; };
 static const char text[] = TEXT_OF_IR;
 #define NAME(a) PASTE(a, SUFFIX)
@@ -48,8 +46,8 @@ int NAME(PREFIX(nvJitLinkAddFile))(void *h, int type, const char *f) {
     return 0;
 }
 int NAME(PREFIX(nvJitLinkComplete))(void *h) { struct link *l = h; return l->ptx && l->others ? 12 : 0; }
-int NAME(PREFIX(nvJitLinkGetLinkedCubinSize))(void *h, unsigned long *n) { *n = 6; return ((struct link *)h)->ptx; }
-int NAME(PREFIX(nvJitLinkGetLinkedCubin))(void *h, void *to) { memcpy(to, "CUBIN", 6); return ((struct link *)h)->ptx; }
+int NAME(PREFIX(nvJitLinkGetLinkedCubinSize))(void *h, unsigned long *n) { *n = SIZE; return ((struct link *)h)->ptx; }
+int NAME(PREFIX(nvJitLinkGetLinkedCubin))(void *h, void *to) { memcpy(to, cubin, SIZE); return ((struct link *)h)->ptx; }
 int NAME(PREFIX(nvJitLinkGetLinkedPtxSize))(void *h, unsigned long *n) { *n = sizeof text; return !((struct link *)h)->ptx; }
 int NAME(PREFIX(nvJitLinkGetLinkedPtx))(void *h, char *to) { memcpy(to, text, sizeof text); return !((struct link *)h)->ptx; }
 """
@@ -63,7 +61,8 @@ def cubin(library, program):
     assert library.nvrtcGetCUBIN(ctypes.c_void_p(program), text) == 0
     return text.raw[:size.value]
 first, second = (ctypes.CDLL(path) for path in sys.argv[1:3])
-print(cubin(first, 1), cubin(second, 1), cubin(first, 0))
+for image in cubin(first, 1), cubin(second, 1), cubin(first, 0):
+    print(image[:4], [word for word in (b"first ptx\\0", b"second ptx\\0", b".softgpu.ptx\\0") if word in image])
 """
 
 LINKER = """
@@ -101,12 +100,13 @@ def kernels(image):
     return count.value
 arch, lto = b"-arch=sm_90", b"-lto"
 ptx = text(file)
-print("text", link([arch], (2, ptx)).startswith(b".version"))
-print("file", link([arch], ("file", file.encode())).startswith(b".version"))
-print("ir", link([arch, lto], (3, b"ir")).startswith(b".version"))
+of = lambda image: (image[:4] == b"\\x7fELF", b".softgpu.ptx" in image, b".text." in image, image.count(b".version 7.0"))
+print("text", of(link([arch], (2, ptx))))
+print("file", of(link([arch], ("file", file.encode()))))
+print("ir", of(link([arch, lto], (3, b"ir"))))
 print("both", kernels(link([arch, lto], (3, b"ir"), (2, ptx))))
-print("texts only", link([arch, lto], (2, ptx)).startswith(b".version"))
-print("machine", link([arch], (1, b"elf")))
+print("texts only", of(link([arch, lto], (2, ptx))))
+print("machine", of(link([arch], (1, b"elf"))))
 print("mixed", link([arch, lto], (3, b"ir"), (1, b"elf")))
 print("twice", link([arch, lto], (2, ptx), (2, ptx)))
 """
@@ -132,13 +132,14 @@ def library(folder, name, source, *options):
     return path
 
 
-def test_every_copy_of_nvrtc_returns_its_own_ptx(folder):
+def test_every_copy_of_nvrtc_puts_its_own_ptx_into_its_code(folder):
     first = library(folder, "libnvrtc.so.13", NVRTC, '-DNAME="first"')
     second = library(folder, "renamed-8f3a.so", NVRTC, '-DNAME="second"')
     done = run(sys.executable, "-c", CLIENT, first, second)
     expect_status(done, 0)
     # Without machine code, which a program for a virtual architecture has none of, nothing changes.
-    expect(done.stdout.strip() == r"b'first ptx\x00' b'second ptx\x00' b''", done.stdout)
+    expect(done.stdout.splitlines() == [r"b'\x7fELF' [b'first ptx\x00', b'.softgpu.ptx\x00']",
+                                        r"b'\x7fELF' [b'second ptx\x00', b'.softgpu.ptx\x00']", "b'' []"], done.stdout)
 
 
 def test_without_kernels_nothing_is_intercepted(folder):
@@ -146,7 +147,7 @@ def test_without_kernels_nothing_is_intercepted(folder):
     words = [sys.executable, "-c", CLIENT, first, first]
     for done in (run(*words, env=environment(SOFTGPU_KERNELS="0")), run(*words, options=["--no-kernels"])):
         expect_status(done, 0)
-        expect(done.stdout.strip() == r"b'CUBIN\x00' b'CUBIN\x00' b''", done.stdout)
+        expect(done.stdout.splitlines() == [r"b'\x7fELF' []"] * 2 + ["b'' []"], done.stdout)
 
 
 def linked(folder, prefix, suffix):
@@ -161,15 +162,16 @@ def linked(folder, prefix, suffix):
 
 def expect_links(done):
     expect_status(done, 0)
-    wanted = ["text True", "file True", "ir True", "both 2", "texts only True", r"machine b'CUBIN\x00'", "mixed 12",
-              "twice 6"]
+    held, by_softgpu = "(True, True, True, 1)", "(True, False, False, 1)"
+    wanted = [f"text {held}", f"file {held}", f"ir {by_softgpu}", "both 2", f"texts only {by_softgpu}",
+              "machine (True, False, True, 0)", "mixed 12", "twice 6"]
     expect(done.stdout.splitlines() == wanted, f"{done.stdout}{done.stderr}")
-    expect("was given machine code, and so gives" in done.stderr, done.stderr)
-    expect("machine code beside LTO IR" in done.stderr, done.stderr)
+    expect("was given machine code without PTX in it, and so gives" in done.stderr, done.stderr)
+    expect("machine code without PTX in it beside LTO IR" in done.stderr, done.stderr)
     expect("softgpu's linker refuses the PTX" in done.stderr, done.stderr)
 
 
-def test_nvjitlink_returns_ptx_or_code_linked_by_softgpu(folder):
+def test_nvjitlink_returns_code_that_holds_ptx_or_is_linked_by_softgpu(folder):
     expect_links(linked(folder, "", ""))
 
 
@@ -239,7 +241,7 @@ def test_grid_synchronization_uses_ptx_instead_of_cudadevrt(folder):
     # Without a cooperative launch there is no memory to meet by: an error, six times.
     both = ["cuLaunchCooperativeKernel [[8], [16], [24], [0]]", "cuLaunchKernel {6}"]
     expect(done.stdout.splitlines() == [*both * 3, "other 12"], f"{done.stdout}{done.stderr}")
-    expect("machine code beside LTO IR" in done.stderr, done.stderr)
+    expect("machine code without PTX in it beside LTO IR" in done.stderr, done.stderr)
 
 
 def test_versioned_nvjitlink_names_are_intercepted(folder):
@@ -293,6 +295,30 @@ def test_nvcc_adds_ptx_for_the_device_to_code_for_several_architectures(folder):
     expect(words_of(folder, "nvcc", "-arch=native", "a.cu") == ["<-arch=native>", "<a.cu>"], "a device made up")
 
 
+def test_the_toolkit_is_beside_the_wrapper_of_nvcc(folder):
+    """Programs look for headers and libraries by the place of nvcc."""
+    look = """at=$(dirname "$(command -v nvcc)"); cat "$at/../include/cuda.h" "$at/../lib64/libcudadevrt.a" "$at/nvlink";
+              nvcc -cubin a.cu; "$at/ptxas" --version | tail -1"""
+    toolkit = folder / "cuda"
+    for part, name in (("include", "cuda.h"), ("lib64", "libcudadevrt.a"), ("bin", "nvlink")):
+        (toolkit / part).mkdir(parents=True)
+        (toolkit / part / name).write_text(f"its {name}\n")
+    tool(toolkit / "bin", "nvcc")
+    link = folder / "nvcc"
+    link.symlink_to(toolkit / "bin/nvcc")
+    wanted = ["its cuda.h", "its libcudadevrt.a", "its nvlink", "<-ptx>", "<a.cu>", "<-o>", "<a.cubin>",
+              "gpumem: PTX in place of machine code, for softgpu"]
+    for more in ({"PATH": f"{folder}:{os.environ['PATH']}"}, {"CUDA_HOME": str(toolkit), "PATH": "/usr/bin:/bin"}):
+        for _ in range(2):
+            done = run("sh", "-c", look, env=environment(XDG_CACHE_HOME=str(folder / "caches"), **more))
+            expect_status(done, 0)
+            lines = done.stdout.splitlines()
+            expect([line for line in lines if not line.startswith("real ")] == wanted, f"{lines} {done.stderr}")
+    # Where the folder cannot be made, the wrappers are used alone.
+    done = run("nvcc", "-cubin", "a.cu", env=environment(XDG_CACHE_HOME="/dev/null", **more))
+    expect_status(done, 0)
+
+
 def test_compiler_versions_differ_from_those_on_hardware(folder):
     for name in "nvcc", "ptxas":
         tool(folder, name)
@@ -315,7 +341,7 @@ def test_ptxas_returns_ptx(folder):
                        ([folder / "a.ptx", "-o"], "needs a file")):
         done = run("ptxas", *words)
         expect(done.returncode == 1 and why in done.stderr, done.stderr)
-    done = run("sh", "-c", 'test -x "$TRITON_PTXAS_PATH" && test "$TRITON_PTXAS_PATH" = "$(command -v ptxas)"')
+    done = run("sh", "-c", 'test -x "$TRITON_PTXAS_PATH" && test "$TRITON_PTXAS_PATH" -ef "$(command -v ptxas)"')
     expect_status(done, 0)
 
 

@@ -71,7 +71,7 @@ WRONG = [
     (["--profile", "z900"], "there is no profile z900"),
     (["--profile", "/nowhere/mine.ini"], "/nowhere/mine.ini"),
     (["--trace", "/nowhere/trace"], "/nowhere/trace"),
-    (["--fail-on", "leeks"], "leaks, fault, or leaks,fault"),
+    (["--fail-on", "leeks"], "fault, leaks, or leaks of a kind"),
     (["--fail-on", "fault"], "fault only with SOFTGPU_FAULT"),
     (["--memory", "9999999999T"], "memory"),
     (["--uuid", "mesa22.3.6"], "UUID 1 of the list is no UUID"),
@@ -85,10 +85,11 @@ VARIABLES = [
     ("SOFTGPU_PROFILE", "z900", "there is no profile z900"),
     ("SOFTGPU_DEVICES", "9", "SOFTGPU_DEVICES='9' is not understood"),
     ("SOFTGPU_SCHEDULE", "fast", "SOFTGPU_SCHEDULE='fast'"),
+    ("SOFTGPU_LANES", "independent", "only with SOFTGPU_SCHEDULE=random"),
     ("SOFTGPU_LEAKS", "yes", "SOFTGPU_LEAKS='yes'"),
     ("SOFTGPU_TRACE", "/nowhere/trace", "/nowhere/trace"),
     ("SOFTGPU_FAULTS", "x", "SOFTGPU_FAULTS is no variable"),
-    ("SOFTGPU_FAIL_ON", "leeks", "leaks, fault, or leaks,fault"),
+    ("SOFTGPU_FAIL_ON", "leeks", "fault, leaks, or leaks of a kind"),
     ("SOFTGPU_UUID", "0" * 32, "UUID 1 of the list is all zeros"),
 ]
 
@@ -236,6 +237,8 @@ def test_a_random_schedule_prints_its_seed_before_the_program_starts(folder):
     process = harness.run_program(["--schedule", "random", "--"], "sh", "-c", "echo $SOFTGPU_SEED")
     expect(process.stdout.strip() == seed_of(process.stderr), "printed one, set another")
     expect("seed" not in run(folder, "--schedule", "late").stderr, "a seed for nothing")
+    said = run(folder, "--schedule", "random", "--lanes", "independent", "--seed", "5").stderr
+    expect("random schedule with independent lanes; --lanes independent --seed 5 repeats it" in said, said)
 
 
 def test_a_seed_chosen_by_softgpu_is_printed_despite_captured_output(folder):

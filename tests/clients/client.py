@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import debian
 import environment
 
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", environment.HERE.parents[1] / "build"))
@@ -31,3 +32,20 @@ def run(name, program, *options, arguments=()):
     cache = str(BUILD / "clients" / "cache")
     done = subprocess.run([str(word) for word in command], env=dict(os.environ, XDG_CACHE_HOME=cache), check=False)
     sys.exit(done.returncode)
+
+
+def run_debian(package, program, *options, name="numpy"):
+    """`program` in environment `name`, which runs what Debian's packages of `package` have: they lie in
+    CLIENT_ROOT."""
+    try:
+        os.environ["CLIENT_ROOT"] = str(debian.root_of(package, BUILD))
+    except environment.Unavailable as why:
+        skip(f"Debian's packages of {package} cannot be had: {(str(why).strip().splitlines() or [''])[-1]}")
+    run(name, program, *options)
+
+
+def long_only():
+    """Ends the test where those that take long are not asked for."""
+    if os.environ.get("GPUMEM_TEST_LONG") != "1":
+        print("1..0 # SKIP takes long: ./dev test --long applications")
+        sys.exit(0)

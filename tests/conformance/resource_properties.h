@@ -56,13 +56,13 @@ static inline void write_seed(const struct scene *s, gpumem_buffer *buffer, unsi
     size_t size = gpumem_buffer_size(buffer);
     assert_true(size <= SEEN);
     fill_pattern(s->seen, size, seed);
-    OK(gpumem_buffer_write_sync(buffer, 0, s->seen, size, s->stream));
+    OK(write_now(buffer, 0, s->seen, size, s->stream));
 }
 
 static inline void check_seed(const struct scene *s, gpumem_buffer *buffer, unsigned seed) {
     size_t size = gpumem_buffer_size(buffer);
     memset(s->seen, 0, size);
-    OK(gpumem_buffer_read_sync(buffer, 0, s->seen, size, s->stream));
+    OK(read_now(buffer, 0, s->seen, size, s->stream));
     if (!has_pattern(s->seen, size, seed))
         fail_msg("%zu bytes are not those of seed %u", size, seed);
     if (s->is.host_accessible && !has_pattern(gpumem_buffer_host_pointer(buffer), size, seed))
@@ -248,16 +248,16 @@ static inline void is_freed_under_queued_work(struct scene *s) {
     gpumem_buffer *first = take(s, MIB, s->stream), *second = NULL;
     if (waits)
         second = take(s, MIB, s->other);
-    OK(gpumem_buffer_fill_sync(first, 0, MIB, 0x11, s->stream));
+    OK(fill_now(first, 0, MIB, 0x11, s->stream));
     gate_hold(&gate, s->stream);
-    OK(gpumem_copy(device, landing, gpumem_buffer_pointer(first), MIB, s->stream));
+    OK(copy_bytes(device, landing, gpumem_buffer_pointer(first), MIB, s->stream));
     give(first, s->stream);
     if (!waits)
         second = take(s, MIB, s->other);
     if (s->is.host_accessible && !s->is.stream_ordered)
         memset(gpumem_buffer_host_pointer(second), 0x33, MIB);
     OK(gpumem_buffer_fill(second, 0, MIB, 0x22, s->other));
-    OK(gpumem_copy(device, landing + MIB, gpumem_buffer_pointer(second), MIB, s->other));
+    OK(copy_bytes(device, landing + MIB, gpumem_buffer_pointer(second), MIB, s->other));
     gate_release(&gate);
     OK(gpumem_stream_synchronize(device, s->stream));
     OK(gpumem_stream_synchronize(device, s->other));
@@ -354,8 +354,8 @@ static inline void grow_and_shrink(struct scene *s) {
     OK(gpumem_buffer_grow(buffer, 3 * MIB + 5, s->stream));
     assert_int_equal(gpumem_buffer_size(buffer), 3 * MIB + 5);
     assert_int_equal(gpumem_buffer_pointer(buffer), address);
-    OK(gpumem_buffer_fill_sync(buffer, MIB, 2 * MIB + 5, 0x3c, s->stream));
-    OK(gpumem_buffer_read_sync(buffer, 3 * MIB + 4, &byte, 1, s->stream));
+    OK(fill_now(buffer, MIB, 2 * MIB + 5, 0x3c, s->stream));
+    OK(read_now(buffer, 3 * MIB + 4, &byte, 1, s->stream));
     assert_int_equal(byte, 0x3c);
     REFUSED(OUT_OF_CAPACITY, gpumem_buffer_grow(buffer, (size_t)1 << 40, s->stream));
     OK(gpumem_buffer_shrink(buffer, MIB, s->stream));
@@ -385,15 +385,15 @@ static inline void grows_or_says_no(struct scene *s) {
 static inline void import_again(struct scene *s, gpumem_export *exported, unsigned seed) {
     const void *description = NULL;
     gpumem_buffer *imported = NULL;
-    size_t bytes = 0, count = gpumem_export_descriptor_count(exported);
+    size_t bytes = 0, count = export_info(exported).descriptor_count;
     int fds[8];
     assert_true(count <= COUNT(fds));
-    OK(gpumem_export_get_description(exported, &description, &bytes));
+    OK(export_description(exported, &description, &bytes));
     for (size_t i = 0; i < count; i++)
-        OK(gpumem_export_get_descriptor(exported, i, &fds[i]));
+        OK(export_descriptor(exported, i, &fds[i]));
     OK(gpumem_import_create(device, description, bytes, fds, count, NULL, &imported));
     memset(s->seen, 0, MIB);
-    OK(gpumem_buffer_read_sync(imported, 0, s->seen, MIB, s->stream));
+    OK(read_now(imported, 0, s->seen, MIB, s->stream));
     assert_true(has_pattern(s->seen, MIB, seed));
     give(imported, s->stream);
 }
@@ -437,15 +437,15 @@ static inline void is_copied_to_another_device(struct scene *s) {
     write_seed(s, buffer, 8);
     OK(gpumem_device_open(library, 1 - gpumem_device_ordinal(device), &second));
     const int here = gpumem_device_ordinal(device);
-    int can = MADE(int, gpumem_device_can_access_peer, device, 1 - here);
+    int can = MADE(bool, gpumem_device_can_access_peer, device, 1 - here);
     gpumem_resource *there =
         MADE(gpumem_resource *, gpumem_virtual_resource_create, second,
              GPUMEM_VIRTUAL_OPTIONS(.peers = &here, .peer_count = can ? 1 : 0));
     copy = NEW_BUFFER(there, MIB);
     if (can) {
-        OK(gpumem_buffer_copy_sync(copy, 0, buffer, 0, MIB, s->stream));
-        OK(gpumem_buffer_fill_sync(buffer, 0, MIB, 0, s->stream));
-        OK(gpumem_buffer_copy_sync(buffer, 0, copy, 0, MIB, s->stream));
+        OK(copy_now(copy, 0, buffer, 0, MIB, s->stream));
+        OK(fill_now(buffer, 0, MIB, 0, s->stream));
+        OK(copy_now(buffer, 0, copy, 0, MIB, s->stream));
     }
     check_seed(s, buffer, 8);
     give(copy, NULL);
@@ -540,7 +540,7 @@ static inline const char *strike(struct hammer *h, unsigned round) {
                                GPUMEM_BUFFER_OPTIONS(.stream = h->stream), &buffer) != GPUMEM_OK)
         return "allocate";
     if (gpumem_buffer_fill(buffer, 0, bytes, value, h->stream) != GPUMEM_OK ||
-        gpumem_buffer_read_sync(buffer, bytes - probe, h->seen, probe, h->stream) != GPUMEM_OK)
+        read_now(buffer, bytes - probe, h->seen, probe, h->stream) != GPUMEM_OK)
         return "fill and read";
     for (size_t i = 0; i < probe; i++)
         if (h->seen[i] != value)

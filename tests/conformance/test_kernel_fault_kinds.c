@@ -16,9 +16,9 @@ static const char text[] =
     ".extern .func free (.param .b64 p);\n"
     ".extern .func __assertfail (.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n,\n"
     ".param .b64 c);\n"
-    ENTRY("load") "ld.global.u32 %r0, [%d0+256];\nst.global.u32 [%d0], %r0; ret; }\n"
-    ENTRY("store") "st.global.u32 [%d0+256], 1; ret; }\n"
-    ENTRY("atomic") "atom.global.add.u32 %r0, [%d0+256], 1; ret; }\n"
+    ENTRY("load") "ld.global.u32 %r0, [%d0+512];\nst.global.u32 [%d0], %r0; ret; }\n"
+    ENTRY("store") "st.global.u32 [%d0+512], 1; ret; }\n"
+    ENTRY("atomic") "atom.global.add.u32 %r0, [%d0+512], 1; ret; }\n"
     ENTRY("null") "mov.u64 %d1, 16; ld.u32 %r0, [%d1]; st.global.u32 [%d0], %r0; ret; }\n"
     ENTRY("odd_load") "ld.global.u32 %r0, [%d0+2]; st.global.u32 [%d0], %r0; ret; }\n"
     ENTRY("odd_nowhere") "mov.u64 %d1, 0x2100000017; ld.u32 %r0, [%d1]; st.global.u32 [%d0], %r0;\n"
@@ -78,7 +78,7 @@ static const struct kind {
     const char *report, *place, *soft_alone;
 } kinds[] = {
     {"load", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel load: illegal address: read of 4 bytes at 0x",
-     "ld.global.u32 %r0, [%d0+256];\n  block 0,0,0 thread 0,0,0", WITHIN_A_PAGE},
+     "ld.global.u32 %r0, [%d0+512];\n  block 0,0,0 thread 0,0,0", WITHIN_A_PAGE},
     {"store", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel store: illegal address: write of 4 bytes at 0x",
      "bytes behind the end of an allocation of 100 bytes", WITHIN_A_PAGE},
     {"atomic", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel atomic: illegal address: write of 4 bytes at 0x",

@@ -195,27 +195,25 @@ TEST(the_fault_report_is_written_before_the_error_is_returned) {
 
 TEST_WHERE(fault_reports_locate_the_address, NEEDS_SOFTGPU("the reports are its own")) {
     NEEDS_KERNELS();
-    assert_int_equal(run_child("reports", "address", "100", "",
-                               "kernel address: illegal address: "
-                               "write of 4 bytes at 0x",
-                               "PTX line 12: st.global.u32 [%d], 1;", "block 0,0,0 thread 0,0,0",
-                               "0 bytes behind the end of an allocation of 100 bytes", NULL),
+    assert_int_equal(run_child("reports", "address", "512", "",
+                               "412 bytes behind the end of an allocation of 100 bytes", NULL),
                      0);
-    assert_int_equal(run_child("reports", "address", "98", "",
-                               "2 bytes before the end of an "
-                               "allocation of 100 bytes",
-                               NULL),
-                     0);
-    assert_int_equal(run_child("reports", "address", "-4", "",
-                               "4 bytes in front of an allocation "
-                               "of 100 bytes",
-                               NULL),
-                     0);
-    assert_int_equal(run_child("reports", "address", "40", "freed",
-                               "40 bytes inside of an "
-                               "allocation of 100 bytes",
-                               "that has been freed", NULL),
-                     0);
+    assert_int_equal(setenv("SOFTGPU_BOUNDS", "exact", 1), 0);
+    const int status[] = {
+        run_child("reports", "address", "100", "",
+                  "kernel address: illegal address: write of 4 bytes at 0x",
+                  "PTX line 12: st.global.u32 [%d], 1;", "block 0,0,0 thread 0,0,0",
+                  "0 bytes behind the end of an allocation of 100 bytes", NULL),
+        run_child("reports", "address", "98", "",
+                  "2 bytes before the end of an allocation of 100 bytes", NULL),
+        run_child("reports", "address", "-4", "", "4 bytes in front of an allocation of 100 bytes",
+                  NULL),
+        run_child("reports", "address", "40", "freed",
+                  "40 bytes inside of an allocation of 100 bytes", "that has been freed", NULL),
+    };
+    unsetenv("SOFTGPU_BOUNDS");
+    for (size_t i = 0; i < COUNT(status); i++)
+        assert_int_equal(status[i], 0);
 }
 
 TEST_WHERE(deadlock_reports_name_who_waits_where, NEEDS_SOFTGPU("the reports are its own")) {

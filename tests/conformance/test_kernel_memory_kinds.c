@@ -94,6 +94,48 @@ TEST(kernels_reach_pinned_and_registered_memory) {
     free(own);
 }
 
+/* Adds to 512 bytes. */
+static void add_to_unit(CUdeviceptr p, CUstream stream) {
+    unsigned n = 128, by = 1;
+    void *params[] = {&p, &n, &by};
+    OK_CU(cu.cuLaunchKernel(kernel("add"), 1, 1, 1, n, 1, 1, 0, stream, params, NULL));
+}
+
+/* Hardware knows no bounds but those of its pages. softgpu lets kernels touch what is nobody
+ * else's: programs write 16 integers into 40 bytes and are never told. */
+TEST(kernels_may_use_what_an_allocation_is_rounded_up_to) {
+    enum { SIZE = 40 };
+    kernels_open(text);
+    CUstream stream = new_stream();
+    CUdeviceptr plain = MADE_CU(CUdeviceptr, cuMemAlloc_v2, SIZE), beside = new_memory(SIZE);
+    CUdeviceptr pool = MADE_CU(CUdeviceptr, cuMemAllocAsync, SIZE, stream);
+    void *host = new_pinned(SIZE, CU_MEMHOSTALLOC_DEVICEMAP);
+    CUdeviceptr pinned = MADE_CU(CUdeviceptr, cuMemHostGetDevicePointer_v2, host, 0);
+    OK_CU(cu.cuMemsetD32_v2(beside, 77, SIZE / 4));
+    add_to_unit(plain, stream);
+    add_to_unit(pinned, stream);
+    struct gate gate = hold(stream);
+    add_to_unit(pool, stream); /* also when its free stands behind the kernel */
+    OK_CU(cu.cuMemFreeAsync(pool, stream));
+    gate_drain(&gate, stream);
+    assert_int_equal(word_at(beside), 77);
+    OK_CU(cu.cuMemFree_v2(plain));
+    CUDA_MEM_ALLOC_NODE_PARAMS params = {.bytesize = SIZE};
+    params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    params.poolProps.location = device_location(dev);
+    CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
+    CUgraphNode made = NULL;
+    OK_CU(cu.cuGraphAddMemAllocNode(&made, graph, NULL, 0, &params));
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
+    OK_CU(cu.cuGraphLaunch(exec, stream));
+    add_to_unit(params.dptr, stream);
+    OK_CU(cu.cuMemFreeAsync(params.dptr, stream));
+    OK_CU(cu.cuStreamSynchronize(stream));
+    destroy_exec(exec);
+    destroy_graph(graph);
+    OK_CU(cu.cuDeviceGraphMemTrim(dev));
+}
+
 /* ---- mapped by hand -------------------------------------------------------------------------- */
 
 static CUmemGenericAllocationHandle memory_on(int device) {

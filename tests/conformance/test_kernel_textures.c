@@ -791,3 +791,120 @@ TEST(texture_references_sample_linear_and_pitched_memory) {
     run("t_named", 0, 2);
     assert_true(got[0].f[0] == 2 * 32 + 2.5f && got[1].f[0] == 7 * 32 + 19);
 }
+
+/* ---- What ends while a kernel that samples it is queued -------------------------------------- */
+
+/* Arrays of one texel each; objects and references of the first. */
+static CUarray first, second;
+static CUtexObject object;
+static CUsurfObject surface;
+
+static void destroy_the_texture(void) {
+    OK_CU(cu.cuTexObjectDestroy(object));
+}
+
+static void destroy_the_surface(void) {
+    OK_CU(cu.cuSurfObjectDestroy(surface));
+}
+
+static void bind_the_texture_anew(void) {
+    CUtexref reference = MADE_CU(CUtexref, cuModuleGetTexRef, module, "TX");
+    OK_CU(cu.cuTexRefSetArray(reference, second, CU_TRSA_OVERRIDE_FORMAT));
+}
+
+static void bind_the_surface_anew(void) {
+    CUsurfref reference = MADE_CU(CUsurfref, cuModuleGetSurfRef, module, "SF");
+    OK_CU(cu.cuSurfRefSetArray(reference, second, 0));
+}
+
+static void open_arrays(void) {
+    static const float texels[2] = {7, 8};
+    open_module();
+    CUarray *const arrays[] = {&first, &second};
+    for (int i = 0; i < 2; i++) {
+        *arrays[i] = array_of(CU_AD_FORMAT_FLOAT, 1, 1, 1, 0, CUDA_ARRAY3D_SURFACE_LDST);
+        fill(*arrays[i], &texels[i], sizeof(float), 1, 1);
+    }
+    CUtexref texture = MADE_CU(CUtexref, cuModuleGetTexRef, module, "TX");
+    CUsurfref bound = MADE_CU(CUsurfref, cuModuleGetSurfRef, module, "SF");
+    OK_CU(cu.cuTexRefSetArray(texture, first, CU_TRSA_OVERRIDE_FORMAT));
+    OK_CU(cu.cuSurfRefSetArray(bound, first, 0));
+}
+
+static void make_objects(void) {
+    CUDA_TEXTURE_DESC texture = {.filterMode = CU_TR_FILTER_MODE_POINT};
+    CUDA_RESOURCE_DESC resource = of_array(first);
+    object = MADE_CU(CUtexObject, cuTexObjectCreate, &resource, &texture, NULL);
+    surface = MADE_CU(CUsurfObject, cuSurfObjectCreate, &resource);
+}
+
+static const struct {
+    const char *kernel;
+    const unsigned long long *handle;
+    void (*end)(void);
+} ends[] = {
+    {"t_2d", &object, destroy_the_texture},
+    {"s_zero", &surface, destroy_the_surface},
+    {"t_named", &object, bind_the_texture_anew},
+    {"s_named", &object, bind_the_surface_anew},
+};
+
+static void is_of_the_first(void) {
+    OK_CU(cu.cuMemcpyDtoH_v2(got, output, sizeof got[0]));
+    assert_true(got[0].f[0] == 7);
+}
+
+TEST(a_launch_holds_what_it_samples) {
+    unsigned count = 1;
+    struct gate gate;
+    open_arrays();
+    CUstream stream = new_stream();
+    OK_CU(cu.cuMemsetD8_v2(input, 0, sizeof given));
+    gate_make(&gate);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        make_objects();
+        unsigned long long handle = *ends[i].handle;
+        void *params[] = {&output, &input, &handle, &count};
+        gate_hold(&gate, stream);
+        OK_CU(cu.cuLaunchKernel(function_of(module, ends[i].kernel), 1, 1, 1, 1, 1, 1, 0, stream,
+                                params, NULL));
+        ends[i].end();
+        gate_release(&gate);
+        OK_CU(cu.cuStreamSynchronize(stream));
+        is_of_the_first();
+        OK_CU(cu.cuTexObjectDestroy(object)); /* again, for one: destroying nothing succeeds */
+        OK_CU(cu.cuSurfObjectDestroy(surface));
+    }
+    gate_free(&gate);
+}
+
+/* As an H200 does, which samples by descriptions that nothing clears. */
+TEST(an_object_that_was_destroyed_before_the_launch_is_sampled_as_it_was) {
+    unsigned count = 1;
+    open_arrays();
+    OK_CU(cu.cuMemsetD8_v2(input, 0, sizeof given));
+    make_objects();
+    unsigned long long handle = object;
+    void *params[] = {&output, &input, &handle, &count};
+    CUDA_KERNEL_NODE_PARAMS node = {.func = function_of(module, "t_2d"),
+                                    .gridDimX = 1,
+                                    .gridDimY = 1,
+                                    .gridDimZ = 1,
+                                    .blockDimX = 1,
+                                    .blockDimY = 1,
+                                    .blockDimZ = 1,
+                                    .kernelParams = params};
+    CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
+    (void)MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &node);
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
+    destroy_the_texture();
+    destroy_the_surface();
+    OK_CU(cu.cuGraphLaunch(exec, NULL));
+    is_of_the_first();
+    run("t_2d", object, 1);
+    assert_true(got[0].f[0] == 7);
+    run("s_zero", surface, 1);
+    assert_true(got[0].f[0] == 7);
+    destroy_exec(exec);
+    destroy_graph(graph);
+}

@@ -45,6 +45,7 @@ PROGRAMS = [
     ("cooperative launches work", "test_cooperative_run"),
     ("dependent kernels may begin early", "test_dependent_launch"),
     ("kernels may wait for each other", "test_kernel_waits"),
+    ("lanes join where their ways meet", "test_kernel_joins"),
     ("kernels of Triton's compiler are correct", "triton/test_triton_kernels"),
     ("memory may be freed while kernels are queued", "test_kernel_freed_memory"),
     ("objects may be destroyed while a kernel runs", "test_kernel_destroyed_objects"),
@@ -84,7 +85,9 @@ TESTS = [
     *((f"what Triton's compiler makes, on profile {profile}",
        lambda profile=profile: runs("triton/test_triton_kernels", SOFTGPU_PROFILE=profile))
       for profile in ("a100", "rtx5090", "h100")),
-    ("a newer driver takes newer PTX", lambda: runs("test_ptx_version", SOFTGPU_DRIVER_VERSION="13.3")),
+    *((f"{title} takes PTX", lambda more=more: runs("test_ptx_version", **more)) for title, more in (
+        ("a newer driver", {"SOFTGPU_DRIVER_VERSION": "13.7"}), ("a driver like the recorded one", {"SOFTGPU_PTX": "driver"}),
+        ("a newer driver, as it does,", {"SOFTGPU_PTX": "driver", "SOFTGPU_DRIVER_VERSION": "13.3"}))),
     ("with SOFTGPU_KERNELS=0 launching is refused", refuses),
 ]
 

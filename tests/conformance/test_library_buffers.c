@@ -47,7 +47,7 @@ TEST(a_view_keeps_its_buffer_alive) {
     assert_int_equal(gpumem_buffer_shrink(buffer, 2 * MIB, stream), GPUMEM_ERROR_BUSY);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_buffer_fill(view, 0, KIB / 2, 2, stream));
-    OK(gpumem_buffer_read_sync(view, 0, bytes, KIB, stream));
+    OK(read_now(view, 0, bytes, KIB, stream));
     for (size_t i = 0; i < KIB; i++)
         assert_int_equal(bytes[i], i < KIB / 2 ? 2 : 1);
     OK(gpumem_buffer_free(view, stream));
@@ -66,21 +66,21 @@ static void check_copies(gpumem_resource *to_resource, gpumem_resource *from_res
         source[i] = (unsigned char)(i * 3);
     gpumem_buffer *to = allocate(to_resource, sizeof bytes);
     gpumem_buffer *from = allocate(from_resource, sizeof source);
-    OK(gpumem_buffer_write_sync(from, 0, source, sizeof source, stream));
+    OK(write_now(from, 0, source, sizeof source, stream));
     OK(gpumem_buffer_fill_pattern(to, 0, sizeof bytes, &pattern, 4, stream));
     OK(gpumem_buffer_copy_2d(to, 0, from, 0, &rows, stream));
-    OK(gpumem_buffer_read_sync(to, 0, bytes, sizeof bytes, stream));
+    OK(read_now(to, 0, bytes, sizeof bytes, stream));
     for (size_t i = 0; i < sizeof bytes; i++)
         assert_int_equal(bytes[i], i % PITCH < WIDTH ? source[i / PITCH * WIDTH + i % PITCH]
                                                      : pattern >> i % 4 * 8 & 0xff);
-    OK(gpumem_buffer_fill_sync(to, 0, sizeof bytes, 9, stream));
+    OK(fill_now(to, 0, sizeof bytes, 9, stream));
     for (size_t i = 0; i < ITEMS; i++)
         items[i] = (gpumem_buffer_copy_item){to, i * 32, from, (ITEMS - 1 - i) * 32, 16};
     gpumem_batch_report report = {.size = sizeof report};
     OK(gpumem_buffer_copy_batch(items, ITEMS, stream, &report));
     print_message("batch: %s\n", report.batched ? "one call" : report.note);
     assert_true(report.batched || report.note[0]);
-    OK(gpumem_buffer_read_sync(to, 0, bytes, sizeof bytes, stream));
+    OK(read_now(to, 0, bytes, sizeof bytes, stream));
     for (size_t i = 0; i < ITEMS * 32; i++)
         assert_int_equal(bytes[i], i % 32 < 16 ? source[(ITEMS - 1 - i / 32) * 32 + i % 32] : 9);
     OK(gpumem_buffer_free(to, stream));
@@ -184,7 +184,7 @@ TEST(foreign_memory_is_used_and_released) {
         gpumem_buffer_from_pointer(device, (CUdeviceptr)(uintptr_t)stack, 16, NULL, &refused),
         GPUMEM_ERROR_INVALID_ARGUMENT);
     assert_int_equal(attributes_of(first).location, GPUMEM_LOCATION_DEVICE);
-    OK(gpumem_buffer_copy_sync(first, 0, second, 0, KIB, stream));
+    OK(copy_now(first, 0, second, 0, KIB, stream));
     OK(gpumem_buffer_free(first, stream));
     OK(gpumem_buffer_free(second, stream));
     OK(gpumem_device_trim(device, 1));

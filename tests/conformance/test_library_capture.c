@@ -52,7 +52,7 @@ static uint64_t graph_memory_used(void) {
 
 /* What a program does with the library while something else captures. */
 static void use_all(void) {
-    int done;
+    bool done;
     char host[64] = {0};
     CUstream other = NEW_STREAM();
     gpumem_resource *resources[] = {make_virtual(), make_pinned(), make_pool()};

@@ -143,9 +143,9 @@ TEST_WHERE(peers_of_a_pool_access_existing_and_new_buffers, NEEDS_PEERS()) {
     assert_int_equal(peers[0], 1);
     OK_CU(other_sets(gpumem_buffer_pointer(early), 2));
     OK_CU(other_sets(gpumem_buffer_pointer(late), 3));
-    OK(gpumem_buffer_read_sync(early, 63, &byte, 1, NULL));
+    OK(read_now(early, 63, &byte, 1, NULL));
     assert_int_equal(byte, 2);
-    OK(gpumem_buffer_read_sync(late, 63, &byte, 1, NULL));
+    OK(read_now(late, 63, &byte, 1, NULL));
     assert_int_equal(byte, 3);
     OK(gpumem_pool_set_peers(pool, NULL, 0));
     OK(gpumem_pool_get_peers(pool, NULL, 0, &count));

@@ -43,7 +43,7 @@ static void store(void *host, size_t seed, size_t bytes) {
 static void check_device(CUdeviceptr address, size_t seed, size_t bytes) {
     unsigned char *back = malloc(bytes);
     assert_non_null(back);
-    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)back, address, bytes, NULL));
+    OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)back, address, bytes, NULL));
     OK(gpumem_stream_synchronize(device, NULL));
     for (size_t i = 0; i < bytes; i++)
         if (back[i] != value(seed, i))
@@ -65,7 +65,7 @@ static void both_ways(gpumem_buffer *buffer, size_t seed) {
     store(host, seed, bytes);
     OK(gpumem_mapped_flush(buffer, 0, bytes));
     check_device(gpumem_buffer_pointer(buffer), seed, bytes);
-    OK(gpumem_buffer_fill_sync(buffer, 0, bytes, (unsigned char)seed, NULL));
+    OK(fill_now(buffer, 0, bytes, (unsigned char)seed, NULL));
     OK(gpumem_mapped_invalidate(buffer, 0, bytes));
     check_host(host, (unsigned char)seed, bytes);
 }
@@ -80,7 +80,7 @@ static void written_and_published(gpumem_buffer *buffer) {
     assert_memory_equal(back, data, sizeof data);
     OK(gpumem_mapped_publish(buffer, 8192, data, 64, 8256, 77));
     check_device(gpumem_buffer_pointer(buffer) + 8192, 9, 64);
-    OK(gpumem_buffer_read_sync(buffer, 8256, &flag, sizeof flag, NULL));
+    OK(read_now(buffer, 8256, &flag, sizeof flag, NULL));
     assert_int_equal(flag, 77);
 }
 
@@ -194,7 +194,7 @@ static void small_buffers_rest(gpumem_resource *resource) {
     store(gpumem_buffer_host_pointer(buffer), 5, 500);
     OK(gpumem_mapped_flush(buffer, 0, 500));
     struct gate gate = hold(stream);
-    OK(gpumem_copy(device, gpumem_buffer_pointer(copy), gpumem_buffer_pointer(buffer), 500,
+    OK(copy_bytes(device, gpumem_buffer_pointer(copy), gpumem_buffer_pointer(buffer), 500,
                    stream));
     OK(gpumem_buffer_free(buffer, stream));
     for (size_t i = 0; i < COUNT(others); i++) {
@@ -305,7 +305,7 @@ static void view_follows(gpumem_buffer *buffer, gpumem_host_view *view) {
         store(host, bytes / MIB, bytes);
         OK(gpumem_host_view_flush(view, 0, bytes));
         check_device(gpumem_buffer_pointer(buffer), bytes / MIB, bytes);
-        OK(gpumem_buffer_fill_sync(buffer, 0, bytes, 5, NULL));
+        OK(fill_now(buffer, 0, bytes, 5, NULL));
         OK(gpumem_host_view_invalidate(view, 0, bytes));
         check_host(host, 5, bytes);
     }

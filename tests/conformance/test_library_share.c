@@ -14,13 +14,13 @@
 static bool holds(gpumem_buffer *buffer, unsigned char value) {
     unsigned char bytes[2] = {0};
     size_t last = gpumem_buffer_size(buffer) - 1;
-    OK(gpumem_buffer_read_sync(buffer, 0, &bytes[0], 1, NULL));
-    OK(gpumem_buffer_read_sync(buffer, last, &bytes[1], 1, NULL));
+    OK(read_now(buffer, 0, &bytes[0], 1, NULL));
+    OK(read_now(buffer, last, &bytes[1], 1, NULL));
     return bytes[0] == value && bytes[1] == value;
 }
 
 static void fill(gpumem_buffer *buffer, unsigned char value) {
-    OK(gpumem_buffer_fill_sync(buffer, 0, gpumem_buffer_size(buffer), value, NULL));
+    OK(fill_now(buffer, 0, gpumem_buffer_size(buffer), value, NULL));
 }
 
 static void say(int connection) {
@@ -148,7 +148,8 @@ TEST(importers_follow_growth_after_one_is_killed) {
 
 /* argv[1]: where to connect. The buffer is written behind the event, which is not there yet. */
 CHILD_THAT_ENDS(reader) {
-    int connection = -1, done = -1;
+    int connection = -1;
+    bool done = true;
     gpumem_buffer *buffer, *twin;
     CUevent event;
     CUstream stream;
@@ -168,7 +169,7 @@ CHILD_THAT_ENDS(reader) {
     OK(gpumem_stream_wait_event(device, stream, event));
     say(connection); /* now the owner opens its gate */
     OK(gpumem_stream_synchronize(device, stream));
-    OK(gpumem_buffer_read_sync(twin, gpumem_buffer_size(twin) - 1, byte, 1, stream));
+    OK(read_now(twin, gpumem_buffer_size(twin) - 1, byte, 1, stream));
     assert_int_equal(*byte, 0x44);
     OK(gpumem_buffer_free(twin, stream));
     OK(gpumem_device_trim(device, 1));

@@ -3,7 +3,7 @@
 #include "library.h"
 
 static char *take(void) {
-    char *text = MADE(char *, gpumem_snapshot, device, NULL);
+    char *text = MADE(char *, snapshot_of, device);
     if (!json_is_valid(text))
         fail_msg("no valid JSON:\n%s", text);
     return text;

@@ -33,7 +33,7 @@ static void take_through_the_first(size_t bytes) {
     gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffer = NEW_BUFFER(resource, bytes);
     OK(gpumem_buffer_fill(buffer, bytes - MIB, MIB, 0x6b, NULL));
-    OK(gpumem_buffer_read_sync(buffer, bytes - 1, &last, 1, NULL));
+    OK(read_now(buffer, bytes - 1, &last, 1, NULL));
     assert_int_equal(last, 0x6b);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_device_trim(device, 1));

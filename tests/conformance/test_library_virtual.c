@@ -126,7 +126,8 @@ TEST(access_to_parts_of_a_buffer_is_removed_and_restored) {
 }
 
 TEST_WHERE(peer_access_to_a_buffer_is_granted_and_revoked, NEEDS_DEVICES(2)) {
-    int can = 0, peer = 1;
+    bool can = false;
+    int peer = 1;
     CUdevice second = MADE_CU(CUdevice, cuDeviceGet, 1);
     open_library();
     OK(gpumem_device_can_access_peer(device, 1, &can));
@@ -182,7 +183,7 @@ TEST(each_doubling_creates_one_handle) {
     size_t handles = 1;
     for (size_t bytes = 128 * MIB; bytes <= 2048 * MIB; bytes *= 2) {
         OK(gpumem_buffer_grow(buffer, bytes, NULL));
-        assert_int_equal(gpumem_buffer_chunks(buffer), ++handles);
+        assert_int_equal(chunks_of(buffer), ++handles);
     }
     assert_true(gpumem_buffer_pointer(buffer) == address);
     OK(gpumem_buffer_fill(buffer, 1024 * MIB - 1, 2, 0x33, NULL));

@@ -1,4 +1,4 @@
-/* gpumem/virtual.h as a user sees it, on any driver: ranges, memory by address, memory of the host,
+/* gpumem/vmm.h as a user sees it, on any driver: ranges, memory by address, memory of the host,
  * fabric handles, and the virtual resource's options. */
 #include "harness.h"
 
@@ -60,13 +60,13 @@ static gpumem_mapping *map(size_t at, gpumem_physical *memory) {
 }
 
 static void fill(CUdeviceptr address, size_t bytes, unsigned char value) {
-    OK(gpumem_fill(device, address, bytes, value, NULL));
+    OK(fill_bytes(device, address, bytes, value, NULL));
     OK(gpumem_stream_synchronize(device, NULL));
 }
 
 static unsigned char read_byte(CUdeviceptr address) {
     unsigned char byte = 0;
-    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)&byte, address, 1, NULL));
+    OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)&byte, address, 1, NULL));
     OK(gpumem_stream_synchronize(device, NULL));
     return byte;
 }
@@ -93,8 +93,8 @@ TEST_WHERE(range_calls_apply_to_whole_mappings_only, NEEDS_VIRTUAL()) {
     assert_int_equal(read_byte(base + 3 * page - 1), 0x61);
 
     OK(gpumem_reservation_unmap(range, 0, 8 * page)); /* with a hole before the third */
-    assert_int_equal(gpumem_mapping_get_state(first), GPUMEM_MAPPING_UNMAPPED);
-    assert_int_equal(gpumem_mapping_get_state(third), GPUMEM_MAPPING_UNMAPPED);
+    assert_int_equal(mapping_info(first).state, GPUMEM_MAPPING_UNMAPPED);
+    assert_int_equal(mapping_info(third).state, GPUMEM_MAPPING_UNMAPPED);
     OK(gpumem_reservation_unmap(range, 0, 8 * page));
     gpumem_mapping *moved = map(4, two), *over = map(0, last);
     assert_int_equal(access_of(moved, 0), GPUMEM_ACCESS_NONE);
@@ -127,7 +127,7 @@ TEST_WHERE(a_refused_access_change_keeps_the_access_rights, NEEDS_VIRTUAL()) {
 
 TEST_WHERE(peers_have_separate_access_rights, NEEDS_VIRTUAL()) {
     NEEDS_DEVICES(2);
-    int can = MADE(int, gpumem_device_can_access_peer, device, 1);
+    int can = MADE(bool, gpumem_device_can_access_peer, device, 1);
     if (!can)
         SKIP("devices 0 and 1 do not reach each other");
     gpumem_physical *one = create(1, NULL), *two = create(1, NULL);
@@ -151,7 +151,7 @@ TEST_WHERE(the_physical_memory_of_an_address_is_found, NEEDS_VIRTUAL()) {
     CUdeviceptr start = gpumem_buffer_pointer(buffer);
     fill(start, 4 * page, 0x71);
     OK(gpumem_physical_from_address(device, start + 3 * page + 7, 0, &found));
-    assert_int_equal(gpumem_physical_size(found), 2 * page);
+    assert_int_equal(physical_size(found), 2 * page);
     gpumem_physical_properties properties = {.size = sizeof properties};
     OK(gpumem_physical_get_properties(found, &properties));
     MEMBERS(properties, (location, GPUMEM_LOCATION_DEVICE), (device, 0),
@@ -172,7 +172,7 @@ TEST_WHERE(the_physical_memory_of_a_mapping_without_access_is_found, NEEDS_VIRTU
     gpumem_mapping *mapping = map(1, made);
     gpumem_status status = gpumem_physical_from_address(device, base + page, 0, &found);
     if (status == GPUMEM_OK) {
-        assert_int_equal(gpumem_physical_size(found), 2 * page);
+        assert_int_equal(physical_size(found), 2 * page);
         OK(gpumem_physical_destroy(found));
     } else {
         check_status(status, GPUMEM_ERROR_NOT_SUPPORTED, "from address", __FILE__, __LINE__);
@@ -188,7 +188,7 @@ static void check_both_sides(gpumem_physical *memory) {
     gpumem_mapping *mapping = map(3, memory);
     OK(gpumem_mapping_set_access(mapping, -1, GPUMEM_ACCESS_READ_WRITE));
     OK(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
-    CUdeviceptr address = gpumem_mapping_address(mapping);
+    CUdeviceptr address = mapping_info(mapping).address;
     volatile unsigned char *bytes = (volatile unsigned char *)(uintptr_t)address;
     bytes[page - 1] = 0x5a;
     assert_int_equal(read_byte(address + page - 1), 0x5a);

@@ -71,11 +71,11 @@ static void one_copy(gpumem_buffer *buffer, size_t order) {
 
 static void copies(gpumem_buffer *buffer) {
     memset(model, 0, ROOM);
-    OK(gpumem_buffer_fill_sync(buffer, 0, ROOM, 0, NULL));
+    OK(fill_now(buffer, 0, ROOM, 0, NULL));
     for (size_t order = 0; order <= 23; order++)
         for (int i = 0; i < 20; i++)
             one_copy(buffer, order);
-    OK(gpumem_buffer_read_sync(buffer, 0, seen, ROOM, NULL));
+    OK(read_now(buffer, 0, seen, ROOM, NULL));
     assert_int_equal(memcmp(seen, model, ROOM), 0);
 }
 
@@ -172,7 +172,7 @@ TEST(copies_of_a_host_view_are_correct) {
             OK(gpumem_host_view_write(view, offset, pageable, bytes));
             OK(gpumem_host_view_read(view, offset, pinned, bytes));
             assert_int_equal(memcmp(pinned, pageable, bytes), 0);
-            OK(gpumem_buffer_read_sync(buffer, offset, seen, bytes, NULL));
+            OK(read_now(buffer, offset, seen, bytes, NULL));
             assert_int_equal(memcmp(seen, pageable, bytes), 0);
         }
         OK(gpumem_host_view_destroy(view));

@@ -108,7 +108,7 @@ static bool is_seen(const struct polling *polling, uint32_t sequence) {
 
 /* No flag of an earlier kernel is left, nor a payload that looks like one. */
 static void clear(const struct source *source) {
-    OK(gpumem_buffer_fill_sync(source->buffer, 0, SLOTS * STRIDE, 0, NULL));
+    OK(fill_now(source->buffer, 0, SLOTS * STRIDE, 0, NULL));
     if (source->view)
         OK(gpumem_host_view_invalidate(source->view, 0, SLOTS * STRIDE));
     else

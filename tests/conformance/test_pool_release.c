@@ -95,6 +95,40 @@ TEST(synchronizing_another_stream_releases_nothing) {
     assert_int_equal(pool_reserved(pool), 0);
 }
 
+/* Each size is allocated behind the last one, and freed and synchronized in this order. */
+TEST(of_what_is_free_a_pool_keeps_the_whole_steps_within_its_threshold) {
+    static const struct {
+        unsigned size[4], threshold, reserved, left[4]; /* MiB */
+    } rows[] = {
+        {{64, 64, 64}, 100, 192, {128, 96, 96}},
+        {{64, 64, 64}, 50, 192, {128, 64, 32}},
+        {{64, 64, 64}, 0, 192, {128, 64, 0}},
+        {{100, 100}, 100, 224, {128, 96}},
+        {{192}, 50, 192, {32}},
+        {{48, 48, 48}, 100, 160, {128, 96, 96}},
+        {{16, 16, 16, 200}, 100, 256, {256, 224, 224, 96}},
+        {{33, 33, 33, 33}, 0, 160, {128, 96, 64, 0}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        CUdeviceptr p[4];
+        int count = 0;
+        begin(0);
+        pool_set_threshold(pool, rows[i].threshold * MIB);
+        for (; count < 4 && rows[i].size[count]; count++) {
+            p[count] = pool_take(pool, rows[i].size[count] * MIB, s);
+            if (count > 0)
+                assert_int_equal(p[count], p[count - 1] + rows[i].size[count - 1] * MIB);
+        }
+        assert_int_equal(pool_reserved(pool), rows[i].reserved * MIB);
+        for (int k = 0; k < count; k++) {
+            OK_CU(cu.cuMemFreeAsync(p[k], s));
+            OK_CU(cu.cuStreamSynchronize(s));
+            assert_int_equal(pool_reserved(pool), rows[i].left[k] * MIB);
+        }
+        pool_end(pool);
+    }
+}
+
 TEST(a_pool_does_not_exceed_its_maximum_size) {
     begin(64 * MIB);
     CUdeviceptr q = 5;

@@ -502,3 +502,132 @@ TEST(a_stream_joins_idle_memory_with_its_own_pending_frees) {
     OK_CU(cu.cuMemFreeAsync(wall, s));
     end();
 }
+
+/* A pool at its limit gives what a stream has freed to that stream at once, and to another one that
+ * it makes wait. */
+TEST(pieces_of_several_steps_are_joined_while_their_work_is_queued) {
+    for (int other = 0; other < 2; other++) {
+        begin(0, 0, 1, 9 * SIZE);
+        CUdeviceptr piece[9];
+        CUstream to = other ? t : s;
+        for (int i = 0; i < 9; i++)
+            piece[i] = pool_take(pool, SIZE, s);
+        OK_CU(cu.cuStreamSynchronize(s));
+        gate_hold(&gate, s);
+        for (int i = 0; i < 9; i++) {
+            OK_CU(cu.cuMemsetD8Async(piece[i], 1, SIZE, s));
+            OK_CU(cu.cuMemFreeAsync(piece[i], s));
+        }
+        CUdeviceptr two = pool_take(pool, 2 * SIZE, to), five = pool_take(pool, 5 * SIZE, to);
+        assert_int_equal(two, piece[0]);
+        assert_int_equal(five, piece[2]);
+        OK_CU(cu.cuMemsetD8Async(two, 2, 2 * SIZE, to));
+        OK_CU(cu.cuMemsetD8Async(five, 2, 5 * SIZE, to));
+        FAILS_CU(NOT_READY, cu.cuStreamQuery(to));
+        gate_drain(&gate, to);
+        assert_int_equal(byte_at(two), 2);
+        assert_int_equal(byte_at(five + 5 * SIZE - 1), 2);
+        OK_CU(cu.cuMemFreeAsync(two, to));
+        OK_CU(cu.cuMemFreeAsync(five, to));
+        end();
+    }
+}
+
+/* Pieces with others between them. The last idle steps move first; where nothing moves, the pool
+ * grows. What the stream has freed behind queued work stays. */
+TEST(idle_steps_move_to_where_a_larger_allocation_needs_them) {
+    static const struct {
+        unsigned piece, reserved[4]; /* MiB, at first and behind each of the next three */
+        int at[3];                   /* MiB */
+        bool queued;
+    } rows[] = {
+        {32, {256, 256, 256, 288}, {256, 320, 192}, false},
+        {64, {512, 512, 512, 576}, {512, 640, 384}, false},
+        {48, {384, 384, 448, 480}, {384, 480, 288}, false},
+        {32, {256, 320, 384, 384}, {256, 320, 0}, true},
+        {16, {128, 160, 192, 192}, {128, 160, 0}, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        CUdeviceptr piece[8], made[3];
+        size_t size = rows[i].piece * MIB;
+        begin(1, 1, 1, 0);
+        for (int k = 0; k < 8; k++) {
+            piece[k] = pool_take(pool, size, s);
+            OK_CU(cu.cuMemsetD8Async(piece[k], (unsigned char)k, size, s));
+        }
+        OK_CU(cu.cuStreamSynchronize(s));
+        assert_int_equal(pool_reserved(pool), rows[i].reserved[0] * MIB);
+        if (rows[i].queued)
+            gate_hold(&gate, s);
+        for (int k = 0; k < 8; k += 2)
+            OK_CU(cu.cuMemFreeAsync(piece[k], s));
+        if (!rows[i].queued)
+            OK_CU(cu.cuStreamSynchronize(s));
+        for (int k = 0; k < 3; k++) {
+            size_t wanted = k < 2 ? 2 * size : size;
+            made[k] = pool_take(pool, wanted, s);
+            assert_int_equal(made[k] - piece[0], (uint64_t)rows[i].at[k] * MIB);
+            assert_int_equal(pool_reserved(pool), rows[i].reserved[k + 1] * MIB);
+            OK_CU(cu.cuMemsetD8Async(made[k], 0xee, wanted, s));
+        }
+        gate_release(&gate);
+        OK_CU(cu.cuStreamSynchronize(s));
+        for (int k = 1; k < 8; k += 2) {
+            assert_int_equal(byte_at(piece[k]), k);
+            assert_int_equal(byte_at(piece[k] + size - 1), k);
+            OK_CU(cu.cuMemFreeAsync(piece[k], s));
+        }
+        for (int k = 0; k < 3; k++) {
+            assert_int_equal(byte_at(made[k] + size - 1), 0xee);
+            OK_CU(cu.cuMemFreeAsync(made[k], s));
+        }
+        end();
+    }
+}
+
+/* Sizes of all kinds, with trims and thresholds: what lives keeps its bytes, and the pool has no
+ * more than half as much again. */
+TEST(what_moves_never_belongs_to_anybody) {
+    enum { SLOTS = 32, PLACES = 9 };
+    static struct {
+        CUdeviceptr p;
+        size_t size;
+        unsigned mark;
+    } slot[SLOTS];
+    uint32_t x = 7;
+    begin(1, 1, 1, 0);
+    for (unsigned round = 1; round <= 1500; round++) {
+        x = x * 1664525u + 1013904223u;
+        unsigned k = x >> 27;
+        if (slot[k].p) {
+            for (size_t i = 0; i < PLACES; i++) {
+                unsigned found;
+                CUdeviceptr at = slot[k].p + (slot[k].size - 4) / 4 * i / (PLACES - 1) * 4;
+                OK_CU(cu.cuMemcpyDtoH_v2(&found, at, sizeof found));
+                assert_int_equal(found, slot[k].mark);
+            }
+            OK_CU(cu.cuMemFreeAsync(slot[k].p, x & 0x10000 ? s : t));
+            slot[k].p = 0;
+        } else {
+            CUstream to = x & 0x20000 ? s : t;
+            slot[k].size = (1 + (x >> 8) % 96) * MIB / (1 + (x >> 18 & 7));
+            slot[k].size = slot[k].size / 4 * 4;
+            slot[k].mark = round;
+            slot[k].p = pool_take(pool, slot[k].size, to);
+            for (size_t i = 0; i < PLACES; i++)
+                OK_CU(cu.cuMemsetD32Async(slot[k].p + (slot[k].size - 4) / 4 * i / (PLACES - 1) * 4,
+                                          round, 1, to));
+            OK_CU(cu.cuStreamSynchronize(to));
+        }
+        if (round % 64 == 0)
+            OK_CU(cu.cuMemPoolTrimTo(pool, (x >> 20) * MIB / 16));
+        if (round % 100 == 0)
+            pool_set_threshold(pool, (x >> 22) * MIB);
+    }
+    uint64_t most = pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH);
+    assert_in_range(pool_number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), most, most * 3 / 2);
+    for (unsigned k = 0; k < SLOTS; k++)
+        if (slot[k].p)
+            OK_CU(cu.cuMemFreeAsync(slot[k].p, s));
+    end();
+}

@@ -6,8 +6,8 @@ TEST(reported_vulkan_properties_are_consistent) {
     gpumem_vulkan_info info = {.size = sizeof info}, again = {.size = sizeof again};
     keep_lavapipe_loaded();
     open_library();
-    OK(gpumem_device_query_vulkan(library, 0, &info));
-    OK(gpumem_device_query_vulkan(library, 0, &again));
+    OK(gpumem_device_get_vulkan_info(library, 0, &info));
+    OK(gpumem_device_get_vulkan_info(library, 0, &again));
     close_library();
     assert_int_equal(again.available, info.available);
     if (!info.available)

@@ -55,11 +55,11 @@ static void check_export(gpumem_resource *resource) {
     OK(gpumem_buffer_fill(buffer, 0, 3 * MIB, 0x42, NULL));
     OK(gpumem_stream_synchronize(device, NULL));
     gpumem_export *exported = NEW_EXPORT(buffer);
-    OK(gpumem_export_get_description(exported, &description, &bytes));
-    size_t count = gpumem_export_descriptor_count(exported);
+    OK(export_description(exported, &description, &bytes));
+    size_t count = export_info(exported).descriptor_count;
     assert_true(count <= COUNT(fds));
     for (size_t i = 0; i < count; i++)
-        OK(gpumem_export_get_descriptor(exported, i, &fds[i]));
+        OK(export_descriptor(exported, i, &fds[i]));
     OK(gpumem_import_create(device, description, bytes, fds, count, NULL, &imported));
     OK(gpumem_buffer_read(imported, 3 * MIB - 1, &last, 1, NULL));
     OK(gpumem_stream_synchronize(device, NULL));

@@ -11,6 +11,7 @@
 #include "temporary.h"
 
 #include <gpumem/load.h>
+#include <gpumem/pinned.h>
 
 static char path[TEMPORARY_ROOM];
 static uint64_t expected; /* checksum of the file */

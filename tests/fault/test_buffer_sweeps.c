@@ -84,7 +84,7 @@ static int copy_in_every_form(void *user) {
     if (!result)
         result = (int)gpumem_buffer_copy_batch(items, 2, s->stream, NULL);
     if (!result)
-        result = (int)gpumem_buffer_copy_sync(s->buffer, 0, s->buffer, MIB, KIB, s->stream);
+        result = (int)copy_now(s->buffer, 0, s->buffer, MIB, KIB, s->stream);
     return result;
 }
 

@@ -137,3 +137,51 @@ TEST_WHERE(a_free_that_cannot_be_noted_leaves_the_memory_live, NEEDS_ALLOCATIONS
     assert_true(refusals > 0);
     gate_free(&gate);
 }
+
+/* ---- Growth of pools ------------------------------------------------------------------------- */
+
+/* A pool that grows by what is idle elsewhere: it may have less then, or have grown already, but
+ * what lives stays. */
+TEST_WHERE(a_pool_that_cannot_grow_has_what_it_had, NEEDS_ALLOCATIONS_THAT_FAIL()) {
+    unsigned refusals = 0;
+    bool refused = true;
+    for (long n = 1; refused; n++) {
+        struct made made = {0};
+        CUdeviceptr piece[4], whole = 0;
+        unsigned long long keep = ~0ull, reserved;
+        unsigned word = 0;
+        OK_CU(make_stream(&made));
+        OK_CU(make_pool(&made));
+        OK_CU(cu.cuMemPoolSetAttribute(made.pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
+        for (unsigned i = 0; i < 4; i++) {
+            OK_CU(cu.cuMemAllocFromPoolAsync(&piece[i], 40 * MIB, made.pool, made.stream));
+            OK_CU(cu.cuMemsetD32Async(piece[i], 10 + i, 10 * MIB, made.stream));
+        }
+        for (unsigned i = 0; i < 4; i += 2)
+            OK_CU(cu.cuMemFreeAsync(piece[i], made.stream));
+        OK_CU(cu.cuStreamSynchronize(made.stream));
+        refuse_memory_in_libraries(n);
+        CUresult result = cu.cuMemAllocFromPoolAsync(&whole, 100 * MIB, made.pool, made.stream);
+        refused = end_refusal();
+        /* One that only made the pool have less before it grew is made up for. */
+        assert_true(result == CUDA_SUCCESS || (refused && result == CUDA_ERROR_OUT_OF_MEMORY));
+        refusals += result != CUDA_SUCCESS;
+        if (result != CUDA_SUCCESS) {
+            OK_CU(cu.cuMemPoolGetAttribute(made.pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+                                           &reserved));
+            assert_in_range(reserved, 96 * MIB, 256 * MIB);
+            OK_CU(cu.cuMemAllocFromPoolAsync(&whole, 100 * MIB, made.pool, made.stream));
+        }
+        for (unsigned i = 1; i < 4; i += 2) {
+            OK_CU(cu.cuMemcpyDtoH_v2(&word, piece[i] + 40 * MIB - 4, 4));
+            assert_int_equal(word, 10 + i);
+            OK_CU(cu.cuMemFreeAsync(piece[i], made.stream));
+        }
+        OK_CU(cu.cuMemFreeAsync(whole, made.stream));
+        OK_CU(cu.cuStreamSynchronize(made.stream));
+        OK_CU(cu.cuMemPoolDestroy(made.pool));
+        OK_CU(cu.cuStreamDestroy_v2(made.stream));
+        assert_in_range(n, 1, 200);
+    }
+    assert_true(refusals > 0); /* most are made up for by a second try, of less */
+}

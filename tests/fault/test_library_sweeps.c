@@ -97,12 +97,12 @@ static void end_export(void *user) {
 static int import_it(void *user) {
     struct subject *s = user;
     const void *description;
-    size_t bytes, count = gpumem_export_descriptor_count(s->exported);
+    size_t bytes, count = export_info(s->exported).descriptor_count;
     int descriptors[16];
     assert_true(count <= COUNT(descriptors));
     for (size_t i = 0; i < count; i++)
-        OK(gpumem_export_get_descriptor(s->exported, i, &descriptors[i]));
-    OK(gpumem_export_get_description(s->exported, &description, &bytes));
+        OK(export_descriptor(s->exported, i, &descriptors[i]));
+    OK(export_description(s->exported, &description, &bytes));
     s->imported = NULL;
     return (int)gpumem_import_create(device, description, bytes, descriptors, count, NULL,
                                      &s->imported);

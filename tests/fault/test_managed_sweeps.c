@@ -115,7 +115,7 @@ static int read_peers(void *user) {
 }
 
 static int trim_pool(void *user) {
-    return (int)gpumem_pool_trim(pool, 0);
+    return (int)gpumem_resource_trim(pool, 0);
 }
 
 TEST(changing_access_to_a_pool_is_all_or_nothing) {

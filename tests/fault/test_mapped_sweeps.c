@@ -123,7 +123,7 @@ TEST(growing_a_viewed_buffer_is_all_or_nothing) {
 
 static int query_vulkan(void *user) {
     gpumem_vulkan_info info = {.size = sizeof info};
-    gpumem_status status = gpumem_device_query_vulkan(library, 0, &info);
+    gpumem_status status = gpumem_device_get_vulkan_info(library, 0, &info);
     return status == GPUMEM_ERROR_NOT_SUPPORTED ? GPUMEM_OK : (int)status;
 }
 

@@ -5,6 +5,9 @@
 #include "library_sweeps.h"
 
 #include <gpumem/dlpack_abi.h>
+#include <gpumem/managed.h>
+#include <gpumem/virtual.h>
+#include <gpumem/vmm.h>
 
 static gpumem_resource *memory;
 static gpumem_buffer *a, *b, *made; /* 2 MiB each */
@@ -18,13 +21,13 @@ static const gpumem_rows rows = {.width = 16, .count = 4, .to_pitch = 32, .from_
 static int copy_from_the_host(void *user) {
     memset(host, 0x21, sizeof host);
     TRY(gpumem_buffer_write(a, 0, host, sizeof host, stream));
-    TRY(gpumem_buffer_write_sync(a, 0, host, sizeof host, stream));
+    TRY(write_now(a, 0, host, sizeof host, stream));
     return (int)gpumem_buffer_write_2d(a, KIB, host, &rows, stream);
 }
 
 static int copy_to_the_host(void *user) {
     gpumem_status status = gpumem_buffer_read(a, 0, host, sizeof host, stream);
-    AND_THEN(status, gpumem_buffer_read_sync(a, 0, host, sizeof host, stream));
+    AND_THEN(status, read_now(a, 0, host, sizeof host, stream));
     AND_THEN(status, gpumem_buffer_read_2d(a, KIB, host, &rows, stream));
     if (status == GPUMEM_OK)
         assert_int_equal(host[sizeof host - 1], 0x21);
@@ -33,25 +36,22 @@ static int copy_to_the_host(void *user) {
 
 static int copy_between_buffers(void *user) {
     gpumem_status status = gpumem_buffer_copy(b, 0, a, 0, MIB, stream);
-    return (int)(status != GPUMEM_OK ? status : gpumem_buffer_fill_sync(b, 0, KIB, 1, stream));
+    return (int)(status != GPUMEM_OK ? status : fill_now(b, 0, KIB, 1, stream));
 }
 
-static int copy_between_addresses(void *user) {
-    CUdeviceptr to = gpumem_buffer_pointer(b), from = gpumem_buffer_pointer(a);
-    const gpumem_copy_item items[] = {{to, from, KIB}, {to + KIB, from, KIB}};
+static int fill_and_copy_many(void *user) {
+    const gpumem_buffer_copy_item items[] = {{b, 0, a, 0, KIB}, {b, KIB, a, 0, KIB}};
     const uint16_t pattern = 0x0102;
-    TRY(gpumem_fill(device, to, KIB, 3, stream));
-    TRY(gpumem_copy(device, to, from, KIB, stream));
-    TRY(gpumem_fill_pattern(device, to, KIB, &pattern, sizeof pattern, stream));
-    TRY(gpumem_copy_2d(device, to, from, &rows, stream));
-    return (int)gpumem_copy_batch(device, items, COUNT(items), stream, NULL);
+    TRY(gpumem_buffer_fill_pattern(b, 0, KIB, &pattern, sizeof pattern, stream));
+    TRY(gpumem_buffer_copy_2d(b, 0, a, 0, &rows, stream));
+    return (int)gpumem_buffer_copy_batch(items, COUNT(items), stream, NULL);
 }
 
 TEST(plain_copies_are_all_or_nothing) {
     sweep_act("copy from the host", copy_from_the_host, NULL, NULL);
     sweep_act("copy to the host", copy_to_the_host, NULL, NULL);
     sweep_act("copy between buffers", copy_between_buffers, NULL, NULL);
-    sweep_act("copy between addresses", copy_between_addresses, NULL, NULL);
+    sweep_act("copy between addresses", fill_and_copy_many, NULL, NULL);
 }
 
 /* ---- Streams and events ---------------------------------------------------------------------- */
@@ -100,7 +100,7 @@ static int make_and_end_event(void *user) {
 
 static int time_events(void *user) {
     float milliseconds = -1;
-    int done = 0;
+    bool done = 0;
     events[0] = events[1] = NULL;
     gpumem_status status = GPUMEM_OK;
     for (size_t i = 0; i < COUNT(events) && status == GPUMEM_OK; i++) {
@@ -131,9 +131,8 @@ static int ask_about_the_device(void *user) {
     gpumem_device_info info = {.size = sizeof info};
     uint64_t left, all;
     size_t granularity;
-    int can;
-    TRY(gpumem_device_get_info(device, &info));
-    TRY(gpumem_device_query(library, 0, &info));
+    bool can;
+    TRY(gpumem_device_get_info(library, 0, &info));
     TRY(gpumem_device_get_memory(device, &left, &all));
     TRY(gpumem_device_can_access_peer(device, 1, &can));
     return (int)gpumem_physical_granularity(device, NULL, GPUMEM_GRANULARITY_MINIMUM, &granularity);
@@ -144,7 +143,7 @@ static int open_by_uuid(void *user) {
     gpumem_device *again = NULL;
     if (info.size == 0) {
         info.size = sizeof info;
-        OK(gpumem_device_query(library, 1, &info));
+        OK(gpumem_device_get_info(library, 1, &info));
     }
     int result = (int)gpumem_device_open_uuid(library, info.uuid, &again);
     if (!result)

@@ -33,12 +33,12 @@ static void end_export(void *user) {
 
 static gpumem_status import(struct subject *s, size_t first, const gpumem_export *from) {
     const void *description;
-    size_t bytes, count = gpumem_export_descriptor_count(from);
+    size_t bytes, count = export_info(from).descriptor_count;
     int descriptors[16];
     assert_true(count <= COUNT(descriptors));
     for (size_t i = first; i < count; i++)
-        OK(gpumem_export_get_descriptor(from, i, &descriptors[i - first]));
-    OK(gpumem_export_get_description(from, &description, &bytes));
+        OK(export_descriptor(from, i, &descriptors[i - first]));
+    OK(export_description(from, &description, &bytes));
     if (first)
         return gpumem_import_extend(s->imported, description, bytes, descriptors, count - first,
                                     NULL);
@@ -96,7 +96,7 @@ TEST(updating_a_grown_export_is_all_or_nothing) {
                               .undo = forget_growth,
                               .explain = last_message,
                               .user = &s});
-    assert_int_equal(gpumem_export_size(s.exported), CHUNK);
+    assert_int_equal(export_info(s.exported).bytes, CHUNK);
     DESTROY(s.exported, s.buffer, s.resource);
 }
 
@@ -117,7 +117,7 @@ static int import_and_extend(void *user) {
     assert_int_equal(gpumem_buffer_pointer(s->imported), address);
     assert_int_equal(gpumem_buffer_size(s->imported), result ? CHUNK : 4 * CHUNK);
     assert_int_equal(gpumem_buffer_committed(s->imported), result ? CHUNK : 4 * CHUNK);
-    assert_int_equal(gpumem_buffer_chunks(s->imported), result ? 1 : 4);
+    assert_int_equal(chunks_of(s->imported), result ? 1 : 4);
     if (result)
         OK(gpumem_buffer_free(s->imported, NULL));
     return result;
@@ -129,7 +129,7 @@ TEST(updating_a_grown_import_is_all_or_nothing) {
     s->buffer = NEW_BUFFER_WITH(s->resource, CHUNK, .capacity = 64 * MIB);
     g.before = NEW_EXPORT(s->buffer);
     OK(gpumem_buffer_grow(s->buffer, 4 * CHUNK, NULL));
-    OK(gpumem_buffer_fill_sync(s->buffer, 0, 4 * CHUNK, 0x4b, NULL));
+    OK(fill_now(s->buffer, 0, 4 * CHUNK, 0x4b, NULL));
     s->exported = NEW_EXPORT(s->buffer);
     sweep_act("import and extend", import_and_extend, end_import, &g);
     assert_int_equal(import_and_extend(&g), 0);
@@ -221,7 +221,7 @@ static int other_process(int socket) {
     if (open_device(NULL) != 0 ||
         gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.interprocess = 1), &event) != GPUMEM_OK ||
         gpumem_export_create_event(device, event, &exported) != GPUMEM_OK ||
-        gpumem_export_get_description(exported, &description, &bytes) != GPUMEM_OK ||
+        export_description(exported, &description, &bytes) != GPUMEM_OK ||
         send(socket, description, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
         return 1;
     int heard = other_hear(socket); /* until the parent is done: 0 */

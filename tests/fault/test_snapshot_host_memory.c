@@ -17,7 +17,7 @@ static int count_text(void *user, const char *text, size_t bytes) {
 static const char *refuse(int n, bool *fired) {
     char *text = NULL;
     refuse_memory_of_threads(n);
-    gpumem_status status = gpumem_snapshot(device, NULL, &text);
+    gpumem_status status = snapshot_of(device, &text);
     *fired = end_refusal();
     if (status == GPUMEM_OK) {
         const char *wrong = *fired ? "it succeeded" : is_whole(text) ? NULL : "not all is told";
@@ -42,7 +42,7 @@ TEST(a_snapshot_without_host_memory_is_all_or_nothing) {
             fail_msg("allocation %d: %s", n, wrong);
         size_t written = 0;
         refuse_memory_of_threads(n);
-        gpumem_status status = gpumem_snapshot_write(device, NULL, count_text, &written);
+        gpumem_status status = gpumem_snapshot_write(library, NULL, count_text, &written);
         bool again = end_refusal();
         assert_true(again == fired && (status == GPUMEM_OK) == !again);
         assert_true((written == 0) == again);
@@ -69,7 +69,7 @@ TEST(objects_missing_from_a_snapshot_for_lack_of_memory_are_counted) {
         assert_true(fired && status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY);
     }
     assert_true(physical && fired); /* the list was what got no memory */
-    char *text = MADE(char *, gpumem_snapshot, device, NULL);
+    char *text = MADE(char *, snapshot_of, device);
     assert_int_equal(json_unsigned(json_find(text, "devices.0.virtual_memory.unlisted")), 1);
     assert_int_equal(json_count(json_find(text, "devices.0.virtual_memory.physical")), 0);
     free(text);

@@ -15,10 +15,11 @@ static int act(void *user) {
     char *text = NULL, *of_all = NULL;
     size_t written[2] = {0};
     held->taken++;
-    if (gpumem_snapshot(device, NULL, &text) != GPUMEM_OK || !is_whole(text) ||
-        gpumem_library_snapshot(library, NULL, &of_all) != GPUMEM_OK || !is_whole(of_all) ||
-        gpumem_snapshot_write(device, NULL, add_bytes, &written[0]) != GPUMEM_OK ||
-        gpumem_library_snapshot_write(library, NULL, add_bytes, &written[1]) != GPUMEM_OK ||
+    if (snapshot_of(device, &text) != GPUMEM_OK || !is_whole(text) ||
+        gpumem_snapshot(library, NULL, &of_all) != GPUMEM_OK || !is_whole(of_all) ||
+        gpumem_snapshot_write(library, GPUMEM_SNAPSHOT_OPTIONS(.device = device), add_bytes,
+                              &written[0]) != GPUMEM_OK ||
+        gpumem_snapshot_write(library, NULL, add_bytes, &written[1]) != GPUMEM_OK ||
         !written[0] || !written[1])
         held->wrong++;
     free(text);

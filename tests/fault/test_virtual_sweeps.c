@@ -60,11 +60,11 @@ static void end_other(void *user) {
 }
 
 static int find(void *user) {
-    return (int)gpumem_physical_from_address(device, gpumem_mapping_address(mapping[2]), 0, &other);
+    return (int)gpumem_physical_from_address(device, mapping_info(mapping[2]).address, 0, &other);
 }
 
 static int find_of_size(void *user) {
-    return (int)gpumem_physical_from_address(device, gpumem_mapping_address(mapping[1]), PAGE,
+    return (int)gpumem_physical_from_address(device, mapping_info(mapping[1]).address, PAGE,
                                              &other);
 }
 

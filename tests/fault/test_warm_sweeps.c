@@ -75,7 +75,7 @@ static void sweep_warm(const char *name, gpumem_resource *resource, size_t bytes
     s.stream = NEW_STREAM();
     s.other = NEW_STREAM();
     s.kept = NEW_BUFFER(resource, bytes);
-    OK(gpumem_buffer_fill_sync(s.kept, 0, bytes, 0x5d, s.other));
+    OK(fill_now(s.kept, 0, bytes, 0x5d, s.other));
     sweep_run(&(struct sweep){.name = name,
                               .prepare = warm,
                               .act = allocate,
@@ -87,7 +87,7 @@ static void sweep_warm(const char *name, gpumem_resource *resource, size_t bytes
                               .explain = last_message,
                               .user = &s});
     unsigned char last = 0;
-    OK(gpumem_buffer_read_sync(s.kept, bytes - 1, &last, 1, s.other));
+    OK(read_now(s.kept, bytes - 1, &last, 1, s.other));
     assert_int_equal(last, 0x5d);
     OK(gpumem_buffer_free(s.kept, NULL));
     settle(NULL);

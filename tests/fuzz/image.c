@@ -121,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const struct sg_image_options options = {
         .architecture = data[0] & 1 ? 90 : -1,
         .suffix = data[0] & 2 ? 'a' : 0,
-        .newest_ptx = 90,
+        .newest_ptx = SG_PTX_NEWEST,
         .prefer_machine = (data[0] & 4) != 0,
         .relocatable = (data[0] & 8) != 0,
         .name = data[0] & 16 ? "input" : NULL,

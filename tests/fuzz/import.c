@@ -103,19 +103,30 @@ static void begin(void) {
     make_others();
 }
 
+static gpumem_export_info info_of(const gpumem_export *exported) {
+    gpumem_export_info info = {.size = sizeof info};
+    (void)gpumem_export_get_info(exported, &info);
+    return info;
+}
+
+static size_t chunks_of(gpumem_buffer *buffer) {
+    gpumem_layout layout = {.size = sizeof layout};
+    (void)gpumem_buffer_get_layout(buffer, &layout, NULL, 0);
+    return layout.segment_count;
+}
+
 /* A description as it was exported, then damaged; or bytes that never were one. */
 static size_t draw_description(struct input *input, const gpumem_export *from,
                                unsigned char bytes[MOST_BYTES]) {
-    const void *description;
-    size_t size;
+    const gpumem_export_info info = info_of(from);
+    size_t size = info.description_bytes;
     unsigned pick = draw8(input);
     if (pick >= 0xe0) {
         size = (size_t)draw8(input) * 2;
         draw_bytes(input, bytes, size);
         return size;
     }
-    gpumem_export_get_description(from, &description, &size);
-    memcpy(bytes, description, size);
+    memcpy(bytes, info.description, size);
     for (unsigned i = 0; i < (pick & 7); i++) {
         size_t at = draw8(input) % size;
         if (pick & 0x80)
@@ -135,8 +146,7 @@ static size_t draw_description(struct input *input, const gpumem_export *from,
 static int craft(struct input *input) {
     unsigned char trailer[TRAILER];
     struct stat status;
-    int genuine = -1;
-    gpumem_export_get_descriptor(exports[0], 0, &genuine);
+    int genuine = info_of(exports[0]).descriptors[0];
     require(fstat(genuine, &status) == 0 && status.st_size > TRAILER_PAGE &&
                 pread(genuine, trailer, sizeof trailer, status.st_size - TRAILER_PAGE) ==
                     (ssize_t)sizeof trailer,
@@ -160,9 +170,9 @@ static int craft(struct input *input) {
 
 static size_t draw_descriptors(struct input *input, const gpumem_export *from, int fds[DESCRIPTORS],
                                int *crafted) {
-    size_t count = gpumem_export_descriptor_count(from);
-    for (size_t i = 0; i < count; i++)
-        gpumem_export_get_descriptor(from, i, &fds[i]);
+    const gpumem_export_info info = info_of(from);
+    size_t count = info.descriptor_count;
+    memcpy(fds, info.descriptors, count * sizeof *fds);
     unsigned pick = draw8(input);
     if (pick & 0x80)
         count = pick % DESCRIPTORS;
@@ -173,7 +183,7 @@ static size_t draw_descriptors(struct input *input, const gpumem_export *from, i
         else if (which < 0x80)
             fds[at] = *crafted = *crafted < 0 ? craft(input) : *crafted;
         else if (which < 0xf0)
-            gpumem_export_get_descriptor(exports[which % EXPORTS], 0, &fds[at]);
+            fds[at] = info_of(exports[which % EXPORTS]).descriptors[0];
         else
             fds[at] = which & 1 ? -1 : 100000;
     }
@@ -207,7 +217,7 @@ static void try_growth(struct input *input, gpumem_buffer *buffer) {
     size_t size = draw_description(input, from, bytes);
     size_t count = draw_descriptors(input, from, fds, &crafted), first = draw8(input) % 3;
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
-    size_t before = gpumem_buffer_size(buffer), chunks = gpumem_buffer_chunks(buffer);
+    size_t before = gpumem_buffer_size(buffer), chunks = chunks_of(buffer);
     count = count > first ? count - first : 0;
     unsigned char *exact = malloc(size ? size : 1);
     memcpy(exact, bytes, size);
@@ -219,7 +229,7 @@ static void try_growth(struct input *input, gpumem_buffer *buffer) {
     require(gpumem_buffer_pointer(buffer) == address, "growth has moved the buffer");
     require(status == GPUMEM_OK
                 ? gpumem_buffer_size(buffer) >= before
-                : gpumem_buffer_size(buffer) == before && gpumem_buffer_chunks(buffer) == chunks,
+                : gpumem_buffer_size(buffer) == before && chunks_of(buffer) == chunks,
             "a size that is neither");
 }
 

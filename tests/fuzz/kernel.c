@@ -99,7 +99,8 @@ static void launch(const struct sg_program *program, const struct sg_image_funct
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char error[100];
-    const struct sg_image_options options = {.architecture = 90, .suffix = 'a', .newest_ptx = 90};
+    const struct sg_image_options options = {
+        .architecture = 90, .suffix = 'a', .newest_ptx = SG_PTX_NEWEST};
     struct sg_image_log log = {.error = error, .error_size = sizeof error};
     struct sg_image *image = calloc(1, sizeof *image);
     memset(arena, 0, sizeof arena);

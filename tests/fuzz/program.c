@@ -219,7 +219,7 @@ static void check(const struct sg_program *program, const struct sg_image *image
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char error[100];
     const struct sg_image_options options = {
-        .architecture = 90, .suffix = 'a', .newest_ptx = 90, .relocatable = true};
+        .architecture = 90, .suffix = 'a', .newest_ptx = SG_PTX_NEWEST, .relocatable = true};
     struct sg_image_log log = {.error = error, .error_size = sizeof error};
     struct sg_image *image = calloc(1, sizeof *image);
     if (sg_ptx_read((struct sg_bytes){data, size}, &options, &log, image) == CUDA_SUCCESS) {

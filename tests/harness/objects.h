@@ -13,6 +13,7 @@
 #ifndef TESTS_OBJECTS_H
 #define TESTS_OBJECTS_H
 
+#include "at_once.h"
 #include "checks.h"
 
 /* What a function gives through its last parameter. It must give something. */

@@ -33,7 +33,7 @@ static inline gpumem_capability_report capability_of(gpumem_capability capabilit
 
 static inline unsigned char byte_of(gpumem_buffer *buffer, size_t offset) {
     unsigned char byte = 0;
-    OK(gpumem_buffer_read_sync(buffer, offset, &byte, 1, NULL));
+    OK(read_now(buffer, offset, &byte, 1, NULL));
     return byte;
 }
 

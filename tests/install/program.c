@@ -9,6 +9,6 @@ int main(void) {
         fprintf(stderr, "header %d, library %d\n", header, gpumem_version());
         return 1;
     }
-    printf("gpumem %s\n", gpumem_version_string());
+    printf("gpumem %s\n", GPUMEM_VERSION_STRING);
     return 0;
 }

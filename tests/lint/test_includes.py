@@ -33,6 +33,8 @@ LIBRARIES = {
     "zstd.h": ("src/softgpu",),
     "xxhash.h": ("src", "tools", "bench", "tests"),
     "cmocka.h": ("tests",),
+    "omp.h": ("tests/clients",),
+    "openacc.h": ("tests/clients",),
     # Compilers' own, for the instructions that the copy kernels are made of.
     "cpuid.h": ("src/mapped/copy",),
     "immintrin.h": ("src/mapped/copy",),

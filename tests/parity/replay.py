@@ -34,10 +34,10 @@ def devices_of(header, path):
 
 
 def environment(devices, folder):
-    """A driver for the recorder. What a scenario that is ended leaves lies in a folder that goes."""
+    """The recorded driver, for the recorder. What a scenario that is ended leaves lies in a folder that goes."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SOFTGPU_")}
     kept.update(GPUMEM_DRIVER="softgpu", SOFTGPU_PROFILE="h200", SOFTGPU_MEMORY=str(MEMORY),
-                SOFTGPU_LOG="off", SOFTGPU_DEVICES=str(devices))
+                SOFTGPU_LOG="off", SOFTGPU_DEVICES=str(devices), SOFTGPU_PTX="driver")
     # A build with a sanitizer: its reports are collected. Where hardware's driver dies softgpu may, too.
     for name, more in (("ASAN_OPTIONS", ":handle_segv=0:handle_sigbus=0:detect_leaks=0"), ("UBSAN_OPTIONS", "")):
         kept[name] = f"{kept.get(name, '')}{more}:log_path={folder}/report"

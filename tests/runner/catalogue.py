@@ -35,6 +35,7 @@ TARGETS = {
     "fuzz": (*PRODUCT, "tests/fuzz/all"),
     "install": PRODUCT,
     "lint": PRODUCT,
+    "long": (*PRODUCT, "tests/conformance/run"),
     "mutate": (),
     "package": PRODUCT,
     "parity": (*PRODUCT, "parity", "ptx_record", "tests/conformance/run"),

@@ -119,6 +119,8 @@ def beside_loops(folder, rounds=5, **more):
                  (Suite("loaded", "release", (folder,), rounds=rounds, beside=8),), **more)
 
 
+# Programs that others wrote, each against its own CPU form or a model; environments and packages are made for them.
+APPLICATIONS = {f"long/test_client_{name}.py" for name in ("cycles", "gprmax", "hashcat")}
 STRESS = {"unit/test_stress", "unit/test_share_deaths", "unit/vkgdr/test_slabs", "long/test_kernel_stress.py"}
 
 PARTS = (
@@ -136,6 +138,10 @@ PARTS = (
           (Suite("tsan", "tsan", ("programs", "unit", "conformance"), long=True),)),
     Stage("clients", "all of numba-cuda's own tests, and those left out alone",
           (long("clients", "release", ("clients",)),), "clients"),
+    Stage("applications", "hashcat, Blender's Cycles, gprMax, against their CPU forms",
+          (long("applications", "release", ("long",), APPLICATIONS),), "clients"),
+    Stage("hazards", "kinds of hazard that public suites plant, found, and their mended twins silent",
+          (long("hazards", "release", ("long",), {"long/test_hazards.py"}),), "clients"),
     Stage("abi", "headers with every compiler and standard", (long("abi", "release", ("abi",)),), "all"),
     *map(beside_loops, ("unit", "fault", "conformance", "cli")),
     beside_loops("package", rounds=1, packages="all"),

@@ -68,7 +68,7 @@ static inline void copies_begin(struct copies *c, gpumem_buffer *buffer, struct 
     c->pinning = NEW_PINNED();
     c->pinned_buffer = NEW_BUFFER(c->pinning, room);
     c->pinned = gpumem_buffer_host_pointer(c->pinned_buffer);
-    OK(gpumem_buffer_fill_sync(buffer, 0, COPIES_ROOM, 0, NULL));
+    OK(fill_now(buffer, 0, COPIES_ROOM, 0, NULL));
 }
 
 static inline void copies_end(struct copies *c) {
@@ -81,7 +81,7 @@ static inline void copies_end(struct copies *c) {
 static inline void copies_compare(struct copies *c, const char *what) {
     unsigned char *all = malloc(COPIES_ROOM);
     assert_non_null(all);
-    OK(gpumem_buffer_read_sync(c->buffer, 0, all, COPIES_ROOM, NULL));
+    OK(read_now(c->buffer, 0, all, COPIES_ROOM, NULL));
     for (size_t i = 0; i < COPIES_ROOM; i++)
         if (all[i] != c->model[i])
             fail_msg("%s: the device has %d at %zu, not %d", what, all[i], i, c->model[i]);

@@ -10,7 +10,7 @@ static char *taken;
 static inline const char *take(void) {
     free(taken);
     taken = NULL;
-    OK(gpumem_snapshot(device, NULL, &taken));
+    OK(snapshot_of(device, &taken));
     if (!json_is_valid(taken))
         fail_msg("no valid JSON:\n%s", taken);
     return json_find(taken, "devices.0");

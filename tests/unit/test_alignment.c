@@ -23,7 +23,7 @@ static void check_aligned(gpumem_resource *upstream, size_t alignment) {
         assert_int_equal(gpumem_buffer_size(buffers[i]), sizes[i]);
         size_t whole = (sizes[i] + alignment - 1) & ~(alignment - 1);
         /* All of it is the buffer's: what is filled up to the multiple meets nobody. */
-        OK(gpumem_fill(device, gpumem_buffer_pointer(buffers[i]), whole, (unsigned char)(i + 1),
+        OK(fill_bytes(device, gpumem_buffer_pointer(buffers[i]), whole, (unsigned char)(i + 1),
                        NULL));
     }
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -117,7 +117,7 @@ TEST(growth_and_exports_pass_through_an_alignment_wrapper) {
     assert_int_equal(gpumem_buffer_size(buffer), 9 * MIB);
     assert_int_equal(gpumem_buffer_pointer(buffer), pointer);
     gpumem_export *exported = NEW_EXPORT(buffer);
-    assert_int_equal(gpumem_export_size(exported), 9 * MIB);
+    assert_int_equal(export_info(exported).bytes, 9 * MIB);
     OK(gpumem_export_destroy(exported));
     OK(gpumem_buffer_shrink(buffer, 3 * MIB, NULL));
     assert_int_equal(gpumem_buffer_committed(buffer), 8 * MIB);

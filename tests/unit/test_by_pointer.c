@@ -24,9 +24,9 @@ TEST(every_resource_allocates_and_frees_by_address) {
     for (size_t i = 0; i < COUNT(resources); i++) {
         CUdeviceptr p = allocate(resources[i], 4096, NULL), q = allocate(resources[i], 100, NULL);
         unsigned char back = 0;
-        OK(gpumem_fill(device, p, 4096, 0x19, NULL));
-        OK(gpumem_copy(device, q, p + 4000, 96, NULL));
-        OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)&back, q + 95, 1, NULL));
+        OK(fill_bytes(device, p, 4096, 0x19, NULL));
+        OK(copy_bytes(device, q, p + 4000, 96, NULL));
+        OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)&back, q + 95, 1, NULL));
         synchronize(NULL);
         assert_int_equal(back, 0x19);
         FAILS(BUSY, gpumem_resource_destroy(resources[i]));

@@ -6,6 +6,7 @@
 #include <gpumem/load.h>
 #include <gpumem/share.h>
 #include <gpumem/virtual.h>
+#include <gpumem/vmm.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -222,7 +223,7 @@ static void use_streams(struct thread *thread) {
     OK(gpumem_stream_wait_event(device, stream, last));
     OK(gpumem_event_synchronize(device, last));
     OK(gpumem_stream_synchronize(device, stream));
-    int done = MADE(int, gpumem_stream_query, device, stream);
+    bool done = MADE(bool, gpumem_stream_query, device, stream);
     OK(gpumem_event_query(device, last, &done));
     (void)MADE(float, gpumem_event_elapsed, device, first, last);
     DESTROY(first, last, stream);
@@ -234,7 +235,7 @@ static void use_devices(struct thread *thread) {
     uint64_t free_bytes, total_bytes;
     OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &again));
     gpumem_device *same = MADE(gpumem_device *, gpumem_device_open, again, 0);
-    OK(gpumem_device_get_info(same, &info));
+    info = device_info(same);
     OK(gpumem_device_get_memory(same, &free_bytes, &total_bytes));
     OK(gpumem_device_close(same));
     OK(gpumem_close(again));

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <gpumem/share.h>
+#include <gpumem/virtual.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -29,7 +30,7 @@ static int take_over(void) {
     assert_non_null(own);
     buffer = NEW_BUFFER(memory, 2 * MIB);
     exported = NEW_EXPORT(buffer);
-    OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    OK(export_descriptor(exported, 0, &fd));
     assert_int_equal(dup2(fileno(own), fd), fd);
     fclose(own);
     return fd;
@@ -61,7 +62,7 @@ TEST(sending_an_export_does_not_send_a_reused_descriptor) {
 
 TEST(an_export_does_not_return_a_reused_descriptor) {
     int fd = -5, own = take_over();
-    FAILS(SYSTEM, gpumem_export_get_descriptor(exported, 0, &fd));
+    FAILS(SYSTEM, export_descriptor(exported, 0, &fd));
     assert_int_equal(fd, -5);
     give_back(own);
 }

@@ -11,8 +11,8 @@ static gpumem_buffer *import(gpumem_buffer *buffer) {
     const void *description;
     size_t bytes;
     gpumem_export *exported = NEW_EXPORT(buffer);
-    OK(gpumem_export_get_description(exported, &description, &bytes));
-    int fd = MADE(int, gpumem_export_get_descriptor, exported, 0);
+    OK(export_description(exported, &description, &bytes));
+    int fd = MADE(int, export_descriptor, exported, 0);
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
     OK(gpumem_export_destroy(exported));
     return imported;

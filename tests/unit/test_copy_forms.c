@@ -16,7 +16,7 @@ AFTER(close_device) {
 ALL_TESTS(before, after);
 
 static void read_all(gpumem_buffer *buffer, void *bytes) {
-    OK(gpumem_buffer_read_sync(buffer, 0, bytes, gpumem_buffer_size(buffer), NULL));
+    OK(read_now(buffer, 0, bytes, gpumem_buffer_size(buffer), NULL));
 }
 
 TEST(patterns_of_1_2_and_4_bytes_fill_their_range_only) {
@@ -26,11 +26,9 @@ TEST(patterns_of_1_2_and_4_bytes_fill_their_range_only) {
     for (size_t width = 1; width <= 4; width *= 2) {
         OK(gpumem_buffer_fill(buffer, 0, sizeof bytes, 0xee, NULL));
         OK(gpumem_buffer_fill_pattern(buffer, 8, 64, pattern, width, NULL));
-        OK(gpumem_fill_pattern(device, gpumem_buffer_pointer(buffer) + 128, 32, pattern, width,
-                               NULL));
         read_all(buffer, bytes);
         for (size_t i = 0; i < sizeof bytes; i++) {
-            int inside = (i >= 8 && i < 72) || (i >= 128 && i < 160);
+            int inside = i >= 8 && i < 72;
             assert_int_equal(bytes[i], inside ? pattern[i % width] : 0xee);
         }
     }
@@ -96,10 +94,6 @@ TEST(writing_rows_from_the_host_leaves_the_gaps_untouched) {
     OK(gpumem_buffer_write_2d(buffer, 1, source, &rows, NULL));
     read_all(buffer, bytes);
     assert_memory_equal(bytes, wanted, sizeof wanted);
-    OK(gpumem_copy_2d(device, gpumem_buffer_pointer(buffer), gpumem_buffer_pointer(buffer) + 4,
-                      &(gpumem_rows){.width = 4, .count = 1}, NULL));
-    read_all(buffer, bytes);
-    assert_memory_equal(bytes, wanted + 4, 4);
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
@@ -134,8 +128,8 @@ static gpumem_batch_report copy_in_a_batch(CUstream stream) {
     gpumem_buffer *to = NEW_BUFFER(pool, sizeof target), *from = NEW_BUFFER(pinned, sizeof source);
     for (size_t i = 0; i < sizeof source; i++)
         source[i] = (unsigned char)(i * 7);
-    OK(gpumem_buffer_write_sync(from, 0, source, sizeof source, NULL));
-    OK(gpumem_buffer_fill_sync(to, 0, sizeof target, 0xee, NULL));
+    OK(write_now(from, 0, source, sizeof source, NULL));
+    OK(fill_now(to, 0, sizeof target, 0xee, NULL));
     for (size_t i = 0; i < ITEMS; i++)
         items[i] = (gpumem_buffer_copy_item){to, (ITEMS - 1 - i) * 16, from, i * 16, i % 16};
     items[ITEMS] = items[0];
@@ -171,15 +165,11 @@ TEST(an_invalid_batch_queues_nothing) {
     unsigned char bytes[64];
     CUstream stream = NEW_STREAM();
     gpumem_buffer *buffer = NEW_BUFFER(pool, 64);
-    OK(gpumem_buffer_fill_sync(buffer, 0, 64, 0xee, NULL));
-    OK(gpumem_buffer_fill_sync(buffer, 32, 32, 1, NULL));
+    OK(fill_now(buffer, 0, 64, 0xee, NULL));
+    OK(fill_now(buffer, 32, 32, 1, NULL));
     gpumem_buffer_copy_item items[] = {{buffer, 0, buffer, 32, 8}, {buffer, 8, buffer, 60, 8}};
     gpumem_batch_report report = {.size = sizeof report};
     FAILS(INVALID_ARGUMENT, gpumem_buffer_copy_batch(items, 2, stream, &report));
-    const gpumem_copy_item wrong[] = {
-        {gpumem_buffer_pointer(buffer), gpumem_buffer_pointer(buffer) + 32, 8},
-        {gpumem_buffer_pointer(buffer), gpumem_buffer_pointer(buffer) + 32, (size_t)1 << 40}};
-    FAILS_SAYING(DRIVER, "copy 1 of 2", gpumem_copy_batch(device, wrong, 2, stream, &report));
     report.size = 3;
     items[1].from_offset = 32;
     FAILS(INVALID_ARGUMENT, gpumem_buffer_copy_batch(items, 2, stream, &report));
@@ -189,53 +179,25 @@ TEST(an_invalid_batch_queues_nothing) {
     for (size_t i = 0; i < 64; i++)
         assert_int_equal(bytes[i], i < 32 ? 0xee : 1);
     OK(gpumem_buffer_copy_batch(items, 2, stream, NULL));
-    OK(gpumem_copy_batch(device, NULL, 0, stream, NULL));
     OK(gpumem_buffer_free(buffer, stream));
     OK(gpumem_stream_destroy(device, stream));
 }
 
-/* ---- Synchronous forms ----------------------------------------------------------------------- */
-
-TEST(synchronous_copies_are_complete_when_they_return) {
-    unsigned char bytes[64] = {5};
-    CUstream stream = NEW_STREAM();
-    gpumem_buffer *a = NEW_BUFFER(pool, 64), *b = NEW_BUFFER(pinned, 64);
-    OK(gpumem_buffer_write_sync(a, 0, bytes, 64, stream));
-    bytes[0] = 0;
-    OK(gpumem_buffer_copy_sync(b, 0, a, 0, 64, stream));
-    assert_int_equal(*(unsigned char *)gpumem_buffer_host_pointer(b), 5);
-    OK(gpumem_buffer_fill_sync(b, 0, 64, 9, stream));
-    assert_int_equal(*(unsigned char *)gpumem_buffer_host_pointer(b), 9);
-    OK(gpumem_buffer_read_sync(a, 0, bytes, 64, stream));
-    assert_int_equal(bytes[0], 5);
-    assert_int_equal(MADE(int, gpumem_stream_query, device, stream), 1);
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_read_sync(a, 1, bytes, 64, stream));
-    OK(gpumem_buffer_free(a, stream));
-    OK(gpumem_buffer_free(b, stream));
-    OK(gpumem_stream_destroy(device, stream));
-}
+/* ---- Captures -------------------------------------------------------------------------------- */
 
 /* The capture goes on, and has nothing of it. */
-TEST(a_synchronous_copy_does_not_disturb_a_capture) {
+TEST(waiting_for_a_stream_does_not_disturb_a_capture) {
     CUstream stream;
     size_t nodes = 1;
-    unsigned char bytes[64] = {0};
-    OK(gpumem_stream_create(device, GPUMEM_STREAM_OPTIONS(.blocking = 1), &stream));
-    gpumem_buffer *buffer = NEW_BUFFER(pool, 64);
-    OK(gpumem_stream_synchronize(device, NULL));
+    OK(gpumem_stream_create(device, GPUMEM_STREAM_OPTIONS(.blocking = true), &stream));
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    const CUstream streams[] = {stream, NULL};
-    for (size_t i = 0; i < COUNT(streams); i++) {
-        FAILS(BUSY, gpumem_buffer_write_sync(buffer, 0, bytes, 64, streams[i]));
-        FAILS(BUSY, gpumem_buffer_read_sync(buffer, 0, bytes, 64, streams[i]));
-        FAILS(BUSY, gpumem_buffer_copy_sync(buffer, 0, buffer, 32, 8, streams[i]));
-        FAILS(BUSY, gpumem_buffer_fill_sync(buffer, 0, 64, 1, streams[i]));
-    }
+    FAILS(BUSY, gpumem_stream_synchronize(device, stream));
+    FAILS(BUSY, gpumem_stream_synchronize(device, NULL));
     CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu->cuGraphGetNodes(graph, NULL, &nodes));
     assert_int_equal(nodes, 0);
     OK_CU(cu->cuGraphDestroy(graph));
-    DESTROY(buffer, stream);
+    DESTROY(stream);
 }
 
 TEST(a_batch_is_captured_copy_by_copy) {

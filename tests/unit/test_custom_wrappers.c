@@ -125,7 +125,7 @@ TEST(memory_of_wrapped_resources_is_counted_once) {
         check_counts(stats_of(resource), 1, 8 * MIB);
         OK(gpumem_buffer_shrink(buffer, 4 * MIB, NULL));
         check_counts(device_stats(), 1, 4 * MIB);
-        assert_int_equal(gpumem_buffer_chunks(buffer), 1);
+        assert_int_equal(chunks_of(buffer), 1);
         OK(gpumem_buffer_free(buffer, NULL));
         check_counts(device_stats(), 0, 0);
         check_counts(stats_of(resource), 0, 0);
@@ -153,17 +153,17 @@ static void check_export(gpumem_resource *through) {
     OK(gpumem_buffer_fill(buffer, 0, 6 * MIB - 100, 0x42, NULL));
     synchronize(NULL);
     gpumem_export *exported = NEW_EXPORT(buffer);
-    assert_int_equal(gpumem_export_size(exported), 6 * MIB - 100);
+    assert_int_equal(export_info(exported).bytes, 6 * MIB - 100);
     assert_int_equal(device_stats().exports, 1);
     assert_int_equal(stats_of(through).exports, 1);
     FAILS(BUSY, gpumem_buffer_shrink(buffer, MIB, NULL));
     OK(gpumem_buffer_free(buffer, NULL)); /* takes effect after the export */
     assert_int_equal(device_stats().committed_bytes, 6 * MIB);
-    OK(gpumem_export_get_description(exported, &description, &bytes));
-    size_t count = gpumem_export_descriptor_count(exported);
+    OK(export_description(exported, &description, &bytes));
+    size_t count = export_info(exported).descriptor_count;
     assert_int_equal(count, 2);
     for (size_t i = 0; i < count; i++)
-        OK(gpumem_export_get_descriptor(exported, i, &fds[i]));
+        OK(export_descriptor(exported, i, &fds[i]));
     OK(gpumem_import_create(device, description, bytes, fds, count, NULL, &imported));
     OK(gpumem_export_destroy(exported));
     assert_int_equal(device_stats().exports, 0);

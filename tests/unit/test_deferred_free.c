@@ -140,7 +140,7 @@ TEST(a_pool_free_is_queued_behind_all_named_streams) {
     OK(gpumem_buffer_use(buffer, gate.stream));
     OK(gpumem_buffer_free(buffer, NULL)); /* queued behind the gate: the driver holds it */
     assert_int_equal(device_stats().deferred_frees, 1);
-    int done = 1;
+    bool done = 1;
     OK(gpumem_stream_query(device, stream, &done));
     assert_false(done);
     gate_drain(&gate);

@@ -13,7 +13,7 @@ EACH_TEST(open_device, close_device);
 
 TEST(closed_libraries_and_devices_are_refused_by_name) {
     gpumem_library *second;
-    int count;
+    gpumem_library_info info = {.size = sizeof info};
     gpumem_stats stats = {.size = sizeof stats};
     OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &second));
     gpumem_device *other = MADE(gpumem_device *, gpumem_device_open, second, 0);
@@ -23,8 +23,8 @@ TEST(closed_libraries_and_devices_are_refused_by_name) {
     SAYS("`device`");
     OK(gpumem_close(second));
     DESTROYED(gpumem_close(second));
-    DESTROYED(gpumem_device_count(second, &count));
-    SAYS("gpumem_device_count: `library`");
+    DESTROYED(gpumem_library_get_info(second, &info));
+    SAYS("gpumem_library_get_info: `library`");
 }
 
 TEST(destroyed_resources_and_wrappers_are_refused_by_name) {
@@ -47,7 +47,7 @@ TEST(freed_buffers_and_exports_are_refused_by_name) {
     gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_destroy(exported));
     DESTROYED(gpumem_export_destroy(exported));
-    DESTROYED(gpumem_export_get_descriptor(exported, 0, &fd));
+    DESTROYED(export_descriptor(exported, 0, &fd));
     OK(gpumem_buffer_free(buffer, NULL));
     DESTROYED(gpumem_buffer_free(buffer, NULL));
     DESTROYED(gpumem_buffer_read(buffer, 0, &byte, 1, NULL));

@@ -240,7 +240,7 @@ TEST(a_tensor_becomes_a_buffer) {
             OK(gpumem_buffer_from_dlpack(device, &producer.versioned, NULL, &buffer));
         assert_int_equal(gpumem_buffer_pointer(buffer), gpumem_buffer_pointer(behind) + 32);
         assert_int_equal(gpumem_buffer_size(buffer), 96);
-        OK(gpumem_buffer_fill_sync(buffer, 0, 96, 3, NULL));
+        OK(fill_now(buffer, 0, 96, 3, NULL));
         if (plain)
             OK(gpumem_buffer_use(buffer, gate.stream));
         OK(gpumem_buffer_free(buffer, NULL));
@@ -297,8 +297,8 @@ TEST(a_round_trip_through_dlpack_keeps_the_memory) {
         assert_ptr_equal(gpumem_buffer_host_pointer(again), gpumem_buffer_host_pointer(buffer));
         assert_int_equal(gpumem_buffer_size(again), KIB);
         FAILS(NOT_PERMITTED, gpumem_buffer_fill(again, 0, 1, 1, NULL));
-        OK(gpumem_buffer_fill_sync(buffer, 0, KIB, 0x5a, NULL));
-        OK(gpumem_buffer_read_sync(again, 0, bytes, KIB, NULL));
+        OK(fill_now(buffer, 0, KIB, 0x5a, NULL));
+        OK(read_now(again, 0, bytes, KIB, NULL));
         assert_int_equal(bytes[KIB - 1], 0x5a);
         OK(gpumem_buffer_free(buffer, NULL));
         OK(gpumem_buffer_free(again, NULL)); /* and by it the tensor, and by that the buffer */

@@ -3,6 +3,11 @@
 #include "library_test.h"
 
 #include <gpumem/dlpack_abi.h>
+#include <gpumem/pinned.h>
+#include <gpumem/pool.h>
+#include <gpumem/virtual.h>
+#include <gpumem/vmm.h>
+#include <gpumem/wrappers.h>
 
 #define TOP ((size_t)1 << 63)
 
@@ -24,7 +29,7 @@ static void refuse(gpumem_status status, const char *call, size_t size) {
 static void of_buffers(size_t x) {
     gpumem_buffer *made = NULL;
     CUdeviceptr address = 0;
-    size_t released = 0, offset, bytes;
+    size_t released = 0;
     gpumem_access access;
     REFUSED(gpumem_buffer_view(buffer, x, 2, &made));
     REFUSED(gpumem_buffer_view(buffer, 2, x, &made));
@@ -37,7 +42,6 @@ static void of_buffers(size_t x) {
     REFUSED(gpumem_buffer_set_access(buffer, x, 2 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
     REFUSED(gpumem_buffer_set_access(buffer, 2 * MIB, x, 0, GPUMEM_ACCESS_READ, NULL));
     REFUSED(gpumem_buffer_get_access(buffer, x, 0, &access));
-    REFUSED(gpumem_buffer_get_chunk(buffer, x, &offset, &bytes));
     assert_null(made);
 }
 
@@ -56,7 +60,7 @@ static void of_copies(size_t x) {
     REFUSED(gpumem_buffer_fill_pattern(buffer, 4, x & ~(size_t)3, &pattern, 4, NULL));
     REFUSED(gpumem_buffer_copy(buffer, x, on_host, 0, 64, NULL));
     REFUSED(gpumem_buffer_copy(buffer, 0, on_host, x, 64, NULL));
-    REFUSED(gpumem_buffer_copy_sync(buffer, 64, on_host, 64, x, NULL));
+    REFUSED(copy_now(buffer, 64, on_host, 64, x, NULL));
     for (size_t i = 0; i < COUNT(items); i++)
         REFUSED(gpumem_buffer_copy_batch(&items[i], 1, NULL, NULL));
     for (size_t i = 0; i < COUNT(rows); i++) {

@@ -40,7 +40,7 @@ TEST(freeing_a_foreign_buffer_does_not_free_its_memory) {
     assert_null(gpumem_buffer_host_pointer(buffer));
     assert_null(gpumem_buffer_resource(buffer));
     MEMBERS(device_stats(), (allocations, 1), (committed_bytes, 0));
-    OK(gpumem_buffer_fill_sync(buffer, 0, 512, 4, NULL));
+    OK(fill_now(buffer, 0, 512, 4, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(buffer, 1, 512, 4, NULL));
     FAILS(NOT_SUPPORTED, gpumem_buffer_grow(buffer, 513, NULL));
     FAILS(NOT_SUPPORTED, gpumem_buffer_shrink(buffer, 1, NULL));
@@ -59,7 +59,7 @@ static void check_kind(CUdeviceptr pointer, gpumem_location location, int manage
     MEMBERS(attributes, (location, location), (managed, managed), (host_accessible, on_cpu),
             (foreign, 1), (imported, 0));
     assert_int_equal(gpumem_buffer_host_pointer(buffer) != NULL, on_cpu);
-    OK(gpumem_buffer_fill_sync(buffer, 0, KIB, 6, NULL));
+    OK(fill_now(buffer, 0, KIB, 6, NULL));
     if (on_cpu)
         assert_int_equal(*(unsigned char *)gpumem_buffer_host_pointer(buffer), 6);
     OK(gpumem_buffer_free(buffer, NULL));
@@ -110,7 +110,7 @@ static void refused_across(CUdeviceptr pointer, size_t each) {
     assert_null(buffer);
     for (size_t i = 0; i < 2; i++) {
         buffer = over(pointer + i * each, each, NULL);
-        OK(gpumem_buffer_fill_sync(buffer, 0, each, 1, NULL));
+        OK(fill_now(buffer, 0, each, 1, NULL));
         OK(gpumem_buffer_free(buffer, NULL));
     }
 }
@@ -201,7 +201,7 @@ TEST(writing_read_only_foreign_memory_is_refused) {
         FAILS(NOT_PERMITTED, gpumem_buffer_copy(both[i], 0, buffer, 8, 8, NULL));
         FAILS(NOT_PERMITTED, gpumem_buffer_copy_2d(both[i], 0, buffer, 8, &rows, NULL));
         FAILS(NOT_PERMITTED, gpumem_buffer_copy_batch(&item, 1, NULL, NULL));
-        OK(gpumem_buffer_read_sync(both[i], 0, bytes, 16, NULL));
+        OK(read_now(both[i], 0, bytes, 16, NULL));
     }
     DESTROY(view, buffer);
     OK_CU(cu->cuMemFree_v2(pointer));
@@ -257,7 +257,7 @@ TEST(the_deleter_is_called_after_the_last_use) {
 TEST(a_stream_ordered_deleter_is_called_at_once) {
     struct deleted deleted = {0};
     struct gate gate = gate_with_stream();
-    int done = 1;
+    bool done = 1;
     CUstream stream = NEW_STREAM();
     CUdeviceptr pointer = MADE_CU(CUdeviceptr, cuMemAllocAsync, KIB, stream);
     gpumem_buffer *buffer = over(pointer, KIB,

@@ -108,7 +108,7 @@ static void reuse_from_cache(void) {
     for (int round = 0; round < 4; round++) {
         gpumem_buffer *buffer = allocate(4 * MIB);
         gpumem_host_view *view = view_of(buffer);
-        OK(gpumem_buffer_fill_sync(buffer, 0, 4 * MIB, (unsigned char)round, NULL));
+        OK(fill_now(buffer, 0, 4 * MIB, (unsigned char)round, NULL));
         OK(gpumem_host_view_invalidate(view, 0, 4 * MIB));
         assert_int_equal(host_of(view)[4 * MIB - 1], round);
         DESTROY(view, buffer);

@@ -35,7 +35,7 @@ TEST(a_virtual_buffer_has_one_segment_per_handle) {
     gpumem_segment segments[8];
     gpumem_layout layout = layout_of(buffer, segments, COUNT(segments));
     MEMBERS(layout, (base, gpumem_buffer_pointer(buffer)), (bytes, gpumem_buffer_committed(buffer)),
-            (capacity, 64 * MIB), (segment_count, gpumem_buffer_chunks(buffer)),
+            (capacity, 64 * MIB), (segment_count, chunks_of(buffer)),
             (granularity, 2 * MIB), (offset, 0));
     check_segments(&layout, segments);
     /* Of a view the same, with where it begins. */
@@ -109,10 +109,10 @@ TEST(an_import_has_the_exporters_segments) {
     size_t bytes, count;
     int fds[8];
     gpumem_export *exported = NEW_EXPORT(buffer);
-    count = gpumem_export_descriptor_count(exported);
+    count = export_info(exported).descriptor_count;
     for (size_t i = 0; i < count; i++)
-        OK(gpumem_export_get_descriptor(exported, i, &fds[i]));
-    OK(gpumem_export_get_description(exported, &description, &bytes));
+        OK(export_descriptor(exported, i, &fds[i]));
+    OK(export_description(exported, &description, &bytes));
     OK(gpumem_import_create(device, description, bytes, fds, count, NULL, &imported));
     gpumem_layout layout = layout_of(imported, segments, COUNT(segments));
     MEMBERS(layout, (segment_count, count), (bytes, 10 * MIB), (granularity, 2 * MIB));

@@ -10,7 +10,7 @@ TEST(a_device_without_a_uuid_reports_why) {
     gpumem_capability_report report = capability_of(GPUMEM_CAPABILITY_DEVICE_UUID);
     MEMBERS(report, (supported, 0), (value, -1));
     assert_string_equal(report.reason, "cuDeviceGetUuid answered CUDA_ERROR_NOT_SUPPORTED");
-    OK(gpumem_device_get_info(device, &info));
+    info = device_info(device);
     assert_memory_equal(info.uuid, zeros, sizeof zeros);
     FAILS_SAYING(NO_DEVICE, "reports no UUID", gpumem_device_open_uuid(library, zeros, &none));
     SAYS("by ordinal");
@@ -25,9 +25,9 @@ TEST(buffers_are_shared_by_device_location) {
     gpumem_export *exported = NEW_EXPORT(buffer);
     const void *description;
     size_t bytes;
-    assert_int_equal(gpumem_export_descriptor_count(exported), 1);
-    OK(gpumem_export_get_description(exported, &description, &bytes));
-    int fd = MADE(int, gpumem_export_get_descriptor, exported, 0);
+    assert_int_equal(export_info(exported).descriptor_count, 1);
+    OK(export_description(exported, &description, &bytes));
+    int fd = MADE(int, export_descriptor, exported, 0);
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
     assert_int_equal(byte_of(imported, 4 * MIB - 1), 7);
     OK(gpumem_buffer_free(imported, NULL));

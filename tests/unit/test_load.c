@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gpumem/load.h>
+#include <gpumem/pinned.h>
+#include <gpumem/virtual.h>
 #include <pthread.h>
 
 static char path[TEMPORARY_ROOM];
@@ -69,7 +71,7 @@ static gpumem_load_report load_size(size_t bytes, size_t chunk, unsigned threads
     OK(gpumem_load_file(memory, path, GPUMEM_LOAD_OPTIONS(.chunk_bytes = chunk, .threads = threads),
                         &buffer, &report));
     assert_int_equal(gpumem_buffer_size(buffer), bytes);
-    MEMBERS(report, (bytes, bytes), (mappings, gpumem_buffer_chunks(buffer)));
+    MEMBERS(report, (bytes, bytes), (mappings, chunks_of(buffer)));
     assert_true(report.seconds > 0 && report.pinned_seconds > 0);
     check_content(buffer);
     OK(gpumem_buffer_free(buffer, NULL));

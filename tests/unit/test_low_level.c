@@ -14,18 +14,18 @@ TEST(a_mapping_keeps_its_bytes) {
     OK(gpumem_reservation_create(device, 8 * MIB, NULL, &range));
     OK(gpumem_physical_create(device, 4 * MIB, NULL, &memory));
     OK(gpumem_mapping_create(range, 2 * MIB, memory, &mapping));
-    assert_true(gpumem_mapping_address(mapping) == gpumem_reservation_address(range) + 2 * MIB);
-    assert_int_equal(gpumem_mapping_size(mapping), 4 * MIB);
+    assert_true(mapping_info(mapping).address == gpumem_reservation_address(range) + 2 * MIB);
+    assert_int_equal(mapping_info(mapping).bytes, 4 * MIB);
     gpumem_access access;
     OK(gpumem_mapping_get_access(mapping, 0, &access));
     assert_int_equal(access, GPUMEM_ACCESS_NONE);
     OK(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
     OK(gpumem_mapping_get_access(mapping, 0, &access));
     assert_int_equal(access, GPUMEM_ACCESS_READ_WRITE);
-    OK(gpumem_fill(device, gpumem_mapping_address(mapping), 4 * MIB, 42, NULL));
+    OK(fill_bytes(device, mapping_info(mapping).address, 4 * MIB, 42, NULL));
     unsigned char byte = 0;
-    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)&byte,
-                   gpumem_mapping_address(mapping) + 4 * MIB - 1, 1, NULL));
+    OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)&byte,
+                   mapping_info(mapping).address + 4 * MIB - 1, 1, NULL));
     synchronize(NULL);
     assert_int_equal(byte, 42);
     gpumem_stats stats = device_stats();
@@ -103,9 +103,9 @@ TEST(physical_memory_is_shared_by_descriptor) {
     OK(gpumem_mapping_create(range, 2 * MIB, same, &second));
     OK(gpumem_mapping_set_access(first, 0, GPUMEM_ACCESS_READ_WRITE));
     OK(gpumem_mapping_set_access(second, 0, GPUMEM_ACCESS_READ));
-    OK(gpumem_fill(device, gpumem_mapping_address(first), 2 * MIB, 17, NULL));
+    OK(fill_bytes(device, mapping_info(first).address, 2 * MIB, 17, NULL));
     unsigned char byte = 0;
-    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)&byte, gpumem_mapping_address(second) + MIB, 1,
+    OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)&byte, mapping_info(second).address + MIB, 1,
                    NULL));
     synchronize(NULL);
     assert_int_equal(byte, 17);

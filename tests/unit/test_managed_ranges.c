@@ -224,7 +224,7 @@ TEST(managed_pool_memory_is_host_accessible_and_stream_ordered) {
     gpumem_buffer_attributes attributes = attributes_of(buffer);
     assert_int_equal(attributes.managed, 1);
     memset(gpumem_buffer_host_pointer(buffer), 7, 3 * MIB);
-    OK(gpumem_buffer_read_sync(buffer, 3 * MIB - 64, back, sizeof back, stream));
+    OK(read_now(buffer, 3 * MIB - 64, back, sizeof back, stream));
     assert_int_equal(back[63], 7);
     OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
     assert_int_equal(range_of(0, MIB).prefetched, GPUMEM_LOCATION_HOST);

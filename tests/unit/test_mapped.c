@@ -27,7 +27,7 @@ TEST(host_and_device_see_the_same_bytes) {
     gpumem_buffer *buffer = NEW_BUFFER(mapped, 3 * MIB);
     unsigned char *host = host_of(buffer);
     assert_true((CUdeviceptr)(uintptr_t)host != gpumem_buffer_pointer(buffer));
-    OK(gpumem_buffer_fill_sync(buffer, 0, 3 * MIB, 7, NULL));
+    OK(fill_now(buffer, 0, 3 * MIB, 7, NULL));
     for (size_t i = 0; i < 3 * MIB; i += 4093)
         assert_int_equal(host[i], 7);
     memset(host + MIB, 9, MIB);
@@ -147,10 +147,10 @@ TEST(memory_without_host_access_is_refused) {
 
 TEST(publishing_writes_the_payload_and_the_flag) {
     gpumem_buffer *buffer = NEW_BUFFER(mapped, 4096);
-    OK(gpumem_buffer_fill_sync(buffer, 0, 4096, 0, NULL));
+    OK(fill_now(buffer, 0, 4096, 0, NULL));
     OK(gpumem_mapped_publish(buffer, 0, "payload", 8, 1024, 1));
     char payload[8];
-    OK(gpumem_buffer_read_sync(buffer, 0, payload, 8, NULL));
+    OK(read_now(buffer, 0, payload, 8, NULL));
     assert_string_equal(payload, "payload");
     assert_int_equal(byte_of(buffer, 1024), 1);
     FAILS(INVALID_ARGUMENT, gpumem_mapped_publish(buffer, 0, "payload", 8, 1026, 1));
@@ -210,7 +210,7 @@ TEST(invalid_options_are_refused) {
 TEST(a_view_of_a_buffer_follows_its_growth) {
     gpumem_resource *plain = NEW_VIRTUAL(.capacity = 32 * MIB, .chunk_maximum = 2 * MIB);
     gpumem_buffer *buffer = NEW_BUFFER(plain, 4 * MIB);
-    OK(gpumem_buffer_fill_sync(buffer, 0, 4 * MIB, 8, NULL));
+    OK(fill_now(buffer, 0, 4 * MIB, 8, NULL));
     gpumem_host_view *view = MADE(gpumem_host_view *, gpumem_host_view_create, buffer, NULL);
     unsigned char *host = gpumem_host_view_pointer(view);
     assert_int_equal(host[4 * MIB - 1], 8);

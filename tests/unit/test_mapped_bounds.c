@@ -180,7 +180,7 @@ TEST(a_snapshot_shows_the_maximum_and_the_used_bytes) {
     gpumem_resource *resource = PLAIN(.maximum_bytes = 6 * MIB);
     gpumem_buffer *buffer = allocate(resource, 3 * MIB, 0);
     char *text;
-    OK(gpumem_snapshot(device, NULL, &text));
+    OK(snapshot_of(device, &text));
     const char *found = strstr(text, "\"limit\"");
     assert_non_null(found);
     const char *maximum = strstr(found, "6291456"), *taken = strstr(found, "4194304");

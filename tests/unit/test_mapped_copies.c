@@ -65,11 +65,11 @@ TEST(copies_across_chunks_are_correct) {
     for (uint64_t cutover = 1; cutover; cutover = cutover == 1 ? GM_COPY_NEVER : 0) {
         const struct gm_copy_plan plan = copies_plan(GM_COPY_SSE2, cutover, cutover);
         OK(gm_plans_take(mapped->engine->plans, &plan, GPUMEM_MEASURED_HERE));
-        OK(gpumem_buffer_fill_sync(buffer, 0, 7 * MIB, 1, NULL));
+        OK(fill_now(buffer, 0, 7 * MIB, 1, NULL));
         OK(gpumem_mapped_write(buffer, 3, bytes + 3, 7 * MIB - 3));
         OK(gpumem_mapped_read(buffer, 3, back + 3, 7 * MIB - 3));
         assert_memory_equal(back + 3, bytes + 3, 7 * MIB - 3);
-        OK(gpumem_buffer_read_sync(buffer, 0, back, 7 * MIB, NULL));
+        OK(read_now(buffer, 0, back, 7 * MIB, NULL));
         assert_int_equal(back[0] + back[1] + back[2], 3);
         assert_memory_equal(back + 3, bytes + 3, 7 * MIB - 3);
     }
@@ -225,7 +225,7 @@ TEST(publishing_never_uses_a_driver_copy) {
 
 TEST(writing_read_only_mapped_memory_is_refused) {
     gpumem_buffer *buffer = allocate(mapped, 4096);
-    OK(gpumem_buffer_fill_sync(buffer, 0, 4096, 0, NULL));
+    OK(fill_now(buffer, 0, 4096, 0, NULL));
     buffer->read_only = 1;
     FAILS(NOT_SUPPORTED, gpumem_mapped_write(buffer, 0, "x", 1));
     FAILS(NOT_SUPPORTED, gpumem_mapped_publish(buffer, 0, "x", 1, 8, 1));
@@ -365,7 +365,7 @@ TEST(rings_store_by_the_plan) {
         assert_int_equal(driver_copies(), before);
         OK(gpumem_ring_commit(ring, chunk.sequence, sizeof bytes));
         OK(gpumem_ring_consume(ring, 0, &chunk));
-        OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)back, chunk.device, sizeof back, NULL));
+        OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)back, chunk.device, sizeof back, NULL));
         synchronize(NULL);
         assert_memory_equal(back, bytes, sizeof bytes);
         OK(gpumem_ring_release(ring, chunk.sequence, NULL, 0));

@@ -22,9 +22,9 @@ static void see_that_it_works(gpumem_buffer *buffer, size_t at) {
     char bytes[5];
     DONE(gpumem_mapped_write(buffer, at, "last", 5));
     DONE(gpumem_mapped_flush(buffer, 0, at));
-    DONE(gpumem_buffer_read_sync(buffer, at, bytes, 5, NULL));
+    DONE(read_now(buffer, at, bytes, 5, NULL));
     HOLDS(memcmp(bytes, "last", 5) == 0);
-    DONE(gpumem_buffer_write_sync(buffer, at, "more", 5, NULL));
+    DONE(write_now(buffer, at, "more", 5, NULL));
     DONE(gpumem_mapped_read(buffer, at, bytes, 5));
     HOLDS(memcmp(bytes, "more", 5) == 0);
 }
@@ -41,7 +41,7 @@ static void use_view(void) {
     DONE(gpumem_buffer_grow(buffer, 6 * MIB, NULL));
     ((char *)gpumem_host_view_pointer(view))[6 * MIB - 1] = 'v';
     DONE(gpumem_host_view_flush(view, 6 * MIB - 1, 1));
-    DONE(gpumem_buffer_read_sync(buffer, 6 * MIB - 1, &byte, 1, NULL));
+    DONE(read_now(buffer, 6 * MIB - 1, &byte, 1, NULL));
     HOLDS(byte == 'v');
     DONE(gpumem_host_view_destroy(view));
     DONE(gpumem_buffer_free(buffer, NULL));

@@ -294,7 +294,7 @@ static void rest_until_passed(int named_at_allocation) {
     memset(host_of(copy), 0, BYTES);
     memset(host_of(buffer), 'a', BYTES);
     OK(gpumem_mapped_flush(buffer, 0, BYTES));
-    OK(gpumem_copy(device, gpumem_buffer_pointer(copy), address, BYTES, gate.stream));
+    OK(copy_bytes(device, gpumem_buffer_pointer(copy), address, BYTES, gate.stream));
     OK(gpumem_buffer_free(buffer, gate.stream));
     for (size_t i = 0; i < MANY; i++) {
         others[i] = allocate_on(resource, BYTES, stream);
@@ -363,7 +363,7 @@ static void neighbours_keep_their_stores(const gpumem_mapped_options *options) {
     }
     for (size_t i = 0; i < LIVE; i++) {
         size_t bytes = gpumem_buffer_size(buffers[i]);
-        OK(gpumem_buffer_fill_sync(buffers[i], 0, bytes, (unsigned char)(100 + i), NULL));
+        OK(fill_now(buffers[i], 0, bytes, (unsigned char)(100 + i), NULL));
         for (size_t j = 0; j < LIVE; j++)
             if (j != i)
                 memset(host_of(buffers[j]), (int)j, gpumem_buffer_size(buffers[j]));

@@ -39,11 +39,11 @@ static void both_ways(const struct worker *w, gpumem_buffer *buffer, size_t at, 
     for (size_t i = 0; i < count; i++)
         bytes[i] = value(w, round, at + i);
     OK(gpumem_mapped_write(buffer, at, bytes, count));
-    OK(gpumem_buffer_read_sync(buffer, at, back, count, NULL));
+    OK(read_now(buffer, at, back, count, NULL));
     check_bytes(w, round, back, at, count);
     for (size_t i = 0; i < count; i++)
         bytes[i] = value(w, round + 1, at + i);
-    OK(gpumem_buffer_write_sync(buffer, at, bytes, count, NULL));
+    OK(write_now(buffer, at, bytes, count, NULL));
     OK(gpumem_mapped_read(buffer, at, back, count));
     check_bytes(w, round + 1, back, at, count);
 }
@@ -90,7 +90,7 @@ static void one_with_a_view(const struct worker *w, int round) {
     for (size_t i = 0; i < sizeof back; i++)
         host[at + i] = value(w, round, i);
     OK(gpumem_host_view_flush(view, at, sizeof back));
-    OK(gpumem_buffer_read_sync(buffer, at, back, sizeof back, NULL));
+    OK(read_now(buffer, at, back, sizeof back, NULL));
     check_bytes(w, round, back, 0, sizeof back);
     FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     DESTROY(view, buffer);

@@ -37,10 +37,10 @@ static void odd_ranges(gpumem_buffer *buffer) {
             if (count > whole - at)
                 count = whole - at;
             OK(gpumem_mapped_write(buffer, at, bytes, count));
-            OK(gpumem_buffer_read_sync(buffer, at, back, count, NULL));
+            OK(read_now(buffer, at, back, count, NULL));
             assert_memory_equal(back, bytes, count);
             memset(bytes, (int)(200 - o * 9 - s), count);
-            OK(gpumem_buffer_write_sync(buffer, at, bytes, count, NULL));
+            OK(write_now(buffer, at, bytes, count, NULL));
             OK(gpumem_mapped_read(buffer, at, back, count));
             assert_memory_equal(back, bytes, count);
             OK(gpumem_mapped_flush(buffer, at, count));
@@ -109,7 +109,7 @@ static void stored_beside(gpumem_resource *resource, size_t alignment) {
     OK(gpumem_ring_acquire(ring, 0, 0, &second));
     assert_memory_equal(first.host, "fifteen letters", 16);
     OK(gpumem_ring_commit(ring, first.sequence, 16));
-    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)bytes, first.device, sizeof bytes, NULL));
+    OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)bytes, first.device, sizeof bytes, NULL));
     OK(gpumem_stream_synchronize(device, NULL));
     assert_string_equal(bytes, "fifteen letters");
     OK(gpumem_ring_abandon(ring, second.sequence));

@@ -36,15 +36,15 @@ TEST(the_library_reports_its_driver) {
     assert_int_equal(info.softgpu, 1);
     assert_true(info.driver_version >= 12000);
     assert_non_null(strstr(info.driver_path, "softgpu"));
-    assert_int_equal(MADE(int, gpumem_device_count, library), info.device_count);
+    assert_true(info.device_count > 0);
     gpumem_library_info unsized = {0};
     FAILS(INVALID_ARGUMENT, gpumem_library_get_info(library, &unsized));
 }
 
 TEST(devices_are_described_and_found_by_uuid) {
     gpumem_device_info info = {.size = sizeof info}, same = {.size = sizeof same};
-    OK(gpumem_device_get_info(device, &info));
-    OK(gpumem_device_query(library, 0, &same));
+    info = device_info(device);
+    OK(gpumem_device_get_info(library, 0, &same));
     assert_memory_equal(&info, &same, sizeof info);
     assert_true(strlen(info.name) > 0);
     assert_true(info.memory_bytes > 0);

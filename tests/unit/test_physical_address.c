@@ -49,13 +49,13 @@ static gpumem_physical_properties physical_properties_of(gpumem_physical *memory
 }
 
 static void fill(CUdeviceptr address, size_t bytes, unsigned char value) {
-    OK(gpumem_fill(device, address, bytes, value, NULL));
+    OK(fill_bytes(device, address, bytes, value, NULL));
     synchronize(NULL);
 }
 
 static unsigned char byte_at(CUdeviceptr address) {
     unsigned char byte = 0;
-    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)&byte, address, 1, NULL));
+    OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)&byte, address, 1, NULL));
     synchronize(NULL);
     return byte;
 }
@@ -64,7 +64,7 @@ TEST(memory_found_by_address_can_be_mapped_again) {
     gpumem_physical *made = create(2, NULL);
     gpumem_mapping *first = map(0, made);
     gpumem_physical *found = find(base + 3 * MIB + 5);
-    assert_int_equal(gpumem_physical_size(found), 2 * PAGE);
+    assert_int_equal(physical_size(found), 2 * PAGE);
     gpumem_mapping *second = map(4, found);
     fill(base, 2 * PAGE, 0x42);
     assert_int_equal(byte_at(base + 6 * PAGE - 1), 0x42);
@@ -85,7 +85,7 @@ TEST(the_memory_of_a_virtual_buffer_is_found_by_address) {
     gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 2 * PAGE);
     gpumem_buffer *buffer = NEW_BUFFER(resource, 5 * PAGE);
     gpumem_physical *found = find(gpumem_buffer_pointer(buffer) + 2 * PAGE);
-    assert_int_equal(gpumem_physical_size(found), 2 * PAGE);
+    assert_int_equal(physical_size(found), 2 * PAGE);
     fill(gpumem_buffer_pointer(buffer), 5 * PAGE, 0x18);
     DESTROY(buffer, resource);
     gpumem_mapping *mapping = map(1, found);
@@ -126,7 +126,7 @@ TEST(the_size_can_be_given_for_inaccessible_memory) {
     SAYS("not a multiple of the granularity");
     SAME_STATE(before);
     OK(gpumem_physical_from_address(device, base, PAGE, &found));
-    assert_int_equal(gpumem_physical_size(found), PAGE);
+    assert_int_equal(physical_size(found), PAGE);
     DESTROY(found, mapping, made);
 }
 

@@ -23,14 +23,14 @@ static void unmap(void) {
 }
 
 static void fill(unsigned char value) {
-    OK(gpumem_fill(device, gpumem_mapping_address(mapping), PAGE, value, NULL));
+    OK(fill_bytes(device, mapping_info(mapping).address, PAGE, value, NULL));
     synchronize(NULL);
 }
 
 static unsigned char last_byte(void) {
     unsigned char byte = 0;
-    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)&byte,
-                   gpumem_mapping_address(mapping) + PAGE - 1, 1, NULL));
+    OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)&byte,
+                   mapping_info(mapping).address + PAGE - 1, 1, NULL));
     synchronize(NULL);
     return byte;
 }

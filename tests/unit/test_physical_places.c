@@ -18,13 +18,13 @@ static void crosses_between_cpu_and_device(const gpumem_physical_options *option
     OK(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
     gpumem_access access = MADE(gpumem_access, gpumem_mapping_get_access, mapping, -1);
     assert_int_equal(access, GPUMEM_ACCESS_READ_WRITE);
-    CUdeviceptr address = gpumem_mapping_address(mapping);
+    CUdeviceptr address = mapping_info(mapping).address;
     volatile unsigned char *bytes = (volatile unsigned char *)(uintptr_t)address;
     bytes[MIB] = 0x5a;
-    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)&seen, address + MIB, 1, NULL));
+    OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)&seen, address + MIB, 1, NULL));
     synchronize(NULL);
     assert_int_equal(seen, 0x5a);
-    OK(gpumem_fill(device, address, 2 * MIB, 0x33, NULL));
+    OK(fill_bytes(device, address, 2 * MIB, 0x33, NULL));
     synchronize(NULL);
     assert_int_equal(bytes[2 * MIB - 1], 0x33);
     DESTROY(mapping, memory, range);

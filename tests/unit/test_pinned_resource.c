@@ -159,7 +159,7 @@ TEST(memory_of_the_drivers_host_pool_is_shared_with_the_device) {
 /* As an H200 answers: location HOST with descriptors is refused, a node is not. */
 TEST(a_shareable_host_pool_uses_the_nearest_numa_node) {
     gpumem_device_info about = {.size = sizeof about};
-    OK(gpumem_device_get_info(device, &about));
+    about = device_info(device);
     int nearest = about.host_numa_node >= 0 ? about.host_numa_node : 0;
     for (int named = 0; named < 2; named++) {
         gpumem_resource *resource =

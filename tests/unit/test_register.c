@@ -28,7 +28,7 @@ TEST(registered_memory_is_pinned_until_its_buffer_is_freed) {
     gpumem_buffer *there = NEW_BUFFER(memory, 3 * MIB);
     OK(gpumem_buffer_copy(there, 0, buffer, 0, 3 * MIB, NULL));
     OK(gpumem_buffer_fill(buffer, 0, MIB, 9, NULL));
-    OK(gpumem_buffer_copy_sync(buffer, MIB, there, 0, MIB, NULL));
+    OK(copy_now(buffer, MIB, there, 0, MIB, NULL));
     assert_int_equal(bytes[13], 9);
     assert_int_equal(bytes[13 + MIB], 5);
     DESTROY(there, buffer);
@@ -48,7 +48,7 @@ TEST(a_read_only_file_mapping_can_be_registered) {
     assert_ptr_not_equal(mapped, MAP_FAILED);
     gpumem_buffer *buffer = pin(mapped, 64 * KIB, 1);
     char seen[4] = "";
-    OK(gpumem_buffer_read_sync(buffer, 64 * KIB - 3, seen, 3, NULL));
+    OK(read_now(buffer, 64 * KIB - 3, seen, 3, NULL));
     assert_string_equal(seen, "end");
     FAILS(NOT_PERMITTED, gpumem_buffer_fill(buffer, 0, 1, 0, NULL));
     OK(gpumem_buffer_free(buffer, NULL));
@@ -66,7 +66,7 @@ TEST(invalid_and_overlapping_ranges_cannot_be_registered) {
     FAILS_SAYING(BUSY, part, gpumem_buffer_register(device, bytes + 100, 100, NULL, &again));
     SAYS("gpumem_buffer_from_pointer");
     FAILS_SAYING(BUSY, part, gpumem_buffer_register(device, bytes - 1, 2, NULL, &again));
-    OK(gpumem_buffer_write_sync(buffer, 0, "x", 1, NULL)); /* still pinned */
+    OK(write_now(buffer, 0, "x", 1, NULL)); /* still pinned */
     OK(gpumem_buffer_free(buffer, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_register(device, NULL, 100, NULL, &again));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_register(device, bytes, 0, NULL, &again));

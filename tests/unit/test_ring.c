@@ -110,7 +110,7 @@ TEST(the_device_sees_what_was_written) {
         OK(gpumem_ring_flush(ring, chunk.sequence, 0, CHUNK));
         OK(gpumem_ring_commit(ring, chunk.sequence, CHUNK));
         const gpumem_ring_chunk full = consume();
-        OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)back, full.device, CHUNK, NULL));
+        OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)back, full.device, CHUNK, NULL));
         synchronize(NULL);
         assert_int_equal(back[6], lap);
         assert_memory_equal(back + 7, "bytes", 5);
@@ -206,7 +206,7 @@ TEST(a_chunk_may_be_released_behind_many_streams) {
         OK(gpumem_ring_commit(ring, chunk.sequence, CHUNK));
         chunk = consume();
         for (size_t i = 0; i < COUNT(streams); i++)
-            OK(gpumem_fill(device, chunk.device, CHUNK, 1, streams[i]));
+            OK(fill_bytes(device, chunk.device, CHUNK, 1, streams[i]));
         OK(gpumem_ring_release(ring, chunk.sequence, streams, COUNT(streams)));
     }
     for (size_t i = 0; i + 1 < COUNT(streams); i++)
@@ -330,7 +330,7 @@ TEST(destroying_a_ring_waits_for_its_streams) {
     memset(chunk.host, 9, 1);
     OK(gpumem_ring_commit(ring, chunk.sequence, 1));
     (void)consume();
-    OK(gpumem_fill(device, chunk.device, 1, 7, gate.stream));
+    OK(fill_bytes(device, chunk.device, 1, 7, gate.stream));
     OK(gpumem_ring_release(ring, 0, &gate.stream, 1));
     CUstream opener = NEW_STREAM();
     use_context();

@@ -38,7 +38,7 @@ static void fill(const gpumem_ring_chunk *chunk) {
 static void check_on_device(const gpumem_ring_chunk *chunk) {
     unsigned char *back = malloc(chunk->bytes);
     assert_non_null(back);
-    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)back, chunk->device, chunk->bytes, NULL));
+    OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)back, chunk->device, chunk->bytes, NULL));
     synchronize(NULL);
     for (size_t i = 0; i < chunk->bytes; i++)
         if (back[i] != value(chunk->sequence, i))

@@ -99,8 +99,8 @@ static void share_with_child(int type, size_t chunks) {
     size_t descriptors = open_descriptors();
     gpumem_buffer *buffer = filled_buffer(chunks);
     gpumem_export *exported = NEW_EXPORT(buffer);
-    assert_int_equal(gpumem_export_descriptor_count(exported), chunks);
-    assert_int_equal(gpumem_export_size(exported), chunks * 2 * MIB);
+    assert_int_equal(export_info(exported).descriptor_count, chunks);
+    assert_int_equal(export_info(exported).bytes, chunks * 2 * MIB);
     int socket;
     pid_t child = other_start("read", type, &socket);
     OK(gpumem_export_send(exported, socket, NULL));
@@ -197,14 +197,14 @@ TEST(a_description_can_be_sent_by_other_means) {
     size_t bytes;
     int fds[3];
     gpumem_export *exported = NEW_EXPORT(buffer);
-    OK(gpumem_export_get_description(exported, &description, &bytes));
+    OK(export_description(exported, &description, &bytes));
     for (size_t i = 0; i < 3; i++)
-        OK(gpumem_export_get_descriptor(exported, i, &fds[i]));
-    FAILS(INVALID_ARGUMENT, gpumem_export_get_descriptor(exported, 3, &fds[0]));
+        OK(export_descriptor(exported, i, &fds[i]));
+    FAILS(INVALID_ARGUMENT, export_descriptor(exported, 3, &fds[0]));
     FAILS(DATA, gpumem_import_create(device, description, bytes, fds, 2, NULL, &imported));
     OK(gpumem_import_create(device, description, bytes, fds, 3, NULL, &imported));
     assert_true(gpumem_buffer_pointer(imported) != gpumem_buffer_pointer(buffer));
-    assert_int_equal(gpumem_buffer_chunks(imported), 3);
+    assert_int_equal(chunks_of(imported), 3);
     assert_int_equal(check_content(imported), 0);
     assert_int_equal(device_stats().imported_bytes, 6 * MIB);
     FAILS(NOT_SUPPORTED, gpumem_buffer_grow(imported, 8 * MIB, NULL));
@@ -240,9 +240,9 @@ TEST(descriptors_that_are_not_memory_are_refused) {
     size_t bytes;
     int fds[3], sockets[2];
     gpumem_export *exported = NEW_EXPORT(buffer);
-    OK(gpumem_export_get_description(exported, &description, &bytes));
+    OK(export_description(exported, &description, &bytes));
     for (size_t i = 0; i < 3; i++)
-        OK(gpumem_export_get_descriptor(exported, i, &fds[i]));
+        OK(export_descriptor(exported, i, &fds[i]));
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     char *before = soft->state_dump();
     fds[2] = sockets[0];
@@ -258,7 +258,7 @@ TEST(descriptors_that_are_not_memory_are_refused) {
     uint64_t size = 4 * MIB, committed = 8 * MIB;
     memcpy(lie + bytes - 8, &size, sizeof size);
     memcpy(lie + 80, &committed, sizeof committed);
-    OK(gpumem_export_get_descriptor(exported, 2, &fds[2]));
+    OK(export_descriptor(exported, 2, &fds[2]));
     assert_int_not_equal(gpumem_import_create(device, lie, bytes, fds, 3, NULL, &none), GPUMEM_OK);
     assert_non_null(strstr(gpumem_last_error()->message, "cuMemMap"));
     free(lie);
@@ -280,9 +280,9 @@ TEST(handles_in_different_locations_are_refused) {
     host = NEW_BUFFER(on_host, 2 * MIB);
     gpumem_export *exported = NEW_EXPORT(buffer);
     gpumem_export *hosts = NEW_EXPORT(host);
-    OK(gpumem_export_get_description(exported, &description, &bytes));
-    OK(gpumem_export_get_descriptor(exported, 0, &fds[0]));
-    OK(gpumem_export_get_descriptor(hosts, 0, &host_fd));
+    OK(export_description(exported, &description, &bytes));
+    OK(export_descriptor(exported, 0, &fds[0]));
+    OK(export_descriptor(hosts, 0, &host_fd));
     char *before = soft->state_dump();
     fds[1] = host_fd;
     FAILS(DATA, gpumem_import_create(device, description, bytes, fds, 2, NULL, &none));
@@ -302,8 +302,8 @@ TEST(descriptors_of_an_empty_packet_are_closed) {
     size_t bytes;
     int fd, sockets[2];
     gpumem_export *exported = NEW_EXPORT(buffer);
-    OK(gpumem_export_get_description(exported, &description, &bytes));
-    OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    OK(export_description(exported, &description, &bytes));
+    OK(export_descriptor(exported, 0, &fd));
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
     struct {
         char magic[8];

@@ -121,7 +121,7 @@ TEST(many_short_waits_count_against_one_timeout) {
     const void *description;
     size_t bytes;
     static unsigned char message[16 + 1024];
-    OK(gpumem_export_get_description(exported, &description, &bytes));
+    OK(export_description(exported, &description, &bytes));
     struct offer offer = {{'g', 'p', 'u', 'm', 'e', 'm', '-', 'o'}, 2, (uint32_t)bytes};
     memcpy(message, &offer, sizeof offer);
     memcpy(message + sizeof offer, description, bytes);

@@ -55,8 +55,8 @@ static int ask_alone(int connection) {
 static int holds(gpumem_buffer *buffer, unsigned char value) {
     unsigned char bytes[2] = {0};
     size_t last = gpumem_buffer_size(buffer) - 1;
-    return gpumem_buffer_read_sync(buffer, 0, &bytes[0], 1, NULL) == GPUMEM_OK &&
-           gpumem_buffer_read_sync(buffer, last, &bytes[1], 1, NULL) == GPUMEM_OK &&
+    return read_now(buffer, 0, &bytes[0], 1, NULL) == GPUMEM_OK &&
+           read_now(buffer, last, &bytes[1], 1, NULL) == GPUMEM_OK &&
            bytes[0] == value && bytes[1] == value;
 }
 
@@ -107,7 +107,7 @@ static int setup(void **state) {
     snprintf(path, sizeof path, "%s/socket", folder);
     resource = NEW_VIRTUAL(.chunk_maximum = CHUNK, .exact_growth = 1);
     buffer = NEW_BUFFER_WITH(resource, CHUNK, .capacity = 16 * MIB);
-    OK(gpumem_buffer_fill_sync(buffer, 0, CHUNK, 0x66, NULL));
+    OK(fill_now(buffer, 0, CHUNK, 0x66, NULL));
     /* The library keeps the event that the first shrink waits for. */
     OK(gpumem_buffer_grow(buffer, 2 * CHUNK, NULL));
     OK(gpumem_buffer_shrink(buffer, CHUNK, NULL));
@@ -195,7 +195,7 @@ static void run_batch(struct met *batch) {
     for (size_t i = 0; i < AT_ONCE; i++)
         send_to(meet(batch, AT_ONCE));
     OK(gpumem_buffer_grow(buffer, 2 * CHUNK, NULL));
-    OK(gpumem_buffer_fill_sync(buffer, CHUNK, CHUNK, 0x66, NULL));
+    OK(fill_now(buffer, CHUNK, CHUNK, 0x66, NULL));
     OK(gpumem_export_update(exported));
     for (size_t i = 0; i < AT_ONCE; i++)
         answer(&batch[i]);

@@ -30,7 +30,7 @@ static gpumem_status write_marks(gpumem_buffer *buffer, size_t from, int answer)
 static int has_marks(gpumem_buffer *buffer, int answer) {
     for (size_t at = 0; at < gpumem_buffer_size(buffer) / CHUNK; at++) {
         unsigned char byte = 0;
-        if (gpumem_buffer_read_sync(buffer, at * CHUNK + (size_t)answer, &byte, 1, NULL) !=
+        if (read_now(buffer, at * CHUNK + (size_t)answer, &byte, 1, NULL) !=
                 GPUMEM_OK ||
             byte != mark_of(at, answer))
             return 0;
@@ -107,8 +107,8 @@ static void grow_and_answer(gpumem_buffer *buffer, gpumem_export *exported, int 
         OK(gpumem_buffer_grow(buffer, i * CHUNK, NULL));
     OK(write_marks(buffer, before, 0));
     OK(gpumem_export_update(exported));
-    assert_int_equal(gpumem_export_size(exported), chunks * CHUNK);
-    assert_int_equal(gpumem_export_descriptor_count(exported), chunks);
+    assert_int_equal(export_info(exported).bytes, chunks * CHUNK);
+    assert_int_equal(export_info(exported).descriptor_count, chunks);
     OK(gpumem_export_answer(exported, socket, NULL));
     assert_true(other_hear(socket));
     assert_true(has_marks(buffer, 1));
@@ -278,7 +278,7 @@ TEST(growth_beyond_the_importers_limits_leaves_the_import_unchanged) {
     SAME_STATE(before);
     assert_int_equal(gpumem_buffer_size(pair.import), 3 * CHUNK);
     assert_int_equal(gpumem_buffer_pointer(pair.import), address);
-    OK(gpumem_buffer_fill_sync(pair.import, 0, 3 * CHUNK, 4, NULL));
+    OK(fill_now(pair.import, 0, 3 * CHUNK, 4, NULL));
     end(&pair);
 }
 
@@ -313,11 +313,11 @@ TEST(only_the_imports_own_connection_updates_it) {
 
 static gpumem_status extend(gpumem_buffer *import, const gpumem_export *exported, size_t first) {
     const void *description;
-    size_t bytes, count = gpumem_export_descriptor_count(exported);
+    size_t bytes, count = export_info(exported).descriptor_count;
     int fds[16];
-    OK(gpumem_export_get_description(exported, &description, &bytes));
+    OK(export_description(exported, &description, &bytes));
     for (size_t i = first; i < count; i++)
-        OK(gpumem_export_get_descriptor(exported, i, &fds[i - first]));
+        OK(export_descriptor(exported, i, &fds[i - first]));
     return gpumem_import_extend(import, description, bytes, fds, count - first, NULL);
 }
 
@@ -327,12 +327,12 @@ TEST(growth_can_be_sent_by_other_means) {
     const void *description;
     size_t bytes;
     begin(&pair, CHUNK, CAPACITY);
-    OK(gpumem_export_get_description(pair.exported, &description, &bytes));
-    int fd = MADE(int, gpumem_export_get_descriptor, pair.exported, 0);
+    OK(export_description(pair.exported, &description, &bytes));
+    int fd = MADE(int, export_descriptor, pair.exported, 0);
     OK(gpumem_import_create(device, description, bytes, &fd, 1, CAPACITY, &created));
     FAILS(INVALID_ARGUMENT, gpumem_import_update(created, pair.sockets[1], NULL));
     grow(&pair, 3 * CHUNK);
-    OK(gpumem_buffer_fill_sync(pair.buffer, 2 * CHUNK, CHUNK, 0x31, NULL));
+    OK(fill_now(pair.buffer, 2 * CHUNK, CHUNK, 0x31, NULL));
     char *before = soft->state_dump();
     FAILS_SAYING(DATA, "3 descriptors are given", extend(created, pair.exported, 0));
     FAILS(DATA, extend(created, pair.exported, 2));
@@ -356,22 +356,22 @@ TEST(growth_can_be_sent_by_other_means) {
 TEST(a_detached_export_lets_its_buffer_shrink) {
     struct pair pair;
     begin(&pair, 3 * CHUNK, CAPACITY);
-    OK(gpumem_buffer_fill_sync(pair.buffer, 0, 3 * CHUNK, 0x61, NULL));
+    OK(fill_now(pair.buffer, 0, 3 * CHUNK, 0x61, NULL));
     FAILS(BUSY, gpumem_buffer_shrink(pair.buffer, CHUNK, NULL));
     OK(gpumem_export_detach(pair.exported));
-    assert_int_equal(gpumem_export_descriptor_count(pair.exported), 0);
+    assert_int_equal(export_info(pair.exported).descriptor_count, 0);
     assert_int_equal(device_stats().exports, 0);
     OK(gpumem_export_detach(pair.exported)); /* again */
     OK(gpumem_buffer_shrink(pair.buffer, CHUNK, NULL));
     /* What the importer has is there, also what the owner has given up. */
     unsigned char bytes[2];
-    OK(gpumem_buffer_read_sync(pair.import, 3 * CHUNK - 1, &bytes[0], 1, NULL));
+    OK(read_now(pair.import, 3 * CHUNK - 1, &bytes[0], 1, NULL));
     assert_int_equal(bytes[0], 0x61);
     /* What both have is one memory; what the owner grows into is not the importer's. */
     OK(gpumem_buffer_grow(pair.buffer, 3 * CHUNK, NULL));
-    OK(gpumem_buffer_fill_sync(pair.buffer, 0, 3 * CHUNK, 0x62, NULL));
-    OK(gpumem_buffer_read_sync(pair.import, CHUNK - 1, &bytes[0], 1, NULL));
-    OK(gpumem_buffer_read_sync(pair.import, CHUNK, &bytes[1], 1, NULL));
+    OK(fill_now(pair.buffer, 0, 3 * CHUNK, 0x62, NULL));
+    OK(read_now(pair.import, CHUNK - 1, &bytes[0], 1, NULL));
+    OK(read_now(pair.import, CHUNK, &bytes[1], 1, NULL));
     assert_int_equal(bytes[0], 0x62);
     assert_int_equal(bytes[1], 0x61);
     /* The owner tells who asks, and nobody is told anything else. */
@@ -381,8 +381,8 @@ TEST(a_detached_export_lets_its_buffer_shrink) {
     const void *description;
     size_t size;
     int fd;
-    FAILS(INVALID_ARGUMENT, gpumem_export_get_description(pair.exported, &description, &size));
-    FAILS(INVALID_ARGUMENT, gpumem_export_get_descriptor(pair.exported, 0, &fd));
+    FAILS(INVALID_ARGUMENT, export_description(pair.exported, &description, &size));
+    FAILS(INVALID_ARGUMENT, export_descriptor(pair.exported, 0, &fd));
     char *before = soft->state_dump();
     FAILS_SAYING(PEER, "detached", update(&pair, NULL));
     FAILS(INVALID_ARGUMENT, pair.status);
@@ -396,7 +396,7 @@ TEST(a_detached_export_lets_its_buffer_shrink) {
     assert_int_equal(gpumem_buffer_size(pair.import), 3 * CHUNK);
     gpumem_buffer *former = pair.import;
     OK(receive(&pair, CAPACITY));
-    OK(gpumem_buffer_read_sync(pair.import, 3 * CHUNK - 1, &bytes[0], 1, NULL));
+    OK(read_now(pair.import, 3 * CHUNK - 1, &bytes[0], 1, NULL));
     assert_int_equal(bytes[0], 0x62);
     OK(gpumem_buffer_free(former, NULL));
     end(&pair);
@@ -419,10 +419,10 @@ TEST(an_import_may_follow_a_later_export_of_its_buffer) {
     OK(gpumem_buffer_grow(pair.buffer, 4 * CHUNK, NULL));
     pair.exported = NEW_EXPORT(pair.buffer);
     OK(update(&pair, NULL));
-    OK(gpumem_buffer_fill_sync(pair.buffer, 0, 4 * CHUNK, 0x17, NULL));
+    OK(fill_now(pair.buffer, 0, 4 * CHUNK, 0x17, NULL));
     unsigned char bytes[2];
-    OK(gpumem_buffer_read_sync(pair.import, 0, &bytes[0], 1, NULL));
-    OK(gpumem_buffer_read_sync(pair.import, 4 * CHUNK - 1, &bytes[1], 1, NULL));
+    OK(read_now(pair.import, 0, &bytes[0], 1, NULL));
+    OK(read_now(pair.import, 4 * CHUNK - 1, &bytes[1], 1, NULL));
     assert_true(bytes[0] == 0x17 && bytes[1] == 0x17);
     OK(gpumem_export_destroy(pair.exported));
     OK(gpumem_buffer_decommit(pair.buffer, CHUNK, CHUNK, NULL, NULL));
@@ -477,7 +477,7 @@ static void *follow_all(void *argument) {
     }
     while (!self->failed && gpumem_buffer_size(import) < STEPS * CHUNK)
         self->failed |= gpumem_import_update(import, self->sockets[1], NULL) != GPUMEM_OK;
-    self->failed |= gpumem_buffer_fill_sync(import, 0, STEPS * CHUNK, 5, NULL) != GPUMEM_OK;
+    self->failed |= fill_now(import, 0, STEPS * CHUNK, 5, NULL) != GPUMEM_OK;
     self->failed |= gpumem_buffer_free(import, NULL) != GPUMEM_OK;
     close(self->sockets[1]);
     return NULL;

@@ -23,8 +23,8 @@ static int check(int good, const char *what, int line) {
 static int holds(gpumem_buffer *buffer, unsigned char value) {
     unsigned char bytes[2] = {0};
     size_t last = gpumem_buffer_size(buffer) - 1;
-    return gpumem_buffer_read_sync(buffer, 0, &bytes[0], 1, NULL) == GPUMEM_OK &&
-           gpumem_buffer_read_sync(buffer, last, &bytes[1], 1, NULL) == GPUMEM_OK &&
+    return read_now(buffer, 0, &bytes[0], 1, NULL) == GPUMEM_OK &&
+           read_now(buffer, last, &bytes[1], 1, NULL) == GPUMEM_OK &&
            bytes[0] == value && bytes[1] == value;
 }
 
@@ -73,7 +73,7 @@ static int receive_pool(int host, int socket) {
     WANT(gpumem_buffer_free(twin, NULL) == GPUMEM_OK);
     WANT(device_stats().deferred_frees == 1);
     gate_drain(&gate);
-    WANT(gpumem_buffer_fill_sync(b, 0, 1000, 0x43, NULL) == GPUMEM_OK);
+    WANT(fill_now(b, 0, 1000, 0x43, NULL) == GPUMEM_OK);
     WANT(gpumem_buffer_free(b, NULL) == GPUMEM_OK);
     WANT(gpumem_device_trim(device, 1) == GPUMEM_OK);
     gate_remove(&gate);
@@ -108,7 +108,7 @@ static int receive_event(int socket) {
     CUevent event, mine;
     gpumem_buffer *none = NULL;
     CUstream stream;
-    int done = -1;
+    bool done = true;
     size_t descriptors = open_descriptors();
     WANT(gpumem_import_receive(device, socket, NULL, &none) == GPUMEM_ERROR_DATA && !none);
     WANT(strstr(gpumem_last_error()->message, "an event was sent") != NULL);
@@ -154,7 +154,7 @@ static gpumem_resource *shared_pool(int host) {
 static gpumem_buffer *filled(gpumem_resource *from, size_t bytes, size_t alignment,
                              unsigned char value) {
     gpumem_buffer *buffer = NEW_BUFFER_WITH(from, bytes, .alignment = alignment);
-    OK(gpumem_buffer_fill_sync(buffer, 0, bytes, value, NULL));
+    OK(fill_now(buffer, 0, bytes, value, NULL));
     return buffer;
 }
 
@@ -165,8 +165,8 @@ static void share_pool(int host) {
     gpumem_buffer *a = filled(pool, SIZE, 0, 0x11), *b = filled(limited, 1000, 4096, 0x42);
     gpumem_export *first = NEW_EXPORT(a);
     gpumem_export *second = NEW_EXPORT(b); /* through a wrapper */
-    assert_int_equal(gpumem_export_size(second), 1000);
-    assert_int_equal(gpumem_export_descriptor_count(first), 1);
+    assert_int_equal(export_info(second).bytes, 1000);
+    assert_int_equal(export_info(first).descriptor_count, 1);
     assert_int_equal(device_stats().exports, 2);
     gpumem_resource_properties properties = properties_of(limited);
     gpumem_buffer_attributes about = attributes_of(b);
@@ -215,7 +215,8 @@ TEST(operations_unsupported_by_pool_memory_are_refused) {
 TEST(an_event_orders_streams_of_two_processes) {
     CUevent event, timed;
     gpumem_export *exported, *none = NULL;
-    int socket, done = -1;
+    int socket;
+    bool done = true;
     OK(gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.interprocess = 1), &event));
     FAILS(
         INVALID_ARGUMENT,
@@ -226,8 +227,8 @@ TEST(an_event_orders_streams_of_two_processes) {
     assert_null(none);
     OK(gpumem_event_destroy(device, plain));
     OK(gpumem_export_create_event(device, event, &exported));
-    assert_int_equal(gpumem_export_size(exported), 0);
-    assert_int_equal(gpumem_export_descriptor_count(exported), 0);
+    assert_int_equal(export_info(exported).bytes, 0);
+    assert_int_equal(export_info(exported).descriptor_count, 0);
     FAILS(NOT_SUPPORTED, gpumem_export_detach(exported));
     struct gate gate = gate_with_stream();
     OK(gpumem_event_record(device, event, gate.stream));
@@ -255,8 +256,8 @@ TEST(damaged_descriptions_are_refused) {
     const void *description;
     size_t bytes;
     gpumem_export *exported = NEW_EXPORT(buffer);
-    OK(gpumem_export_get_description(exported, &description, &bytes));
-    int fd = MADE(int, gpumem_export_get_descriptor, exported, 0);
+    OK(export_description(exported, &description, &bytes));
+    int fd = MADE(int, export_descriptor, exported, 0);
     struct gm_pool_description good, lie;
     assert_int_equal(bytes, sizeof good);
     memcpy(&good, description, sizeof good);
@@ -295,7 +296,7 @@ TEST(damaged_descriptions_are_refused) {
     DESTROY(imported, exported, buffer, pool);
     OK(gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.interprocess = 1), &event));
     OK(gpumem_export_create_event(device, event, &of_event));
-    OK(gpumem_export_get_description(of_event, &description, &bytes));
+    OK(export_description(of_event, &description, &bytes));
     struct gm_event_description wrong;
     memcpy(&wrong, description, sizeof wrong);
     /* In its own process it cannot be opened, which the driver says. */

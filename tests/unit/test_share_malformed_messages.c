@@ -40,7 +40,7 @@ static int setup(void **state) {
                              &import));
     pthread_join(thread, &failed);
     OK(gpumem_buffer_grow(buffer, 3 * CHUNK - 7, NULL));
-    OK(gpumem_buffer_fill_sync(buffer, 0, 3 * CHUNK - 7, 0x5d, NULL));
+    OK(fill_now(buffer, 0, 3 * CHUNK - 7, 0x5d, NULL));
     OK(gpumem_export_update(exported));
     return failed ? -1 : 0;
 }
@@ -99,14 +99,14 @@ static struct lie truth(void) {
     const void *whole;
     size_t bytes, tail_bytes;
     struct lie lie = {.count = 2, .verdict = GM_VERDICT_NEWS, .batch = {.first = 0, .count = 2}};
-    OK(gpumem_export_get_description(exported, &whole, &bytes));
+    OK(export_description(exported, &whole, &bytes));
     void *tail = gm_description_tail(whole, 1, &tail_bytes);
     assert_non_null(tail);
     memcpy(lie.description, tail, tail_bytes);
     free(tail);
     lie.bytes = tail_bytes;
     for (size_t i = 0; i < 2; i++)
-        OK(gpumem_export_get_descriptor(exported, i + 1, &lie.fds[i]));
+        OK(export_descriptor(exported, i + 1, &lie.fds[i]));
     memcpy(lie.batch.magic, "gpumem-b", 8);
     return lie;
 }
@@ -191,7 +191,7 @@ static void connect_anew(void) {
     pthread_join(thread, &failed);
     assert_null(failed);
     OK(gpumem_buffer_grow(buffer, 3 * CHUNK - 7, NULL));
-    OK(gpumem_buffer_fill_sync(buffer, 0, 3 * CHUNK - 7, 0x5d, NULL));
+    OK(fill_now(buffer, 0, 3 * CHUNK - 7, 0x5d, NULL));
     OK(gpumem_export_update(exported));
 }
 
@@ -199,10 +199,10 @@ static void check_import(CUdeviceptr address) {
     unsigned char ends[2];
     assert_int_equal(gpumem_buffer_size(import), CHUNK);
     assert_int_equal(gpumem_buffer_pointer(import), address);
-    assert_int_equal(gpumem_buffer_chunks(import), 1);
+    assert_int_equal(chunks_of(import), 1);
     assert_int_equal(device_stats().imported_bytes, CHUNK);
-    OK(gpumem_buffer_read_sync(import, 0, &ends[0], 1, NULL));
-    OK(gpumem_buffer_read_sync(import, CHUNK - 1, &ends[1], 1, NULL));
+    OK(read_now(import, 0, &ends[0], 1, NULL));
+    OK(read_now(import, CHUNK - 1, &ends[1], 1, NULL));
     assert_true(ends[0] == 0x5d && ends[1] == 0x5d);
 }
 
@@ -254,7 +254,7 @@ TEST(contradictory_growth_descriptions_are_refused) {
 TEST(a_complete_description_in_place_of_growth_is_refused) {
     const void *whole;
     size_t bytes;
-    OK(gpumem_export_get_description(exported, &whole, &bytes));
+    OK(export_description(exported, &whole, &bytes));
     LIE(DATA, "where the import ends", {
         memcpy(lie.description, whole, bytes);
         lie.bytes = bytes;
@@ -264,9 +264,9 @@ TEST(a_complete_description_in_place_of_growth_is_refused) {
 TEST(wrong_descriptors_in_growth_are_refused) {
     int ends[2], first, strange, hosts_fd;
     assert_int_equal(pipe(ends), 0);
-    OK(gpumem_export_get_descriptor(exported, 0, &first));
-    OK(gpumem_export_get_descriptor(strangers, 0, &strange));
-    OK(gpumem_export_get_descriptor(hosts, 0, &hosts_fd));
+    OK(export_descriptor(exported, 0, &first));
+    OK(export_descriptor(strangers, 0, &strange));
+    OK(export_descriptor(hosts, 0, &hosts_fd));
     LIE(DATA, "the same memory", lie.fds[1] = lie.fds[0]);
     LIE(DATA, "the same memory", lie.fds[0] = first); /* what the import has already */
     LIE(DATA, "is not memory", lie.fds[0] = ends[0]);
@@ -322,7 +322,7 @@ TEST(impossible_growth_requests_are_refused) {
     struct gm_description_head head;
     const void *description;
     size_t bytes, descriptors = open_descriptors();
-    OK(gpumem_export_get_description(exported, &description, &bytes));
+    OK(export_description(exported, &description, &bytes));
     memcpy(&head, description, sizeof head);
     struct gm_request good = {.magic = {'g', 'p', 'u', 'm', 'e', 'm', '-', 'r'},
                               .version = 2,

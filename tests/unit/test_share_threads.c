@@ -84,8 +84,8 @@ static void check(int with_sockets) {
     OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 0x5a, NULL));
     synchronize(NULL);
     exported = NEW_EXPORT(buffer);
-    OK(gpumem_export_get_description(exported, &description, &description_bytes));
-    OK(gpumem_export_get_descriptor(exported, 0, &descriptor));
+    OK(export_description(exported, &description, &description_bytes));
+    OK(export_descriptor(exported, 0, &descriptor));
     char *before = soft->state_dump();
     import_in_threads(with_sockets);
     OK(gpumem_device_trim(device, 1)); /* also the events that frees have used */

@@ -80,7 +80,7 @@ static int send_own_descriptor(int socket) {
                              .msg_control = &control,
                              .msg_controllen = sizeof control.bytes};
     int fd = -1;
-    if (gpumem_export_get_descriptor(exported, 0, &fd) != GPUMEM_OK)
+    if (export_descriptor(exported, 0, &fd) != GPUMEM_OK)
         return 0;
     control.header.cmsg_level = SOL_SOCKET;
     control.header.cmsg_type = SCM_RIGHTS;
@@ -120,7 +120,7 @@ static int other_process(unsigned char value, int commands, int socket) {
     size_t bytes;
     char letter;
     if (open_device(NULL) != 0 || make_export(value) != 0 ||
-        gpumem_export_get_description(exported, &data, &bytes) != GPUMEM_OK ||
+        export_description(exported, &data, &bytes) != GPUMEM_OK ||
         bytes > sizeof own.data)
         return 1;
     own.bytes = (uint32_t)bytes;
@@ -324,9 +324,9 @@ TEST(created_imports_are_never_shared) {
     gpumem_buffer *other = NEW_BUFFER(resource, 2 * MIB);
     OK(gpumem_buffer_fill(other, 0, 2 * MIB, IMPOSTORS, NULL));
     gpumem_export *others = NEW_EXPORT(other);
-    OK(gpumem_export_get_description(exported, &description, &bytes));
-    int fd = MADE(int, gpumem_export_get_descriptor, exported, 0);
-    int other_fd = MADE(int, gpumem_export_get_descriptor, others, 0);
+    OK(export_description(exported, &description, &bytes));
+    int fd = MADE(int, export_descriptor, exported, 0);
+    int other_fd = MADE(int, export_descriptor, others, 0);
     OK(gpumem_import_create(device, description, bytes, &other_fd, 1, NULL, &lied));
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &honest));
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &again));

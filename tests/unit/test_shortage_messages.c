@@ -96,10 +96,77 @@ TEST(wrappers_and_growth_name_the_request) {
     DESTROY(growing, cache, limited, memory);
 }
 
-TEST(physical_memory_made_by_hand_says_it_too) {
-    gpumem_physical *none = NULL;
-    soft->fault_arm("cuMemCreate", 0, CUDA_ERROR_OUT_OF_MEMORY, SOFTGPU_FAULT_BEFORE);
-    FAILS(OUT_OF_MEMORY, gpumem_physical_create(device, 10 * MIB, NULL, &none));
-    assert_true(soft->fault_disarm() > 0);
-    check_message("device", "cuMemCreate", "bytes free; ");
+/* Memory by hand and imports, a call of the driver refused for each. */
+static gpumem_physical *memory, *second;
+static gpumem_reservation *place;
+static gpumem_mapping *mapped;
+static gpumem_export *exported;
+static int descriptor = -1;
+
+static gpumem_status create_physical(void) {
+    gpumem_physical *none;
+    return gpumem_physical_create(device, 10 * MIB, NULL, &none);
+}
+static gpumem_status import_physical(void) {
+    gpumem_physical *none;
+    return gpumem_physical_import_fd(device, descriptor, 10 * MIB, &none);
+}
+static gpumem_status reserve(void) {
+    gpumem_reservation *none;
+    return gpumem_reservation_create(device, 10 * MIB, NULL, &none);
+}
+static gpumem_status map(void) {
+    gpumem_mapping *none;
+    return gpumem_mapping_create(place, 10 * MIB, second, &none);
+}
+static gpumem_status set_access(void) {
+    return gpumem_mapping_set_access(mapped, 0, GPUMEM_ACCESS_READ);
+}
+static gpumem_status import_buffer(void) {
+    const void *description = NULL;
+    size_t bytes = 0;
+    gpumem_buffer *none;
+    OK(export_description(exported, &description, &bytes));
+    OK(export_descriptor(exported, 0, &descriptor));
+    return gpumem_import_create(device, description, bytes, &descriptor, 1, NULL, &none);
+}
+
+TEST(memory_by_hand_and_imports_say_it_too) {
+    static const struct {
+        gpumem_status (*make)(void);
+        const char *call, *advice;
+    } steps[] = {
+        {create_physical, "cuMemCreate", "bytes free; "},
+        {import_physical, "cuMemImportFromShareableHandle", "bytes free; "},
+        {reserve, "cuMemAddressReserve", "addresses are short, not memory"},
+        {map, "cuMemMap", "bytes free; "},
+        {set_access, "cuMemSetAccess", "bytes free; "},
+        {import_buffer, "cuMemImportFromShareableHandle", "bytes free; "},
+        {import_buffer, "cuMemMap", "bytes free; "},
+    };
+    gpumem_resource *resource = NEW_VIRTUAL(.handle_type = GPUMEM_HANDLE_POSIX_FD);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 10 * MIB);
+    OK(gpumem_export_create(buffer, &exported));
+    OK(gpumem_physical_create(device, 10 * MIB,
+                              GPUMEM_PHYSICAL_OPTIONS(.handle_type = GPUMEM_HANDLE_POSIX_FD),
+                              &memory));
+    OK(gpumem_physical_create(device, 10 * MIB, NULL, &second));
+    OK(gpumem_physical_export_fd(memory, &descriptor));
+    OK(gpumem_reservation_create(device, 20 * MIB, NULL, &place));
+    OK(gpumem_mapping_create(place, 0, memory, &mapped));
+    int own = descriptor;
+    for (size_t i = 0; i < COUNT(steps); i++) {
+        soft->fault_arm(steps[i].call, 0, CUDA_ERROR_OUT_OF_MEMORY, SOFTGPU_FAULT_BEFORE);
+        check_status(steps[i].make(), GPUMEM_ERROR_OUT_OF_MEMORY, steps[i].call, __FILE__,
+                     __LINE__);
+        assert_true(soft->fault_disarm() > 0);
+        check_message("device", steps[i].call, steps[i].advice);
+    }
+    close(own);
+    OK(gpumem_mapping_destroy(mapped));
+    OK(gpumem_physical_destroy(memory));
+    OK(gpumem_physical_destroy(second));
+    OK(gpumem_reservation_destroy(place));
+    OK(gpumem_export_destroy(exported));
+    DESTROY(buffer, resource);
 }

@@ -82,9 +82,9 @@ TEST(the_largest_chunk_and_growth_options_mean_unlimited) {
     gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = SIZE_MAX - 2 * MIB + 1,
                                             .growth_percent = UINT_MAX, .capacity = 64 * MIB);
     gpumem_buffer *buffer = NEW_BUFFER(resource, 6 * MIB);
-    assert_int_equal(gpumem_buffer_chunks(buffer), 1);
+    assert_int_equal(chunks_of(buffer), 1);
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
-    assert_int_equal(gpumem_buffer_chunks(buffer), 2);
+    assert_int_equal(chunks_of(buffer), 2);
     OK(gpumem_buffer_fill(buffer, 0, 8 * MIB, 1, NULL));
     synchronize(NULL);
     DESTROY(buffer, resource);

@@ -65,7 +65,7 @@ TEST(low_level_memory_is_listed_outside_resources) {
     OK(gpumem_mapping_create(reservation, 2 * MIB, physical, &mapping));
     const char *now = take();
     NUMBER(now, "virtual_memory.reservations.0.address", gpumem_reservation_address(reservation));
-    NUMBER(now, "virtual_memory.mappings.0.address", gpumem_mapping_address(mapping));
+    NUMBER(now, "virtual_memory.mappings.0.address", mapping_info(mapping).address);
     assert_true(json_is(json_find(now, "virtual_memory.mappings.0.resource"), "null"));
     assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 2);
     const char *memory = with(json_find(now, "virtual_memory.physical"), "bytes", "2097152");
@@ -137,8 +137,9 @@ TEST(a_cache_lists_the_owner_of_each_block) {
     NUMBER(listed, "free_bytes", info.free_bytes);
     assert_int_equal(json_count(json_find(listed, "segments")), info.segments);
 
-    char *without = MADE(char *, gpumem_snapshot, device,
-                         GPUMEM_SNAPSHOT_OPTIONS(.without_pieces = 1, .without_buffers = 1));
+    char *without = MADE(
+        char *, gpumem_snapshot, library,
+        GPUMEM_SNAPSHOT_OPTIONS(.device = device, .without_pieces = 1, .without_buffers = 1));
     assert_true(json_is_valid(without));
     assert_null(strstr(without, "pieces"));
     assert_null(strstr(without, "\"buffers\""));
@@ -180,8 +181,8 @@ TEST(exports_and_imports_are_listed) {
     gpumem_export *exported = NEW_EXPORT(buffer);
     const void *description;
     size_t bytes;
-    OK(gpumem_export_get_description(exported, &description, &bytes));
-    int fd = MADE(int, gpumem_export_get_descriptor, exported, 0);
+    OK(export_description(exported, &description, &bytes));
+    int fd = MADE(int, export_descriptor, exported, 0);
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
     const char *now = take();
     assert_int_equal(json_count(json_find(now, "exports")), 1);
@@ -287,12 +288,12 @@ TEST(a_snapshot_reader_may_stop_early) {
     for (size_t i = 0; i < COUNT(buffers); i++)
         buffers[i] = NEW_BUFFER(resource, 512);
     struct reader whole = {.calls_left = SIZE_MAX}, part = {.calls_left = 1};
-    OK(gpumem_library_snapshot_write(library, NULL, read_some, &whole));
+    OK(gpumem_snapshot_write(library, NULL, read_some, &whole));
     assert_true(whole.calls > 1);
     assert_true(json_is_valid(whole.text));
     const char *listed = json_find(whole.text, "devices.0.resources.0.buffers");
     assert_int_equal(json_count(listed), COUNT(buffers));
-    FAILS(SYSTEM, gpumem_snapshot_write(device, NULL, read_some, &part));
+    FAILS(SYSTEM, gpumem_snapshot_write(library, NULL, read_some, &part));
     assert_int_equal(gpumem_last_error()->system_code, ENOSPC);
     assert_int_equal(part.calls, 2);
     free(whole.text);
@@ -303,11 +304,15 @@ TEST(a_snapshot_reader_may_stop_early) {
 
 TEST(invalid_arguments_are_refused) {
     char *text = NULL;
-    FAILS(INVALID_ARGUMENT, gpumem_snapshot(device, NULL, NULL));
+    FAILS(INVALID_ARGUMENT, snapshot_of(device, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_snapshot(NULL, NULL, &text));
-    FAILS(INVALID_ARGUMENT, gpumem_library_snapshot(NULL, NULL, &text));
-    FAILS(INVALID_ARGUMENT, gpumem_snapshot_write(device, NULL, NULL, NULL));
-    FAILS(INVALID_ARGUMENT, gpumem_snapshot(device, &(gpumem_snapshot_options){0, 1, 0}, &text));
+    FAILS(INVALID_ARGUMENT, gpumem_snapshot_write(library, NULL, NULL, NULL));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_snapshot(library, &(gpumem_snapshot_options){.without_pieces = 1}, &text));
+    gpumem_library *other = MADE(gpumem_library *, gpumem_open, NULL);
+    FAILS_SAYING(INVALID_ARGUMENT, "another opened library",
+                 gpumem_snapshot(other, GPUMEM_SNAPSHOT_OPTIONS(.device = device), &text));
+    OK(gpumem_close(other));
     assert_null(text);
 }
 

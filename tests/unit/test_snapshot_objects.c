@@ -254,11 +254,11 @@ TEST(watches_are_counted) {
 
 TEST(pools_are_listed_with_their_properties) {
     gpumem_pool_share_handle handle = {.size = sizeof handle};
-    CUmemoryPool pool;
     gpumem_resource *own = NEW_POOL(.pool = GPUMEM_POOL_OWN, .ipc = 1);
-    OK(gpumem_pool_get_handle(own, &pool));
+    gpumem_pool_info info = {.size = sizeof info};
+    OK(gpumem_pool_get_info(own, &info));
     const char *listed = json_find(resource_of_kind(take(), "device_pool"), "pool");
-    NUMBER(listed, "handle", (uintptr_t)pool);
+    NUMBER(listed, "handle", (uintptr_t)info.handle);
     assert_true(json_is(json_find(listed, "owned"), "true"));
     assert_true(json_is(json_find(listed, "imported"), "false"));
     assert_true(json_is(json_find(listed, "exported"), "false"));
@@ -371,7 +371,8 @@ TEST(call_sites_of_tracked_buffers_are_listed) {
     snprintf(text, sizeof text, "%.*s", (int)(strcspn(frame + 1, "\"") + 2), frame);
     assert_non_null(strstr(text, "unit/run")); /* this program's file */
     char *without;
-    OK(gpumem_snapshot(device, GPUMEM_SNAPSHOT_OPTIONS(.without_buffers = 1), &without));
+    OK(gpumem_snapshot(
+        library, GPUMEM_SNAPSHOT_OPTIONS(.device = device, .without_buffers = true), &without));
     assert_null(strstr(without, "\"tracked\""));
     free(without);
     OK(gpumem_buffer_free(buffer, NULL));

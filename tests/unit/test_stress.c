@@ -175,7 +175,7 @@ static int look_through_a_view(struct worker *w, struct live *live) {
     STEP(gpumem_buffer_view(live->buffer, 0, probe, &view), live);
     STEP(gpumem_buffer_free(live->buffer, NULL), live);
     live->buffer = NULL;
-    STEP(gpumem_buffer_read_sync(view, 0, w->scratch, probe, w->stream), live);
+    STEP(read_now(view, 0, w->scratch, probe, w->stream), live);
     for (size_t i = 0; i < probe; i++)
         if (w->scratch[i] != live->mark)
             return wrong(w, "a view of other bytes", live);
@@ -203,7 +203,7 @@ static int resize(struct worker *w, struct live *live) {
         atomic_fetch_add(&w->world->shrunk, 1);
     }
     size_t probe = probe_of(live) < size ? probe_of(live) : size;
-    STEP(gpumem_buffer_read_sync(live->buffer, 0, w->scratch, probe, w->stream), live);
+    STEP(read_now(live->buffer, 0, w->scratch, probe, w->stream), live);
     return is_marked(w, live, w->scratch, probe, "resized: first") && write_mark(w, live);
 }
 

@@ -31,9 +31,9 @@ TEST(a_view_covers_its_part_of_the_buffer) {
     assert_ptr_equal(gpumem_buffer_resource(view), virtual_memory);
     assert_ptr_equal(gpumem_buffer_device(view), device);
     unsigned char bytes[3 * KIB];
-    OK(gpumem_buffer_fill_sync(buffer, 0, 4 * MIB, 1, NULL));
+    OK(fill_now(buffer, 0, 4 * MIB, 1, NULL));
     OK(gpumem_buffer_fill(view, 0, KIB, 2, NULL));
-    OK(gpumem_buffer_read_sync(buffer, 2 * KIB, bytes, sizeof bytes, NULL));
+    OK(read_now(buffer, 2 * KIB, bytes, sizeof bytes, NULL));
     for (size_t i = 0; i < sizeof bytes; i++)
         assert_int_equal(bytes[i], i / KIB == 1 ? 2 : 1);
     assert_int_equal(device_stats().allocations, 1);
@@ -79,7 +79,7 @@ TEST(a_buffer_is_freed_with_its_last_view) {
     DESTROY(buffer, first);
     assert_true(is_mapped(address));
     FAILS(BUSY, gpumem_resource_destroy(virtual_memory));
-    OK(gpumem_buffer_fill_sync(second, 0, 16, 3, NULL));
+    OK(fill_now(second, 0, 16, 3, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_free(first, NULL)); /* it was freed */
     OK(gpumem_buffer_free(second, NULL));
     assert_false(is_mapped(address));
@@ -195,7 +195,7 @@ TEST(a_forked_child_may_not_use_views) {
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    OK(gpumem_buffer_fill_sync(view, 0, KIB, 1, NULL));
+    OK(fill_now(view, 0, KIB, 1, NULL));
     DESTROY(view, buffer);
 }
 
@@ -217,7 +217,7 @@ static void *make_views(void *data) {
         unsigned char bytes[KIB], value = (unsigned char)(worker->number + round);
         gpumem_buffer *view = NEW_VIEW(worker->buffer, worker->number * KIB, KIB);
         OK(gpumem_buffer_fill(view, 0, KIB, value, stream));
-        OK(gpumem_buffer_read_sync(view, 0, bytes, KIB, stream));
+        OK(read_now(view, 0, bytes, KIB, stream));
         for (size_t i = 0; i < KIB; i++)
             assert_int_equal(bytes[i], value);
         OK(gpumem_buffer_free(view, stream));

@@ -3,6 +3,7 @@
 #include "opener.h"
 
 #include <gpumem/share.h>
+#include <gpumem/virtual.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -26,8 +27,9 @@ static unsigned long long rights(gpumem_buffer *buffer, size_t offset, int ordin
 }
 
 static int has_peer(void) {
-    int can = 0, count = 0;
-    if (gpumem_device_count(library, &count) == GPUMEM_OK && count > 1 &&
+    bool can = false;
+    gpumem_library_info info = {.size = sizeof info};
+    if (gpumem_library_get_info(library, &info) == GPUMEM_OK && info.device_count > 1 &&
         gpumem_device_can_access_peer(device, 1, &can) == GPUMEM_OK && can)
         return 1;
     printf("skip: no second device that reaches the first\n");
@@ -92,12 +94,7 @@ TEST(access_to_a_range_changes_whole_chunks) {
     NEED_PEER();
     gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1);
     gpumem_buffer *buffer = allocate(resource, 15 * MIB, 32 * MIB, NULL);
-    size_t offset = 0, bytes = 0;
-    assert_int_equal(gpumem_buffer_chunks(buffer), 4);
-    OK(gpumem_buffer_get_chunk(buffer, 3, &offset, &bytes));
-    assert_int_equal(offset, 12 * MIB);
-    assert_int_equal(bytes, 4 * MIB);
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_get_chunk(buffer, 4, &offset, &bytes));
+    assert_int_equal(chunks_of(buffer), 4);
     OK(gpumem_buffer_set_access(buffer, 4 * MIB, 4 * MIB, 1, GPUMEM_ACCESS_READ, NULL));
     OK(gpumem_buffer_set_access(buffer, 12 * MIB, 3 * MIB, 1, GPUMEM_ACCESS_READ_WRITE, NULL));
     assert_int_equal(rights(buffer, 0, 1), 0);
@@ -132,13 +129,13 @@ static void writing_is_refused(gpumem_buffer *buffer, size_t offset, gpumem_buff
     const gpumem_buffer_copy_item item = {
         .to = buffer, .to_offset = offset, .from = other, .bytes = 64};
     FAILS_SAYING(NOT_PERMITTED, "write", gpumem_buffer_fill(buffer, offset, 64, 1, NULL));
-    FAILS(NOT_PERMITTED, gpumem_buffer_fill_sync(buffer, offset, 64, 1, NULL));
+    FAILS(NOT_PERMITTED, fill_now(buffer, offset, 64, 1, NULL));
     FAILS(NOT_PERMITTED, gpumem_buffer_fill_pattern(buffer, offset, 64, host, 4, NULL));
     FAILS(NOT_PERMITTED, gpumem_buffer_write(buffer, offset, host, 64, NULL));
-    FAILS(NOT_PERMITTED, gpumem_buffer_write_sync(buffer, offset, host, 64, NULL));
+    FAILS(NOT_PERMITTED, write_now(buffer, offset, host, 64, NULL));
     FAILS(NOT_PERMITTED, gpumem_buffer_write_2d(buffer, offset, host, &rows, NULL));
     FAILS(NOT_PERMITTED, gpumem_buffer_copy(buffer, offset, other, 0, 64, NULL));
-    FAILS(NOT_PERMITTED, gpumem_buffer_copy_sync(buffer, offset, other, 0, 64, NULL));
+    FAILS(NOT_PERMITTED, copy_now(buffer, offset, other, 0, 64, NULL));
     FAILS(NOT_PERMITTED, gpumem_buffer_copy_2d(buffer, offset, other, 0, &rows, NULL));
     FAILS(NOT_PERMITTED, gpumem_buffer_copy_batch(&item, 1, NULL, NULL));
 }
@@ -148,22 +145,22 @@ static void access_is_kept_to(gpumem_resource *resource) {
     gpumem_buffer *other = allocate(resource, 2 * MIB, 0, NULL);
     gpumem_buffer *view = NEW_VIEW(buffer, 3 * MIB, 2 * MIB);
     unsigned char byte;
-    OK(gpumem_buffer_fill_sync(buffer, 0, 8 * MIB, 7, NULL));
+    OK(fill_now(buffer, 0, 8 * MIB, 7, NULL));
     OK(gpumem_buffer_free(view, NULL)); /* which holds the buffer */
     OK(gpumem_buffer_set_access(buffer, 4 * MIB, 4 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
     view = NEW_VIEW(buffer, 3 * MIB, 2 * MIB);
     writing_is_refused(buffer, 4 * MIB, other);
     writing_is_refused(buffer, 4 * MIB - 4, other);
     writing_is_refused(view, MIB, other);
-    OK(gpumem_buffer_fill_sync(buffer, 0, 4 * MIB, 8, NULL));
-    OK(gpumem_buffer_fill_sync(view, 0, MIB, 9, NULL));
-    OK(gpumem_buffer_read_sync(view, MIB, &byte, 1, NULL));
+    OK(fill_now(buffer, 0, 4 * MIB, 8, NULL));
+    OK(fill_now(view, 0, MIB, 9, NULL));
+    OK(read_now(view, MIB, &byte, 1, NULL));
     assert_int_equal(byte, 7);
     OK(gpumem_buffer_free(view, NULL));
     OK(gpumem_buffer_set_access(buffer, 4 * MIB, 4 * MIB, 0, GPUMEM_ACCESS_NONE, NULL));
-    FAILS_SAYING(NOT_PERMITTED, "read", gpumem_buffer_read_sync(buffer, 4 * MIB, &byte, 1, NULL));
+    FAILS_SAYING(NOT_PERMITTED, "read", read_now(buffer, 4 * MIB, &byte, 1, NULL));
     FAILS(NOT_PERMITTED, gpumem_buffer_copy(other, 0, buffer, 4 * MIB - 1, 64, NULL));
-    OK(gpumem_buffer_read_sync(buffer, 4 * MIB - 1, &byte, 1, NULL));
+    OK(read_now(buffer, 4 * MIB - 1, &byte, 1, NULL));
     assert_int_equal(byte, 9);
     DESTROY(buffer, other);
 }

@@ -6,6 +6,7 @@
 #include "refused_memory.h"
 
 #include <gpumem/share.h>
+#include <gpumem/virtual.h>
 #include <pthread.h>
 
 EACH_TEST(open_device, close_device);
@@ -426,7 +427,7 @@ TEST(doubling_a_buffer_creates_one_handle_per_step) {
     size_t handles = 1;
     for (size_t bytes = 128 * MIB; bytes <= most; bytes *= 2) {
         OK(gpumem_buffer_grow(buffer, bytes, NULL));
-        assert_int_equal(gpumem_buffer_chunks(buffer), ++handles);
+        assert_int_equal(chunks_of(buffer), ++handles);
     }
     assert_true(gpumem_buffer_pointer(buffer) == address);
     OK(gpumem_buffer_shrink(buffer, most - 64 * MIB,
@@ -442,7 +443,7 @@ TEST(memory_is_released_in_the_requested_unit) {
     gpumem_resource *resource =
         NEW_VIRTUAL(.handle_type = GPUMEM_HANDLE_NONE, .give_back_bytes = 16 * MIB);
     gpumem_buffer *buffer = allocate_with(resource, 64 * MIB, 256 * MIB, NULL);
-    assert_int_equal(gpumem_buffer_chunks(buffer), 4);
+    assert_int_equal(chunks_of(buffer), 4);
     OK(gpumem_buffer_grow(buffer, 128 * MIB, NULL));
     OK(gpumem_buffer_shrink(buffer, 112 * MIB, NULL));
     assert_int_equal(gpumem_buffer_committed(buffer), 112 * MIB);

@@ -2,6 +2,7 @@
 #include "library_test.h"
 
 #include <gpumem/share.h>
+#include <gpumem/virtual.h>
 
 EACH_TEST(open_device, close_device);
 

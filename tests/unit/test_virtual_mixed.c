@@ -109,7 +109,7 @@ static void check_all(void) {
         if (!model[i].object)
             continue;
         int is_mapped = model[i].owner == (int)i;
-        assert_int_equal(gpumem_mapping_get_state(model[i].object),
+        assert_int_equal(mapping_info(model[i].object).state,
                          is_mapped ? GPUMEM_MAPPING_MAPPED : GPUMEM_MAPPING_UNMAPPED);
         if (!is_mapped)
             continue;
@@ -172,7 +172,7 @@ static void *map_and_destroy(void *argument) {
             return argument;
         status = gpumem_mapping_set_access(made[1], 0, GPUMEM_ACCESS_READ);
         if (status == GPUMEM_ERROR_INVALID_ARGUMENT) {
-            if (gpumem_mapping_get_state(made[1]) != GPUMEM_MAPPING_UNMAPPED)
+            if (mapping_info(made[1]).state != GPUMEM_MAPPING_UNMAPPED)
                 return argument;
         } else if (status != GPUMEM_OK) {
             return argument;

@@ -29,20 +29,20 @@ static gpumem_access access_of(gpumem_mapping *mapping) {
 }
 
 static void fill(CUdeviceptr address, size_t bytes, int value) {
-    OK(gpumem_fill(device, address, bytes, (unsigned char)value, NULL));
+    OK(fill_bytes(device, address, bytes, (unsigned char)value, NULL));
     synchronize(NULL);
 }
 
 static unsigned char byte_at(CUdeviceptr address) {
     unsigned char byte = 0;
-    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)&byte, address, 1, NULL));
+    OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)&byte, address, 1, NULL));
     synchronize(NULL);
     return byte;
 }
 
 #define UNMAPPED(mapping)                                                                          \
-    assert_int_equal(gpumem_mapping_get_state(mapping), GPUMEM_MAPPING_UNMAPPED)
-#define MAPPED(mapping) assert_int_equal(gpumem_mapping_get_state(mapping), GPUMEM_MAPPING_MAPPED)
+    assert_int_equal(mapping_info(mapping).state, GPUMEM_MAPPING_UNMAPPED)
+#define MAPPED(mapping) assert_int_equal(mapping_info(mapping).state, GPUMEM_MAPPING_MAPPED)
 
 /* Pages 0, 1 to 2, and 4 of eight; 3 is a hole. */
 static gpumem_physical *memory[3];
@@ -75,12 +75,12 @@ TEST(one_driver_call_unmaps_several_mappings) {
     fill(base, 3 * PAGE, 0x11);
     OK(gpumem_reservation_unmap(range, 0, 8 * PAGE));
     assert_int_equal(soft->call_count("cuMemUnmap"), calls + 1);
-    FAILS(DRIVER, gpumem_fill(device, base, 1, 0, NULL)); /* no memory is there */
+    FAILS(DRIVER, fill_bytes(device, base, 1, 0, NULL)); /* no memory is there */
     for (size_t i = 0; i < 3; i++)
         UNMAPPED(mapping[i]);
     assert_int_equal(device_stats().mappings, 0);
-    assert_true(gpumem_mapping_address(mapping[1]) == base + PAGE);
-    assert_int_equal(gpumem_mapping_size(mapping[1]), 2 * PAGE);
+    assert_true(mapping_info(mapping[1]).address == base + PAGE);
+    assert_int_equal(mapping_info(mapping[1]).bytes, 2 * PAGE);
     gpumem_access access;
     FAILS(INVALID_ARGUMENT, gpumem_mapping_set_access(mapping[0], 0, GPUMEM_ACCESS_READ));
     SAYS("was unmapped");
@@ -130,7 +130,7 @@ TEST(unmapped_mapping_objects_outlive_their_reservation) {
         UNMAPPED(mapping[i]);
         memory[i] = NULL;
     }
-    assert_true(gpumem_mapping_address(mapping[0]) == base);
+    assert_true(mapping_info(mapping[0]).address == base);
     MEMBERS(device_stats(), (reserved_bytes, 0), (committed_bytes, 0));
     range = NULL;
 }

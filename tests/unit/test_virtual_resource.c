@@ -37,8 +37,8 @@ TEST(growing_keeps_pointer_and_content) {
         check_bytes(buffer, mib * MIB - 1, 1, 0x5b);
     gpumem_stats stats = device_stats();
     MEMBERS(stats, (in_use_bytes, 256 * MIB), (committed_bytes, 256 * MIB),
-            (reserved_bytes, 256 * MIB), (chunks, gpumem_buffer_chunks(buffer)),
-            (mappings, gpumem_buffer_chunks(buffer)));
+            (reserved_bytes, 256 * MIB), (chunks, chunks_of(buffer)),
+            (mappings, chunks_of(buffer)));
     DESTROY(buffer, resource);
     stats = device_stats();
     assert_int_equal(stats.committed_bytes + stats.reserved_bytes + stats.chunks + stats.mappings,
@@ -84,7 +84,7 @@ TEST(growing_in_small_steps_creates_few_handles) {
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 256 * MIB);
     for (size_t mib = 4; mib <= 256; mib += 2)
         OK(gpumem_buffer_grow(buffer, mib * MIB, NULL));
-    assert_true(gpumem_buffer_chunks(buffer) <= 20);
+    assert_true(chunks_of(buffer) <= 20);
     assert_int_equal(gpumem_buffer_committed(buffer), 256 * MIB);
     DESTROY(buffer, resource);
     resource = NEW_VIRTUAL(.exact_growth = 1);
@@ -93,7 +93,7 @@ TEST(growing_in_small_steps_creates_few_handles) {
         OK(gpumem_buffer_grow(buffer, mib * MIB, NULL));
         assert_int_equal(gpumem_buffer_committed(buffer), mib * MIB);
     }
-    assert_int_equal(gpumem_buffer_chunks(buffer), 32);
+    assert_int_equal(chunks_of(buffer), 32);
     DESTROY(buffer, resource);
 }
 
@@ -103,7 +103,7 @@ TEST(chunk_sizes_stay_within_their_options) {
     assert_int_equal(gpumem_buffer_committed(buffer), 8 * MIB);
     OK(gpumem_buffer_grow(buffer, 50 * MIB, NULL));
     assert_int_equal(gpumem_buffer_committed(buffer), 56 * MIB);
-    assert_int_equal(gpumem_buffer_chunks(buffer), 4);
+    assert_int_equal(chunks_of(buffer), 4);
     DESTROY(buffer, resource);
     FAILS(INVALID_ARGUMENT,
           gpumem_virtual_resource_create(device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 3 * MIB),

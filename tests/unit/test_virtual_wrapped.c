@@ -22,7 +22,7 @@ static gpumem_buffer *allocate(gpumem_resource *from, CUstream stream) {
 
 static int byte_at(gpumem_buffer *buffer, size_t offset) {
     unsigned char byte = 0;
-    OK(gpumem_buffer_read_sync(buffer, offset, &byte, 1, NULL));
+    OK(read_now(buffer, offset, &byte, 1, NULL));
     return byte;
 }
 

@@ -8,7 +8,7 @@ EACH_TEST(start_with_icd, NULL);
 
 static gpumem_vulkan_info query(void) {
     gpumem_vulkan_info info = {.size = sizeof info};
-    OK(gpumem_device_query_vulkan(library, 0, &info));
+    OK(gpumem_device_get_vulkan_info(library, 0, &info));
     assert_nothing_left();
     return info;
 }
@@ -26,7 +26,7 @@ TEST(the_vulkan_device_is_described) {
 }
 
 TEST(a_missing_vulkan_driver_is_explained) {
-    gpumem_status before = gpumem_device_query_vulkan(library, 7, NULL);
+    gpumem_status before = gpumem_device_get_vulkan_info(library, 7, NULL);
     FAILS(NO_DEVICE, before);
     choose_vulkan("/nowhere/libvulkan.so");
     gpumem_vulkan_info info = query();
@@ -48,10 +48,10 @@ TEST(a_vulkan_device_without_mappable_memory_is_explained) {
 
 TEST(invalid_arguments_are_refused) {
     gpumem_vulkan_info info = {.size = 3};
-    FAILS(INVALID_ARGUMENT, gpumem_device_query_vulkan(NULL, 0, &info));
-    FAILS(INVALID_ARGUMENT, gpumem_device_query_vulkan(library, 0, NULL));
-    FAILS(INVALID_ARGUMENT, gpumem_device_query_vulkan(library, 0, &info));
-    FAILS(NO_DEVICE, gpumem_device_query_vulkan(library, -1, &info));
+    FAILS(INVALID_ARGUMENT, gpumem_device_get_vulkan_info(NULL, 0, &info));
+    FAILS(INVALID_ARGUMENT, gpumem_device_get_vulkan_info(library, 0, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_device_get_vulkan_info(library, 0, &info));
+    FAILS(NO_DEVICE, gpumem_device_get_vulkan_info(library, -1, &info));
 }
 
 BEFORE_TESTS {

@@ -157,8 +157,8 @@ TEST(imported_and_foreign_memory_can_be_watched) {
     const void *description;
     size_t bytes;
     gpumem_export *exported = NEW_EXPORT(buffer);
-    int fd = MADE(int, gpumem_export_get_descriptor, exported, 0);
-    OK(gpumem_export_get_description(exported, &description, &bytes));
+    int fd = MADE(int, export_descriptor, exported, 0);
+    OK(export_description(exported, &description, &bytes));
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
     OK(gpumem_buffer_from_pointer(device, gpumem_buffer_pointer(buffer) + 16, 100, NULL, &foreign));
     gpumem_watch *first = watch_buffer(imported, &one), *second = watch_buffer(foreign, &two);
@@ -249,7 +249,7 @@ static void use_the_library(void *user, const gpumem_leaving_event *event) {
     gpumem_buffer *other = allocate_on(memory, 2 * MIB, NULL);
     gpumem_layout layout = {.size = sizeof layout};
     OK(gpumem_buffer_get_layout(other, &layout, NULL, 0));
-    OK(gpumem_buffer_fill_sync(other, 0, KIB, 1, NULL));
+    OK(fill_now(other, 0, KIB, 1, NULL));
     OK(gpumem_buffer_free(other, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(other, 0, 1, 1, NULL));
     if (event->reason == GPUMEM_LEAVING_SHRINK)

@@ -19,6 +19,7 @@ usage: ./dev COMMAND
   lint [PART]            formatting, clang-tidy, cppcheck, the repository's own rules
   fuzz [SECONDS]         run the fuzz targets
   package                make dist/gpumem_*.deb and dist/gpumem-*.whl
+  api                    describe the public headers anew, and what is generated from that
   floors [--svg FILE]    which folder of softgpu stands on which; its picture
   bundle                 make bundle/, a folder that runs on a bare machine with a GPU
   deps [build|test|all|lint|clients|fuzz|package|browser]
@@ -129,6 +130,12 @@ usage: ./dev package
 
 Makes dist/gpumem_*.deb and dist/gpumem-*.whl of the release build.
 Two minutes.
+USAGE
+    api) cat <<'USAGE' ;;
+usage: ./dev api
+
+Reads include/gpumem with libclang and writes tools/api/api.json, which describes every function,
+struct, member and value, and include/gpumem/cpp/options.hpp, which is generated from it.
 USAGE
     floors) cat <<'USAGE' ;;
 usage: ./dev floors [--svg FILE]

@@ -86,6 +86,13 @@ command_bench() {
     return $worst
 }
 
+command_api() {
+    no_arguments api "$@"
+    need_for api
+    # Debian's bindings belong to Debian's interpreter.
+    /usr/bin/python3 tools/api/describe.py
+}
+
 command_floors() {
     need_for test
     quietly "building release" build || exit 1

@@ -20,7 +20,7 @@ static struct {
     char call[64];
 } first_error;
 
-static bool json_wanted;
+static bool json_wanted, help_wanted;
 
 int cli_error(int status, const char *format, ...) {
     va_list args;
@@ -129,8 +129,16 @@ int cli_option(const char *command, int argc, char **argv, const struct option *
     int option = getopt_long(argc, argv, stop ? "+:" : ":", options, NULL);
     if (option != '?' && option != ':')
         return option;
+    const char *word = argv[optind - 1];
+    help_wanted = optopt == 'h' || strcmp(word, "--help") == 0;
+    if (help_wanted)
+        return '?';
     refuse_option(command, argv, options, option == ':');
     return '?';
+}
+
+bool cli_help_wanted(void) {
+    return help_wanted;
 }
 
 /* ---- Numbers --------------------------------------------------------------------------------- */

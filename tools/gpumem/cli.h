@@ -87,9 +87,11 @@ void cli_print_failure(int status);
  * The next option, as from getopt_long, or -1 after the last. Unlike getopt_long, it reports errors
  * itself: after '?' the caller only sets the exit status. Values of `options` are above 255, so
  * that letters are not mistaken for them. `stop`: ends at the first word that is not an option.
+ * --help and -h end like an error, without a message: main prints the help.
  */
 struct option;
 int cli_option(const char *command, int argc, char **argv, const struct option *options, bool stop);
+bool cli_help_wanted(void);
 
 /* "64M" and so on to bytes (K, M, G, T are powers of 1024). False if it is not a size. */
 bool cli_parse_size(const char *text, uint64_t *bytes);

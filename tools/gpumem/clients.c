@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "descriptor.h"
 #include "terminal.h"
+#include "toolkit.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -107,15 +108,9 @@ static int move_cache(const char *variable, const char *name, const char *kind, 
     return set(variable, folder);
 }
 
-static int move_caches(void) {
-    char kind[128], root[PATH_MAX], path[2 * PATH_MAX];
+static int move_caches(const char *root, const char *kind) {
+    char path[2 * PATH_MAX];
     int status = CLI_OK;
-    name_of_kind(kind, sizeof kind);
-    if (!cache_root(root)) {
-        snprintf(root, sizeof root, "/tmp");
-        cli_line(stderr, "gpumem: neither XDG_CACHE_HOME nor HOME is set: clients' caches are in "
-                         "/tmp");
-    }
     for (size_t i = 0; i < sizeof caches / sizeof *caches && status == CLI_OK; i++)
         status = move_cache(caches[i].variable, caches[i].name, kind, root);
     snprintf(path, sizeof path, "%s/cuda-python", root);
@@ -140,8 +135,36 @@ static int name_ptxas(const char *bin) {
     return status;
 }
 
+/* The wrappers come first, as part of a toolkit if there is one. */
+static int put_wrappers_first(const char *bin, const char *root, const char *kind) {
+    char cache[2 * PATH_MAX], linked[PATH_MAX];
+    snprintf(cache, sizeof cache, "%s/%s", root, kind);
+    make_folder(cache);
+    bool found = toolkit_link(bin, cache, linked);
+    return put_first("PATH", found ? linked : bin, "/usr/local/bin:/usr/bin:/bin");
+}
+
+/*
+ * With an auditor, glibc (2.36, and those before it) has room for some 1,700 bytes of thread-local
+ * storage with fixed offsets in the libraries that a program needs, and does not start one that
+ * needs more: jemalloc has 2,632. Each thread's stack has the room in it: with 10 KiB, threads of
+ * the smallest stack (16 KiB) fail.
+ */
+static int make_room_for_tls(void) {
+    const char *old = value_of("GLIBC_TUNABLES");
+    char whole[PATH_MAX];
+    if (old && strstr(old, "glibc.rtld.optional_static_tls="))
+        return CLI_OK;
+    int size = snprintf(whole, sizeof whole, "%s%sglibc.rtld.optional_static_tls=4096",
+                        old ? old : "", old ? ":" : "");
+    if (size < 0 || (size_t)size >= sizeof whole)
+        return cli_error(CLI_FAILED, "GLIBC_TUNABLES is too long to be extended");
+    return set("GLIBC_TUNABLES", whole);
+}
+
 int clients_prepare(const char *softgpu) {
     char folder[PATH_MAX], auditor[2 * PATH_MAX], bin[2 * PATH_MAX], library[2 * PATH_MAX];
+    char kind[128], root[PATH_MAX];
     snprintf(folder, sizeof folder, "%.*s", (int)(strlen(softgpu) - strlen(strrchr(softgpu, '/'))),
              softgpu);
     snprintf(auditor, sizeof auditor, "%s/clients/audit.so", folder);
@@ -154,14 +177,22 @@ int clients_prepare(const char *softgpu) {
                  auditor);
         return CLI_OK;
     }
+    name_of_kind(kind, sizeof kind);
+    if (!cache_root(root)) {
+        snprintf(root, sizeof root, "/tmp");
+        cli_line(stderr, "gpumem: neither XDG_CACHE_HOME nor HOME is set: clients' caches are in "
+                         "/tmp");
+    }
     int status = put_first("LD_AUDIT", auditor, NULL);
     if (status == CLI_OK)
-        status = put_first("PATH", bin, "/usr/local/bin:/usr/bin:/bin");
+        status = make_room_for_tls();
+    if (status == CLI_OK)
+        status = put_wrappers_first(bin, root, kind);
     if (status == CLI_OK)
         status = set("GPUMEM_SOFTGPU_LIBRARY", library);
     if (status == CLI_OK)
         status = name_ptxas(bin);
-    return status == CLI_OK ? move_caches() : status;
+    return status == CLI_OK ? move_caches(root, kind) : status;
 }
 
 /* ---- Programs without a dynamic linker ------------------------------------------------------- */

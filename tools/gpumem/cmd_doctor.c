@@ -133,7 +133,7 @@ static void check_driver(const char *choice, bool *usable, bool *soft) {
 static void check_vulkan_of(gpumem_library *library, int ordinal) {
     gpumem_vulkan_info info = {.size = sizeof info};
     char heap[32], budget[32] = "unknown";
-    if (gpumem_device_query_vulkan(library, ordinal, &info) != GPUMEM_OK)
+    if (gpumem_device_get_vulkan_info(library, ordinal, &info) != GPUMEM_OK)
         add(NOTE, "Vulkan", "device %d: %s", ordinal, gpumem_last_error()->message);
     else if (!info.available)
         add(NOTE, "Vulkan", "device %d: no driver that maps its memory for the CPU: %s", ordinal,
@@ -148,11 +148,11 @@ static void check_vulkan_of(gpumem_library *library, int ordinal) {
 /* The driver that maps device memory for the CPU, which is optional. */
 static void check_vulkan(const char *choice) {
     gpumem_library *library = NULL;
-    int count = 0;
+    gpumem_library_info info = {.size = sizeof info};
     if (gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = choice), &library) != GPUMEM_OK)
         return;
-    if (gpumem_device_count(library, &count) == GPUMEM_OK)
-        for (int ordinal = 0; ordinal < count; ordinal++)
+    if (gpumem_library_get_info(library, &info) == GPUMEM_OK)
+        for (int ordinal = 0; ordinal < info.device_count; ordinal++)
             check_vulkan_of(library, ordinal);
     gpumem_close(library);
 }

@@ -98,7 +98,7 @@ static void print_vulkan_json(struct json *json, const gpumem_vulkan_info *info)
 
 static gpumem_status print_vulkan(gpumem_library *library, int ordinal, struct json *json) {
     gpumem_vulkan_info info = {.size = sizeof info};
-    gpumem_status status = gpumem_device_query_vulkan(library, ordinal, &info);
+    gpumem_status status = gpumem_device_get_vulkan_info(library, ordinal, &info);
     if (status != GPUMEM_OK)
         return status;
     if (json)
@@ -142,12 +142,12 @@ static void print_device_json(struct json *json, const gpumem_device_info *info,
 static gpumem_status print_opened(gpumem_device *device, struct json *json) {
     gpumem_device_info info = {.size = sizeof info};
     uint64_t free_bytes = 0, total_bytes = 0;
-    gpumem_status status = gpumem_device_get_info(device, &info);
+    gpumem_library *library = gpumem_device_library(device);
+    gpumem_status status = gpumem_device_get_info(library, gpumem_device_ordinal(device), &info);
     if (status == GPUMEM_OK)
         status = gpumem_device_get_memory(device, &free_bytes, &total_bytes);
     if (status != GPUMEM_OK)
         return status;
-    gpumem_library *library = gpumem_device_library(device);
     if (!json) {
         print_device_text(&info, free_bytes);
         status = print_vulkan(library, info.ordinal, NULL);
@@ -255,12 +255,12 @@ int cmd_info(int argc, char **argv) {
         gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = arguments.driver), &library);
     if (status != GPUMEM_OK)
         return cli_fail(status);
-    int count = 0;
-    status = gpumem_device_count(library, &count);
+    gpumem_library_info info = {.size = sizeof info};
+    status = gpumem_library_get_info(library, &info);
     int result;
-    if (status == GPUMEM_OK && arguments.device >= count)
-        result =
-            cli_error(CLI_NO_DEVICE, "no device %d: the driver has %d", arguments.device, count);
+    if (status == GPUMEM_OK && arguments.device >= info.device_count)
+        result = cli_error(CLI_NO_DEVICE, "no device %d: the driver has %d", arguments.device,
+                           info.device_count);
     else
         result = status == GPUMEM_OK ? print_library(library, &arguments) : cli_fail(status);
     gpumem_close(library);

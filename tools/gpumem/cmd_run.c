@@ -24,7 +24,7 @@ const char cmd_run_usage[] =
     "Works for programs that use the driver API, linked with libcuda or opening libcuda.so.1, but\n"
     "not for those that use libcudart. Kernels run, from PTX, and compilers inside of COMMAND "
     "give\n"
-    "PTX in place of machine code.\n"
+    "PTX with machine code, or in its place.\n"
     "\n"
     "  --softgpu          on softgpu: always required, since a program runs there only on\n"
     "                     request; --driver softgpu is the same\n"
@@ -38,6 +38,10 @@ const char cmd_run_usage[] =
     "  --schedule eager|late|random\n"
     "                     when queued work runs: at once, as late as allowed, random (eager)\n"
     "  --seed N           repeats a random schedule, whose seed is printed first\n"
+    "  --lanes joined|independent\n"
+    "                     whether lanes of a warp that part run together again where their ways\n"
+    "                     meet, as on GPUs; independent: only at bar.warp.sync and the like, with\n"
+    "                     a random schedule (joined)\n"
     "  --fault SPEC       makes a call fail: FUNCTION:N:ERROR:MODE, the N-th call (* for each)\n"
     "                     of FUNCTION (as in cuda.h, or an exported name, * for any), MODE\n"
     "                     before, after (the effect), from (then on), skip or sticky\n"
@@ -47,18 +51,22 @@ const char cmd_run_usage[] =
     "table\n"
     "                     on standard error or in FILE, or a line of JSON in a FILE.json\n"
     "  --leaks            reports what was not freed, when its context ends and at exit\n"
-    "  --fail-on leaks|fault|leaks,fault\n"
-    "                     exit status 9 if something was not freed, or the fault of --fault\n"
-    "                     was never reached\n"
+    "  --fail-on LIST     exit status 9; comma-separated:\n"
+    "                       leaks   something was not freed; of one kind: leaks:memory,\n"
+    "                               leaks:modules (and libraries), leaks:streams (and events),\n"
+    "                               leaks:graphs, leaks:other\n"
+    "                       fault   the fault of --fault was never reached\n"
     "  --poison           fills fresh and freed memory with a pattern\n"
     "  --no-kernels       runs no kernels: launches are checked, then refused; compilers are left\n"
     "                     as they are\n"
-    "  --abort-on-error   a refused call aborts the program\n"
+    "  --abort-on-error   a refused call aborts the program, unless it asks for a function\n"
     "  --check LIST       watches kernels; comma-separated:\n"
     "                       memory  freed memory, padding, leaks, unused memory, refused calls\n"
     "                       race    accesses that nothing orders\n"
     "                       init    reads of what nothing has written\n"
     "                       sync    barriers, copies without a wait\n"
+    "  --check-plain-volatile\n"
+    "                     race: volatile accesses race like plain ones\n"
     "  --check-format text|json\n"
     "                     how hazards are written (text)\n"
     "  --check-output FILE\n"
@@ -110,6 +118,8 @@ static const struct setting {
     {"SOFTGPU_CHECK_KERNELS", TEXT, 0, NULL},
     {"SOFTGPU_CHECK_ERROR_EXIT", NUMBER, 255, NULL},
     {"SOFTGPU_PROFILE_KERNELS", FILE_OR_DASH, 0, NULL},
+    {"SOFTGPU_CHECK_PLAIN_VOLATILE", FLAG, 0, NULL},
+    {"SOFTGPU_LANES", CHOICE, 0, " joined independent "},
 };
 #define SETTING_COUNT (sizeof settings / sizeof settings[0])
 
@@ -136,6 +146,8 @@ static const struct option options[] = {
     {"kernels-matching", required_argument, NULL, FIRST + 18},
     {"error-exitcode", required_argument, NULL, FIRST + 19},
     {"profile-kernels", optional_argument, NULL, FIRST + 20},
+    {"check-plain-volatile", no_argument, NULL, FIRST + 21},
+    {"lanes", required_argument, NULL, FIRST + 22},
     {"softgpu", no_argument, NULL, OPTION_SOFTGPU},
     {"driver", required_argument, NULL, OPTION_DRIVER},
     {NULL, 0, NULL, 0},
@@ -328,7 +340,11 @@ static int settle_seed(void) {
             return status;
         given = text;
     }
-    cli_line(stderr, "gpumem: random schedule; --seed %s repeats it", given);
+    const char *lanes = getenv("SOFTGPU_LANES");
+    bool independent = lanes && strcmp(lanes, "independent") == 0;
+    cli_line(stderr, "gpumem: random schedule%s; %s--seed %s repeats it",
+             independent ? " with independent lanes" : "",
+             independent ? "--lanes independent " : "", given);
     return CLI_OK;
 }
 

@@ -25,6 +25,10 @@ FILE *cli_make_text(const char *path) {
     return fopen(path, "we");
 }
 
+DIR *cli_open_folder(const char *path) {
+    return opendir(path);
+}
+
 int cli_make_memory(const char *name) {
     return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }

@@ -6,6 +6,7 @@
 #ifndef CLI_DESCRIPTOR_H
 #define CLI_DESCRIPTOR_H
 
+#include <dirent.h>
 #include <stdio.h>
 
 /* If 0, 1 or 2 are closed, reading or writing them still fails, here and in programs that this one
@@ -16,6 +17,8 @@ void cli_hold_standard(void);
 FILE *cli_open_text(const char *path);
 /* Creates the file, or truncates it. NULL with errno. */
 FILE *cli_make_text(const char *path);
+/* For reading. NULL with errno. */
+DIR *cli_open_folder(const char *path);
 /* -1 with errno. */
 int cli_make_memory(const char *name);
 /* A connected pair, both above `floor`. 0 or an errno. */

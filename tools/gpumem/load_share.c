@@ -122,7 +122,9 @@ int load_share(const struct load_arguments *arguments, gpumem_buffer *buffer,
     gpumem_status status = gpumem_export_create(buffer, &exported);
     if (status != GPUMEM_OK)
         return cli_fail(status);
-    outcome->descriptors = gpumem_export_descriptor_count(exported);
+    gpumem_export_info info = {.size = sizeof info};
+    if (gpumem_export_get_info(exported, &info) == GPUMEM_OK)
+        outcome->descriptors = info.descriptor_count;
     int result = hand_over(arguments, exported, outcome);
     status = gpumem_export_destroy(exported);
     if (result == CLI_OK && status != GPUMEM_OK)

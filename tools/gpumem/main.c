@@ -76,17 +76,17 @@ static int run_command(int argc, char **argv) {
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return help(argc - 1, argv + 1);
     if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {
-        printf("gpumem %s\n", gpumem_version_string());
+        printf("gpumem %s\n", GPUMEM_VERSION_STRING);
         return CLI_OK;
     }
     const struct cli_command *command = find_command(name);
     if (!command)
         return cli_error(CLI_USAGE, "there is no command '%s'; try 'gpumem help'", name);
-    if (argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0)) {
-        cli_lines(stdout, command->usage);
-        return CLI_OK;
-    }
-    return command->run(argc - 1, argv + 1);
+    int status = command->run(argc - 1, argv + 1);
+    if (!cli_help_wanted())
+        return status;
+    cli_lines(stdout, command->usage);
+    return CLI_OK;
 }
 
 /* Decided before the options are read, so that a wrong option is reported as JSON too. After `run`

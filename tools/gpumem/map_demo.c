@@ -213,7 +213,7 @@ static gpumem_status fill(struct demo *d, struct cli_text *snapshot) {
     if (status == GPUMEM_OK)
         status = map_by_hand(d);
     if (status == GPUMEM_OK)
-        status = gpumem_snapshot(d->device, NULL, &snapshot->text);
+        status = gpumem_snapshot(gpumem_device_library(d->device), NULL, &snapshot->text);
     if (status == GPUMEM_OK)
         snapshot->size = strlen(snapshot->text);
     return status;

@@ -16,12 +16,6 @@ inline namespace GPUMEM_CPP_MODE {
 class buffer;
 class hold;
 
-/* Where a chunk lies in its buffer, in bytes. */
-struct buffer_chunk {
-    std::size_t offset;
-    std::size_t bytes;
-};
-
 class buffer_ref : public borrowed<gpumem_buffer> {
   public:
     buffer_ref(gpumem_buffer *handle) noexcept : borrowed(handle) {
@@ -44,13 +38,10 @@ class buffer_ref : public borrowed<gpumem_buffer> {
     std::size_t committed() const noexcept {
         return gpumem_buffer_committed(get());
     }
-    std::size_t chunks() const noexcept {
-        return gpumem_buffer_chunks(get());
-    }
+    /* Refers to NULL for an imported or foreign buffer. */
     device_ref device() const noexcept {
         return gpumem_buffer_device(get());
     }
-    /* Refers to NULL for an imported or foreign buffer. */
     resource_ref resource() const noexcept {
         return gpumem_buffer_resource(get());
     }
@@ -93,25 +84,6 @@ class buffer_ref : public borrowed<gpumem_buffer> {
         return detail::checked(gpumem_buffer_fill(get(), offset, bytes, value, stream));
     }
     /* The same, but done on return. */
-    result<void> try_write_sync(std::size_t offset, std::span<const std::byte> from,
-                                CUstream stream = nullptr) const noexcept {
-        return detail::checked(
-            gpumem_buffer_write_sync(get(), offset, from.data(), from.size(), stream));
-    }
-    result<void> try_read_sync(std::size_t offset, std::span<std::byte> to,
-                               CUstream stream = nullptr) const noexcept {
-        return detail::checked(
-            gpumem_buffer_read_sync(get(), offset, to.data(), to.size(), stream));
-    }
-    result<void> try_copy_from_sync(std::size_t offset, buffer_ref from, std::size_t from_offset,
-                                    std::size_t bytes, CUstream stream = nullptr) const noexcept {
-        return detail::checked(
-            gpumem_buffer_copy_sync(get(), offset, from.get(), from_offset, bytes, stream));
-    }
-    result<void> try_fill_sync(std::size_t offset, std::size_t bytes, unsigned char value,
-                               CUstream stream = nullptr) const noexcept {
-        return detail::checked(gpumem_buffer_fill_sync(get(), offset, bytes, value, stream));
-    }
     /* Copies of rows. The host side is the first byte of the first row; `rows` gives the extent of
      * the others. */
     result<void> try_write_2d(std::size_t offset, const void *from, const gpumem_rows &rows,
@@ -166,11 +138,6 @@ class buffer_ref : public borrowed<gpumem_buffer> {
             return gpumem_buffer_move_to_capacity(get(), capacity, stream, address);
         });
     }
-    result<buffer_chunk> try_chunk(std::size_t index) const noexcept {
-        return detail::fetched<buffer_chunk>([&](auto *of) {
-            return gpumem_buffer_get_chunk(get(), index, &of->offset, &of->bytes);
-        });
-    }
     result<gpumem_buffer_attributes> try_attributes() const noexcept {
         return detail::fetched<gpumem_buffer_attributes>(
             [this](auto *of) { return gpumem_buffer_get_attributes(get(), of); });
@@ -209,22 +176,6 @@ class buffer_ref : public borrowed<gpumem_buffer> {
               CUstream stream = nullptr) const {
         detail::require(gpumem_buffer_fill(get(), offset, bytes, value, stream));
     }
-    void write_sync(std::size_t offset, std::span<const std::byte> from,
-                    CUstream stream = nullptr) const {
-        detail::require(gpumem_buffer_write_sync(get(), offset, from.data(), from.size(), stream));
-    }
-    void read_sync(std::size_t offset, std::span<std::byte> to, CUstream stream = nullptr) const {
-        detail::require(gpumem_buffer_read_sync(get(), offset, to.data(), to.size(), stream));
-    }
-    void copy_from_sync(std::size_t offset, buffer_ref from, std::size_t from_offset,
-                        std::size_t bytes, CUstream stream = nullptr) const {
-        detail::require(
-            gpumem_buffer_copy_sync(get(), offset, from.get(), from_offset, bytes, stream));
-    }
-    void fill_sync(std::size_t offset, std::size_t bytes, unsigned char value,
-                   CUstream stream = nullptr) const {
-        detail::require(gpumem_buffer_fill_sync(get(), offset, bytes, value, stream));
-    }
     void write_2d(std::size_t offset, const void *from, const gpumem_rows &rows,
                   CUstream stream = nullptr) const {
         detail::require(gpumem_buffer_write_2d(get(), offset, from, &rows, stream));
@@ -262,9 +213,6 @@ class buffer_ref : public borrowed<gpumem_buffer> {
     }
     CUdeviceptr move_to_capacity(std::size_t capacity, CUstream stream = nullptr) const {
         return or_throw(try_move_to_capacity(capacity, stream));
-    }
-    buffer_chunk chunk(std::size_t index) const {
-        return or_throw(try_chunk(index));
     }
     gpumem_buffer_attributes attributes() const {
         return or_throw(try_attributes());
@@ -324,42 +272,11 @@ inline result<buffer> resource_ref::try_allocate(std::size_t bytes,
         [&](auto *made) { return gpumem_buffer_allocate(get(), bytes, &in_c, made); });
 }
 
-/* gpumem_copy, gpumem_fill and similar: any addresses, which the library does not know. */
-inline result<void> try_copy(device_ref device, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
-                             CUstream stream = nullptr) noexcept {
-    return detail::checked(gpumem_copy(device.get(), to, from, bytes, stream));
-}
-
-inline result<void> try_fill(device_ref device, CUdeviceptr to, std::size_t bytes,
-                             unsigned char value, CUstream stream = nullptr) noexcept {
-    return detail::checked(gpumem_fill(device.get(), to, bytes, value, stream));
-}
-
-inline result<void> try_fill_pattern(device_ref device, CUdeviceptr to, std::size_t bytes,
-                                     std::span<const std::byte> pattern,
-                                     CUstream stream = nullptr) noexcept {
-    return detail::checked(
-        gpumem_fill_pattern(device.get(), to, bytes, pattern.data(), pattern.size(), stream));
-}
-
-inline result<void> try_copy_2d(device_ref device, CUdeviceptr to, CUdeviceptr from,
-                                const gpumem_rows &rows, CUstream stream = nullptr) noexcept {
-    return detail::checked(gpumem_copy_2d(device.get(), to, from, &rows, stream));
-}
-
-/* Many copies at once, between buffers or between any addresses. Reports how they were queued. */
+/* Many copies at once. Reports how they were queued. */
 inline result<gpumem_batch_report> try_copy_batch(std::span<const gpumem_buffer_copy_item> items,
                                                   CUstream stream = nullptr) noexcept {
     return detail::fetched<gpumem_batch_report>([&](auto *report) {
         return gpumem_buffer_copy_batch(items.data(), items.size(), stream, report);
-    });
-}
-
-inline result<gpumem_batch_report> try_copy_batch(device_ref device,
-                                                  std::span<const gpumem_copy_item> items,
-                                                  CUstream stream = nullptr) noexcept {
-    return detail::fetched<gpumem_batch_report>([&](auto *report) {
-        return gpumem_copy_batch(device.get(), items.data(), items.size(), stream, report);
     });
 }
 
@@ -376,36 +293,11 @@ inline buffer resource_ref::allocate(std::size_t bytes, const buffer_options &op
     return or_throw(try_allocate(bytes, options));
 }
 
-inline void copy(device_ref device, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
-                 CUstream stream = nullptr) {
-    detail::require(gpumem_copy(device.get(), to, from, bytes, stream));
-}
-
-inline void fill(device_ref device, CUdeviceptr to, std::size_t bytes, unsigned char value,
-                 CUstream stream = nullptr) {
-    detail::require(gpumem_fill(device.get(), to, bytes, value, stream));
-}
-
-inline void fill_pattern(device_ref device, CUdeviceptr to, std::size_t bytes,
-                         std::span<const std::byte> pattern, CUstream stream = nullptr) {
-    detail::require(
-        gpumem_fill_pattern(device.get(), to, bytes, pattern.data(), pattern.size(), stream));
-}
-
-inline void copy_2d(device_ref device, CUdeviceptr to, CUdeviceptr from, const gpumem_rows &rows,
-                    CUstream stream = nullptr) {
-    detail::require(gpumem_copy_2d(device.get(), to, from, &rows, stream));
-}
-
 inline gpumem_batch_report copy_batch(std::span<const gpumem_buffer_copy_item> items,
                                       CUstream stream = nullptr) {
     return or_throw(try_copy_batch(items, stream));
 }
 
-inline gpumem_batch_report copy_batch(device_ref device, std::span<const gpumem_copy_item> items,
-                                      CUstream stream = nullptr) {
-    return or_throw(try_copy_batch(device, items, stream));
-}
 #endif
 
 } // namespace GPUMEM_CPP_MODE

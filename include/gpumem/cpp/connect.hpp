@@ -59,7 +59,7 @@ class connection {
     }
     void reset() noexcept {
         if (const int former = release(); former >= 0)
-            detail::told(gpumem_disconnect(former));
+            (void)::close(former);
     }
 
   private:

@@ -34,17 +34,14 @@ class library_ref : public borrowed<gpumem_library> {
         return detail::fetched<gpumem_library_info>(
             [this](auto *info) { return gpumem_library_get_info(get(), info); });
     }
-    result<int> try_device_count() const noexcept {
-        return detail::fetched<int>([this](int *n) { return gpumem_device_count(get(), n); });
-    }
-    /* Describes a device without opening it. */
-    result<gpumem_device_info> try_query(int ordinal) const noexcept {
+    /* Describes a device, which need not be open. */
+    result<gpumem_device_info> try_device_info(int ordinal) const noexcept {
         return detail::fetched<gpumem_device_info>(
-            [&](auto *info) { return gpumem_device_query(get(), ordinal, info); });
+            [&](auto *info) { return gpumem_device_get_info(get(), ordinal, info); });
     }
-    result<gpumem_vulkan_info> try_query_vulkan(int ordinal) const noexcept {
+    result<gpumem_vulkan_info> try_device_vulkan_info(int ordinal) const noexcept {
         return detail::fetched<gpumem_vulkan_info>(
-            [&](auto *info) { return gpumem_device_query_vulkan(get(), ordinal, info); });
+            [&](auto *info) { return gpumem_device_get_vulkan_info(get(), ordinal, info); });
     }
     result<gpumem_stats> try_stats() const noexcept {
         return detail::fetched<gpumem_stats>(
@@ -54,14 +51,11 @@ class library_ref : public borrowed<gpumem_library> {
     gpumem_library_info info() const {
         return or_throw(try_info());
     }
-    int device_count() const {
-        return or_throw(try_device_count());
+    gpumem_device_info device_info(int ordinal) const {
+        return or_throw(try_device_info(ordinal));
     }
-    gpumem_device_info query(int ordinal) const {
-        return or_throw(try_query(ordinal));
-    }
-    gpumem_vulkan_info query_vulkan(int ordinal) const {
-        return or_throw(try_query_vulkan(ordinal));
+    gpumem_vulkan_info device_vulkan_info(int ordinal) const {
+        return or_throw(try_device_vulkan_info(ordinal));
     }
     gpumem_stats stats() const {
         return or_throw(try_stats());
@@ -101,8 +95,9 @@ class device_ref : public borrowed<gpumem_device> {
         return gpumem_device_library(get());
     }
     result<gpumem_device_info> try_info() const noexcept {
-        return detail::fetched<gpumem_device_info>(
-            [this](auto *info) { return gpumem_device_get_info(get(), info); });
+        return detail::fetched<gpumem_device_info>([this](auto *info) {
+            return gpumem_device_get_info(library().get(), ordinal(), info);
+        });
     }
     result<device_memory> try_memory() const noexcept {
         return detail::fetched<device_memory>([this](device_memory *memory) {
@@ -111,11 +106,8 @@ class device_ref : public borrowed<gpumem_device> {
     }
     /* `peer` is an ordinal. */
     result<bool> try_can_access_peer(int peer) const noexcept {
-        int can = 0;
-        const gpumem_status status = gpumem_device_can_access_peer(get(), peer, &can);
-        if (status != GPUMEM_OK)
-            return unexpected(error::last(status));
-        return can != 0;
+        return detail::fetched<bool>(
+            [&](bool *can) { return gpumem_device_can_access_peer(get(), peer, can); });
     }
     result<gpumem_capability_report> try_capability(gpumem_capability capability) const noexcept {
         return detail::fetched<gpumem_capability_report>(

@@ -7,6 +7,7 @@
 
 #include <gpumem/cpp/buffer.hpp>
 #include <gpumem/pool.h>
+#include <gpumem/pool_interop.h>
 
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
@@ -19,12 +20,6 @@ inline result<gpumem_pool_info> try_pool_info(resource_ref pool) noexcept {
         [&](auto *info) { return gpumem_pool_get_info(pool.get(), info); });
 }
 
-/* The driver's handle, borrowed: valid while the resource is. */
-inline result<CUmemoryPool> try_pool_handle(resource_ref pool) noexcept {
-    return detail::fetched<CUmemoryPool>(
-        [&](auto *handle) { return gpumem_pool_get_handle(pool.get(), handle); });
-}
-
 inline result<std::uint64_t> try_pool_get_attribute(resource_ref pool,
                                                     gpumem_pool_attribute attribute) noexcept {
     return detail::fetched<std::uint64_t>(
@@ -34,10 +29,6 @@ inline result<std::uint64_t> try_pool_get_attribute(resource_ref pool,
 inline result<void> try_pool_set_attribute(resource_ref pool, gpumem_pool_attribute attribute,
                                            std::uint64_t value) noexcept {
     return detail::checked(gpumem_pool_set_attribute(pool.get(), attribute, value));
-}
-
-inline result<void> try_pool_trim(resource_ref pool, std::uint64_t keep_bytes = 0) noexcept {
-    return detail::checked(gpumem_pool_trim(pool.get(), keep_bytes));
 }
 
 /* `ordinal` is that of the other device. */
@@ -127,10 +118,6 @@ inline gpumem_pool_info pool_info(resource_ref pool) {
     return or_throw(try_pool_info(pool));
 }
 
-inline CUmemoryPool pool_handle(resource_ref pool) {
-    return or_throw(try_pool_handle(pool));
-}
-
 inline std::uint64_t pool_get_attribute(resource_ref pool, gpumem_pool_attribute attribute) {
     return or_throw(try_pool_get_attribute(pool, attribute));
 }
@@ -138,10 +125,6 @@ inline std::uint64_t pool_get_attribute(resource_ref pool, gpumem_pool_attribute
 inline void pool_set_attribute(resource_ref pool, gpumem_pool_attribute attribute,
                                std::uint64_t value) {
     detail::require(gpumem_pool_set_attribute(pool.get(), attribute, value));
-}
-
-inline void pool_trim(resource_ref pool, std::uint64_t keep_bytes = 0) {
-    detail::require(gpumem_pool_trim(pool.get(), keep_bytes));
 }
 
 inline void pool_set_access(resource_ref pool, int ordinal,

@@ -8,7 +8,12 @@
 #include <gpumem/buffer.h>
 #include <gpumem/caching.h>
 #include <gpumem/cpp/device.hpp>
+#include <gpumem/managed.h>
+#include <gpumem/pinned.h>
+#include <gpumem/pool.h>
 #include <gpumem/resource.h>
+#include <gpumem/virtual.h>
+#include <gpumem/wrappers.h>
 
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {

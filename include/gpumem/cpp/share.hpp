@@ -32,25 +32,11 @@ class exported : public owner<exported, borrowed<gpumem_export>> {
     result<void> try_detach() const noexcept {
         return detail::checked(gpumem_export_detach(get()));
     }
-    std::size_t size() const noexcept {
-        return gpumem_export_size(get());
-    }
-    std::size_t descriptor_count() const noexcept {
-        return gpumem_export_descriptor_count(get());
-    }
-    /* Valid until the export is updated or destroyed. */
-    result<std::span<const std::byte>> try_description() const noexcept {
-        const void *start = nullptr;
-        std::size_t bytes = 0;
-        const gpumem_status status = gpumem_export_get_description(get(), &start, &bytes);
-        if (status != GPUMEM_OK)
-            return unexpected(error::last(status));
-        return std::span(static_cast<const std::byte *>(start), bytes);
-    }
-    /* It belongs to the export: do not close it. */
-    result<int> try_descriptor(std::size_t index) const noexcept {
-        return detail::fetched<int>(
-            [&](int *fd) { return gpumem_export_get_descriptor(get(), index, fd); });
+    /* What an importer needs, valid until the export is updated or destroyed. Do not close the
+     * descriptors. */
+    result<gpumem_export_info> try_info() const noexcept {
+        return detail::fetched<gpumem_export_info>(
+            [this](auto *info) { return gpumem_export_get_info(get(), info); });
     }
     /* `socket` is a connected Unix socket. Blocks until the other side has mapped it. */
     result<void> try_send(int socket, const share_options &options = {}) const noexcept {
@@ -81,11 +67,8 @@ class exported : public owner<exported, borrowed<gpumem_export>> {
     void answer(int socket, const share_options &options = {}) const {
         or_throw(try_answer(socket, options));
     }
-    std::span<const std::byte> description() const {
-        return or_throw(try_description());
-    }
-    int descriptor(std::size_t index) const {
-        return or_throw(try_descriptor(index));
+    gpumem_export_info info() const {
+        return or_throw(try_info());
     }
     void send(int socket, const share_options &options = {}) const {
         or_throw(try_send(socket, options));

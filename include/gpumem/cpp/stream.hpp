@@ -56,11 +56,8 @@ class event_ref : public on_device<CUevent> {
     }
     /* True if the stream has passed the mark, or there is none yet. */
     result<bool> try_done() const noexcept {
-        int done = 0;
-        const gpumem_status status = gpumem_event_query(device_, handle_, &done);
-        if (status != GPUMEM_OK)
-            return unexpected(error::last(status));
-        return done != 0;
+        return detail::fetched<bool>(
+            [this](bool *done) { return gpumem_event_query(device_, handle_, done); });
     }
     result<void> try_synchronize() const noexcept {
         return detail::checked(gpumem_event_synchronize(device_, handle_));
@@ -99,11 +96,8 @@ class stream_ref : public on_device<CUstream> {
     }
     /* Whether all queued work is done. */
     result<bool> try_done() const noexcept {
-        int done = 0;
-        const gpumem_status status = gpumem_stream_query(device_, handle_, &done);
-        if (status != GPUMEM_OK)
-            return unexpected(error::last(status));
-        return done != 0;
+        return detail::fetched<bool>(
+            [this](bool *done) { return gpumem_stream_query(device_, handle_, done); });
     }
     /* Work queued from now on waits for `event`. */
     result<void> try_wait(CUevent event) const noexcept {

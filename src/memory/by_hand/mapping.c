@@ -1,9 +1,11 @@
 /* Mappings: physical memory at the addresses of a reservation. */
 #include "base/cancel.h"
+#include "base/options.h"
 #include "memory/by_hand/by_hand.h"
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
 #include "memory/object/device.h"
+#include "memory/object/shortage.h"
 
 #include <stdlib.h>
 
@@ -64,7 +66,7 @@ gpumem_status gpumem_mapping_create(gpumem_reservation *reservation, size_t offs
     pthread_mutex_unlock(&reservation->lock);
     if (status != GPUMEM_OK) {
         free(made);
-        return status;
+        return gm_tell_shortage(reservation->device, NULL, physical->bytes, status);
     }
     gm_device_object_made(reservation->device);
     *mapping = made;
@@ -95,14 +97,14 @@ gpumem_status gpumem_mapping_destroy(gpumem_mapping *mapping) {
     return GPUMEM_OK;
 }
 
-gpumem_mapping_state gpumem_mapping_get_state(const gpumem_mapping *mapping) {
-    return (gpumem_mapping_state)atomic_load(&mapping->state);
-}
-
-CUdeviceptr gpumem_mapping_address(const gpumem_mapping *mapping) {
-    return mapping->address;
-}
-
-size_t gpumem_mapping_size(const gpumem_mapping *mapping) {
-    return mapping->bytes;
+gpumem_status gpumem_mapping_get_info(const gpumem_mapping *mapping, gpumem_mapping_info *info) {
+    GM_UNCANCELLED;
+    GM_CHECK(mapping, "gpumem_mapping_get_info");
+    const gpumem_mapping_info filled = {
+        .size = sizeof filled,
+        .address = mapping->address,
+        .bytes = mapping->bytes,
+        .state = (gpumem_mapping_state)atomic_load(&mapping->state),
+    };
+    return GM_RESULT_WRITE(gpumem_mapping_info, info, &filled);
 }

@@ -3,6 +3,7 @@
 #include "memory/by_hand/by_hand.h"
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
+#include "memory/object/shortage.h"
 
 static gpumem_status access_location(const gpumem_device *device, int ordinal,
                                      CUmemLocation *location) {
@@ -55,13 +56,13 @@ static gpumem_status set_access(gpumem_device *device, gpumem_mapping *const *ma
         return status;
     const gpumem_mapping *last = mapped[count - 1];
     CUdeviceptr address = mapped[0]->address;
-    status =
-        gm_vmm_access(device, address, (size_t)(last->address - address) + last->bytes, &wanted, 1);
+    size_t bytes = (size_t)(last->address - address) + last->bytes;
+    status = gm_vmm_access(device, address, bytes, &wanted, 1);
     for (size_t i = 0; i < count && status != GPUMEM_OK; i++) {
         wanted.flags = (CUmemAccess_flags)mapped[i]->before;
         (void)device->cu->cuMemSetAccess(mapped[i]->address, mapped[i]->bytes, &wanted, 1);
     }
-    return status;
+    return gm_tell_shortage(device, NULL, bytes, status);
 }
 
 static gpumem_status describe(const gpumem_device *device, int ordinal, gpumem_access access,

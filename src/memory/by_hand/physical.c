@@ -114,9 +114,8 @@ gpumem_status gpumem_physical_create(gpumem_device *device, size_t bytes,
         return GPUMEM_ERROR_OUT_OF_HOST_MEMORY;
     status = gm_vmm_create(device, &device->meter, bytes, &prop, &made->handle);
     if (status != GPUMEM_OK) {
-        gm_tell_shortage(device, NULL, bytes, status);
         free(made);
-        return status;
+        return gm_tell_shortage(device, NULL, bytes, status);
     }
     made->exports_fd = options.handle_type == GPUMEM_HANDLE_POSIX_FD;
     made->exports_fabric = options.handle_type == GPUMEM_HANDLE_FABRIC;
@@ -141,8 +140,4 @@ gpumem_status gpumem_physical_destroy(gpumem_physical *physical) {
     gm_device_object_gone(device);
     gm_bury(physical);
     return GPUMEM_OK;
-}
-
-size_t gpumem_physical_size(const gpumem_physical *physical) {
-    return physical->bytes;
 }

@@ -3,6 +3,7 @@
 #include "memory/by_hand/by_hand.h"
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
+#include "memory/object/shortage.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,7 @@ gpumem_status gpumem_physical_import_fd(gpumem_device *device, int fd, size_t by
     status = gm_vmm_import_fd(device, &device->meter, fd, &made->handle);
     if (status != GPUMEM_OK) {
         free(made);
-        return status;
+        return gm_tell_shortage(device, NULL, bytes, status);
     }
     made->exports_fd = 1;
     gm_physical_hand_out(made, physical);
@@ -98,7 +99,7 @@ gpumem_status gpumem_physical_import_fabric(gpumem_device *device,
     status = gm_vmm_import_fabric(device, &device->meter, &fabric, &made->handle);
     if (status != GPUMEM_OK) {
         free(made);
-        return status;
+        return gm_tell_shortage(device, NULL, bytes, status);
     }
     made->exports_fabric = 1;
     gm_physical_hand_out(made, physical);

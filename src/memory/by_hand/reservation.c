@@ -6,6 +6,7 @@
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
 #include "memory/object/device.h"
+#include "memory/object/shortage.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,7 @@ gpumem_status gpumem_reservation_create(gpumem_device *device, size_t bytes,
     status = gm_vmm_reserve(device, bytes, alignment, options.address, &made->address);
     if (status != GPUMEM_OK) {
         free(made);
-        return status;
+        return gm_tell_shortage(device, NULL, bytes, status);
     }
     made->generation = device->generation;
     made->device = device;

@@ -47,13 +47,13 @@ static gpumem_status ask(const unsigned char uuid[16], gpumem_vulkan_info *info)
     return GPUMEM_OK;
 }
 
-gpumem_status gpumem_device_query_vulkan(gpumem_library *library, int ordinal,
-                                         gpumem_vulkan_info *info) {
+gpumem_status gpumem_device_get_vulkan_info(gpumem_library *library, int ordinal,
+                                            gpumem_vulkan_info *info) {
     GM_UNCANCELLED;
-    GM_CHECK(library, "gpumem_device_query_vulkan");
+    GM_CHECK(library, "gpumem_device_get_vulkan_info");
     gpumem_vulkan_info filled = {.size = sizeof filled, .memory_type = -1};
     gpumem_device_info device = {.size = sizeof device};
-    gpumem_status status = gpumem_device_query(library, ordinal, &device);
+    gpumem_status status = gpumem_device_get_info(library, ordinal, &device);
     if (status == GPUMEM_OK)
         status = ask(device.uuid, &filled);
     if (status != GPUMEM_OK)

@@ -70,6 +70,12 @@ gpumem_status gpumem_buffer_read(gpumem_buffer *buffer, size_t offset, void *hos
                   "cuMemcpyAsync", "cannot copy %zu bytes from a buffer", bytes);
 }
 
+gpumem_status gm_copy_addresses(gpumem_device *device, CUdeviceptr to, CUdeviceptr from,
+                                size_t bytes, CUstream stream) {
+    GM_IN_CONTEXT(device, cu->cuMemcpyAsync(to, from, bytes, stream), "cuMemcpyAsync",
+                  "cannot copy %zu bytes", bytes);
+}
+
 gpumem_status gpumem_buffer_copy(gpumem_buffer *to, size_t to_offset, gpumem_buffer *from,
                                  size_t from_offset, size_t bytes, CUstream stream) {
     GM_UNCANCELLED;
@@ -82,8 +88,8 @@ gpumem_status gpumem_buffer_copy(gpumem_buffer *to, size_t to_offset, gpumem_buf
                "gpumem_buffer_copy: the buffers belong to two opened libraries");
     if (gm_copy_is_between_devices(to, from))
         return copy_between_devices(to, to_offset, from, from_offset, bytes, stream);
-    return gpumem_copy(to->resource->device, to->allocation.pointer + to_offset,
-                       from->allocation.pointer + from_offset, bytes, stream);
+    return gm_copy_addresses(to->resource->device, to->allocation.pointer + to_offset,
+                             from->allocation.pointer + from_offset, bytes, stream);
 }
 
 size_t gm_fill_step(const gpumem_buffer *buffer, size_t offset, size_t bytes) {
@@ -98,34 +104,20 @@ size_t gm_fill_step(const gpumem_buffer *buffer, size_t offset, size_t bytes) {
     return end > from && end - from < bytes ? end - from : bytes;
 }
 
+static gpumem_status fill(gpumem_device *device, CUdeviceptr to, size_t bytes, unsigned char value,
+                          CUstream stream) {
+    GM_IN_CONTEXT(device, cu->cuMemsetD8Async(to, value, bytes, stream), "cuMemsetD8Async",
+                  "cannot fill %zu bytes", bytes);
+}
+
 gpumem_status gpumem_buffer_fill(gpumem_buffer *buffer, size_t offset, size_t bytes,
                                  unsigned char value, CUstream stream) {
     GM_UNCANCELLED;
     gpumem_status status = gm_copy_writes(buffer, offset, bytes, stream, "gpumem_buffer_fill");
     for (size_t step; status == GPUMEM_OK && bytes; offset += step, bytes -= step) {
         step = gm_fill_step(buffer, offset, bytes);
-        status = gpumem_fill(buffer->resource->device, buffer->allocation.pointer + offset, step,
-                             value, stream);
+        status = fill(buffer->resource->device, buffer->allocation.pointer + offset, step, value,
+                      stream);
     }
     return status;
-}
-
-gpumem_status gpumem_copy(gpumem_device *device, CUdeviceptr to, CUdeviceptr from, size_t bytes,
-                          CUstream stream) {
-    GM_UNCANCELLED;
-    GM_CHECK(device, "gpumem_copy");
-    if (bytes == 0)
-        return GPUMEM_OK;
-    GM_IN_CONTEXT(device, cu->cuMemcpyAsync(to, from, bytes, stream), "cuMemcpyAsync",
-                  "cannot copy %zu bytes", bytes);
-}
-
-gpumem_status gpumem_fill(gpumem_device *device, CUdeviceptr to, size_t bytes, unsigned char value,
-                          CUstream stream) {
-    GM_UNCANCELLED;
-    GM_CHECK(device, "gpumem_fill");
-    if (bytes == 0)
-        return GPUMEM_OK;
-    GM_IN_CONTEXT(device, cu->cuMemsetD8Async(to, value, bytes, stream), "cuMemsetD8Async",
-                  "cannot fill %zu bytes", bytes);
 }

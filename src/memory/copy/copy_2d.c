@@ -39,7 +39,7 @@ static gpumem_status queue(gpumem_device *device, CUdeviceptr to, CUdeviceptr fr
                            const struct plan *plan, CUstream stream) {
     const gpumem_rows *rows = &plan->rows;
     if (rows->to_pitch == rows->width && rows->from_pitch == rows->width)
-        return gpumem_copy(device, to, from, plan->to_extent, stream);
+        return gm_copy_addresses(device, to, from, plan->to_extent, stream);
     const CUDA_MEMCPY2D copy = {
         .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
         .srcDevice = from,
@@ -126,15 +126,4 @@ gpumem_status gpumem_buffer_copy_2d(gpumem_buffer *to, size_t to_offset, gpumem_
         return queue_between_devices(to, to_offset, from, from_offset, &plan, stream);
     return queue(to->resource->device, to->allocation.pointer + to_offset,
                  from->allocation.pointer + from_offset, &plan, stream);
-}
-
-gpumem_status gpumem_copy_2d(gpumem_device *device, CUdeviceptr to, CUdeviceptr from,
-                             const gpumem_rows *rows, CUstream stream) {
-    GM_UNCANCELLED;
-    GM_CHECK(device, "gpumem_copy_2d");
-    struct plan plan;
-    gpumem_status status = make_plan(rows, "gpumem_copy_2d", &plan);
-    if (status != GPUMEM_OK || plan.empty)
-        return status;
-    return queue(device, to, from, &plan, stream);
 }

@@ -130,22 +130,6 @@ static gpumem_status run(const struct batch *batch, gpumem_batch_report *out) {
 
 /* ---- The public door ------------------------------------------------------------------------- */
 
-gpumem_status gpumem_copy_batch(gpumem_device *device, const gpumem_copy_item *items, size_t count,
-                                CUstream stream, gpumem_batch_report *report) {
-    GM_UNCANCELLED;
-    GM_CHECK(device, "gpumem_copy_batch");
-    GM_REQUIRE(items || !count, "gpumem_copy_batch: items is NULL");
-    struct batch batch;
-    gpumem_status status = make_batch(device, count ? count : 1, stream, &batch);
-    if (status == GPUMEM_OK) {
-        for (size_t i = 0; i < count; i++)
-            add(&batch, items[i].to, items[i].from, items[i].bytes);
-        status = run(&batch, report);
-    }
-    end_batch(&batch);
-    return status;
-}
-
 static gpumem_status check(const gpumem_buffer_copy_item *items, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const gpumem_buffer_copy_item *item = &items[i];

@@ -36,16 +36,6 @@ static gpumem_status fill(gpumem_device *device, CUdeviceptr to, size_t bytes, c
     }
 }
 
-gpumem_status gpumem_fill_pattern(gpumem_device *device, CUdeviceptr to, size_t bytes,
-                                  const void *pattern, size_t pattern_bytes, CUstream stream) {
-    GM_UNCANCELLED;
-    GM_CHECK(device, "gpumem_fill_pattern");
-    gpumem_status status = check(to, bytes, pattern, pattern_bytes);
-    if (status != GPUMEM_OK || bytes == 0)
-        return status;
-    return fill(device, to, bytes, pattern, pattern_bytes, stream);
-}
-
 gpumem_status gpumem_buffer_fill_pattern(gpumem_buffer *buffer, size_t offset, size_t bytes,
                                          const void *pattern, size_t pattern_bytes,
                                          CUstream stream) {

@@ -177,7 +177,10 @@ struct gpumem_resource {
     char kind[48];
     void *user;
     gpumem_resource_properties properties;
-    gm_chunks_fn chunks;              /* NULL: not exportable */
+    gm_chunks_fn chunks; /* NULL: not exportable */
+    /* What gpumem_resource_trim calls in place of ops.trim, or NULL: memory running out must not
+     * trim a pool of others, but a program may. */
+    gpumem_status (*trim_on_request)(void *user, size_t keep_bytes);
     const struct gm_fast_ops *fast;   /* or NULL */
     const struct gm_quick_ops *quick; /* or NULL */
     struct gm_tally tally;            /* of the fast path */

@@ -661,7 +661,7 @@ gpumem_buffer *gm_buffer_innermost(gpumem_buffer *buffer) {
     return buffer && buffer->generation == generation ? buffer : NULL;
 }
 
-size_t gpumem_buffer_chunks(const gpumem_buffer *buffer) {
+size_t gm_buffer_chunks(const gpumem_buffer *buffer) {
     const struct gm_chunk *chunks;
     const gpumem_buffer *inner = gm_buffer_innermost((gpumem_buffer *)(uintptr_t)buffer);
     gm_chunks_fn fn = inner ? inner->resource->chunks : NULL;

@@ -79,4 +79,7 @@ gpumem_status gm_buffer_not_in_slab(const gpumem_buffer *buffer, const char *wha
 gpumem_status gm_buffer_range(const gpumem_buffer *buffer, size_t offset, size_t bytes,
                               const char *call);
 
+/* The physical handles of a buffer; 1 where they are not known. */
+size_t gm_buffer_chunks(const gpumem_buffer *buffer);
+
 #endif

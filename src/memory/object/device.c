@@ -323,20 +323,15 @@ static gpumem_status query(gpumem_library *library, int ordinal, gpumem_device_i
     return GPUMEM_OK;
 }
 
-gpumem_status gpumem_device_query(gpumem_library *library, int ordinal, gpumem_device_info *info) {
+gpumem_status gpumem_device_get_info(gpumem_library *library, int ordinal,
+                                     gpumem_device_info *info) {
     GM_UNCANCELLED;
-    GM_CHECK(library, "gpumem_device_query");
+    GM_CHECK(library, "gpumem_device_get_info");
     gpumem_device_info filled = {.size = sizeof filled};
     gpumem_status status = query(library, ordinal, &filled);
     if (status != GPUMEM_OK)
         return status;
     return GM_RESULT_WRITE(gpumem_device_info, info, &filled);
-}
-
-gpumem_status gpumem_device_get_info(gpumem_device *device, gpumem_device_info *info) {
-    GM_UNCANCELLED;
-    GM_CHECK(device, "gpumem_device_get_info");
-    return gpumem_device_query(device->library, device->ordinal, info);
 }
 
 gpumem_status gpumem_device_get_memory(gpumem_device *device, uint64_t *free_bytes,
@@ -360,7 +355,7 @@ gpumem_status gpumem_device_get_memory(gpumem_device *device, uint64_t *free_byt
     return status;
 }
 
-gpumem_status gpumem_device_can_access_peer(gpumem_device *device, int peer, int *can_access) {
+gpumem_status gpumem_device_can_access_peer(gpumem_device *device, int peer, bool *can_access) {
     GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_device_can_access_peer");
     GM_REQUIRE(can_access, "gpumem_device_can_access_peer: can_access is NULL");

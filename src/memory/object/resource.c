@@ -277,9 +277,12 @@ gpumem_status gpumem_resource_trim(gpumem_resource *resource, size_t keep_bytes)
     gpumem_status status = gm_current_enter(&current, resource->device);
     if (status != GPUMEM_OK)
         return status;
-    gm_resource_trim(resource, keep_bytes);
+    if (resource->trim_on_request)
+        status = resource->trim_on_request(resource->user, keep_bytes);
+    else
+        gm_resource_trim(resource, keep_bytes);
     gm_current_leave(&current);
-    return GPUMEM_OK;
+    return status;
 }
 
 /* With no lock held: a user's resource may free buffers of another one. `all` includes the
@@ -310,7 +313,7 @@ void gm_resources_visit_all(gpumem_device *device, void (*visit)(gpumem_resource
     visit_resources(device, 1, visit, data);
 }
 
-gpumem_status gpumem_device_trim(gpumem_device *device, int wait) {
+gpumem_status gpumem_device_trim(gpumem_device *device, bool wait) {
     GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_device_trim");
     gm_work_off_all(device);

@@ -44,13 +44,13 @@ static int can_tell(const struct gm_error_record *record, gpumem_status status) 
             (status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY && record->error.driver_code));
 }
 
-void gm_tell_shortage(gpumem_device *device, const gpumem_resource *resource, uint64_t bytes,
-                      gpumem_status status) {
+gpumem_status gm_tell_shortage(gpumem_device *device, const gpumem_resource *resource,
+                               uint64_t bytes, gpumem_status status) {
     struct gm_error_record record, whole;
     char what[160] = "";
     gm_error_save(&record);
     if (!can_tell(&record, status))
-        return;
+        return status;
     if (status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY)
         say_host(what, sizeof what);
     else if (!is_of_addresses(&record))
@@ -60,4 +60,5 @@ void gm_tell_shortage(gpumem_device *device, const gpumem_resource *resource, ui
              bytes, resource ? resource->kind : "device", resource ? " resource" : "",
              record.message, *what ? "; " : "", what);
     gm_error_restore(&whole);
+    return status;
 }

@@ -8,9 +8,9 @@
 /*
  * Completes the message that was recorded for `status`, if that is OUT_OF_MEMORY, or
  * OUT_OF_HOST_MEMORY as the driver's answer: `bytes` were requested of the resource, or (NULL) of
- * the device. A message that is complete stays as it is. Driver: cuMemGetInfo.
+ * the device. A message that is complete stays as it is. Returns `status`. Driver: cuMemGetInfo.
  */
-void gm_tell_shortage(gpumem_device *device, const gpumem_resource *resource, uint64_t bytes,
-                      gpumem_status status);
+gpumem_status gm_tell_shortage(gpumem_device *device, const gpumem_resource *resource,
+                               uint64_t bytes, gpumem_status status);
 
 #endif

@@ -2,6 +2,7 @@
 #include "base/cancel.h"
 #include "base/fork.h"
 #include "base/options.h"
+#include "memory/core/capture.h"
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
 #include "memory/object/deferred_frees.h"
@@ -88,11 +89,18 @@ gpumem_status gpumem_stream_synchronize(gpumem_device *device, CUstream stream) 
     gpumem_status status = enter(&current, device, "gpumem_stream_synchronize");
     if (status != GPUMEM_OK)
         return status;
+    /* The driver would refuse, and invalidate the capture. */
+    enum gm_capture_state state = gm_capture_state(device->cu, stream, NULL);
+    if (state == GM_CAPTURE_UNDER_WAY || state == GM_CAPTURE_IMPLICIT) {
+        gm_current_leave(&current);
+        return gm_fail(GPUMEM_ERROR_BUSY,
+                       "gpumem_stream_synchronize: a capture is in progress; end it first");
+    }
     return finish(&current, device->cu->cuStreamSynchronize(stream), "cuStreamSynchronize",
                   "work on a stream failed");
 }
 
-gpumem_status gpumem_stream_query(gpumem_device *device, CUstream stream, int *done) {
+gpumem_status gpumem_stream_query(gpumem_device *device, CUstream stream, bool *done) {
     GM_UNCANCELLED;
     struct gm_current current;
     GM_REQUIRE(done, "gpumem_stream_query: done is NULL");
@@ -180,7 +188,7 @@ gpumem_status gpumem_event_record(gpumem_device *device, CUevent event, CUstream
                   "cannot record an event");
 }
 
-gpumem_status gpumem_event_query(gpumem_device *device, CUevent event, int *done) {
+gpumem_status gpumem_event_query(gpumem_device *device, CUevent event, bool *done) {
     GM_UNCANCELLED;
     struct gm_current current;
     GM_REQUIRE(event && done, "gpumem_event_query: event or done is NULL");

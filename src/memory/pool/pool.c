@@ -292,14 +292,27 @@ static void stats(void *user, gpumem_stats *out) {
         out->committed_high = high;
 }
 
-static void trim(void *user, size_t keep_bytes) {
+static gpumem_status trim_on_request(void *user, size_t keep_bytes) {
     struct gm_pool *p = user;
-    if (!p->settings.own || p->settings.mapped)
-        return;
+    if (p->settings.mapped)
+        return GPUMEM_OK;
     /* The driver includes memory in use in what it keeps. */
     uint64_t used = gm_pool_number(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     size_t keep = keep_bytes > SIZE_MAX - used ? SIZE_MAX : keep_bytes + (size_t)used;
-    (void)p->device->cu->cuMemPoolTrimTo(p->settings.pool, keep);
+    CUresult result = p->device->cu->cuMemPoolTrimTo(p->settings.pool, keep);
+    if (result == CUDA_SUCCESS)
+        return GPUMEM_OK;
+    return gm_cu_fail(p->device->cu, result, "cuMemPoolTrimTo", "cannot trim the %s of device %d",
+                      p->resource->kind, p->device->ordinal);
+}
+
+static void trim(void *user, size_t keep_bytes) {
+    struct gm_pool *p = user;
+    struct gm_error_record saved; /* what is tried when memory runs out is no failure of the call */
+    gm_error_save(&saved);
+    if (p->settings.own)
+        (void)trim_on_request(p, keep_bytes);
+    gm_error_restore(&saved);
 }
 
 static void end(struct gm_pool *p) {
@@ -384,6 +397,7 @@ static gpumem_status make(gpumem_device *device, const struct gm_pool_settings *
         return status;
     }
     p->resource->imported = settings->mapped;
+    p->resource->trim_on_request = trim_on_request;
     p->resource->own_stream = !settings->mapped;
     p->resource->tells_committed = settings->own && !settings->mapped;
     gm_pool_quicken(p);

@@ -6,7 +6,10 @@
 #include "base/kept_file.h"
 #include "memory/core/objects.h"
 
+#include <gpumem/managed.h>
+#include <gpumem/pinned.h>
 #include <gpumem/pool.h>
+#include <gpumem/pool_interop.h>
 
 struct gm_pool_settings {
     const char *kind;

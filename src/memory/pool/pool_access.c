@@ -1,4 +1,4 @@
-/* Access to a pool of the driver during its life, and trimming it. */
+/* Access to a pool of the driver during its life. */
 #include "base/cancel.h"
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
@@ -240,30 +240,5 @@ gpumem_status gpumem_pool_get_peers(gpumem_resource *resource, int *peers, size_
         *count = there;
     }
     free(found);
-    return status;
-}
-
-/* ---- Giving back ----------------------------------------------------------------------------- */
-
-gpumem_status gpumem_pool_trim(gpumem_resource *resource, uint64_t keep_bytes) {
-    GM_UNCANCELLED;
-    static const char call[] = "gpumem_pool_trim";
-    struct gm_pool *p;
-    struct gm_current current;
-    gpumem_status status = gm_pool_find(resource, call, &p);
-    if (status != GPUMEM_OK)
-        return status;
-    if (p->settings.mapped)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "%s: only its owner, another process, can trim the pool", call);
-    status = gm_current_enter(&current, p->device);
-    if (status != GPUMEM_OK)
-        return status;
-    CUresult result = p->device->cu->cuMemPoolTrimTo(p->settings.pool, (size_t)keep_bytes);
-    if (result != CUDA_SUCCESS)
-        status =
-            gm_cu_fail(p->device->cu, result, "cuMemPoolTrimTo", "cannot trim the %s of device %d",
-                       p->resource->kind, p->device->ordinal);
-    gm_current_leave(&current);
     return status;
 }

@@ -32,17 +32,6 @@ gpumem_status gpumem_pool_get_info(gpumem_resource *resource, gpumem_pool_info *
     return GM_RESULT_WRITE(gpumem_pool_info, info, &filled);
 }
 
-gpumem_status gpumem_pool_get_handle(gpumem_resource *resource, CUmemoryPool *handle) {
-    GM_UNCANCELLED;
-    struct gm_pool *p;
-    gpumem_status status = gm_pool_find(resource, "gpumem_pool_get_handle", &p);
-    if (status != GPUMEM_OK)
-        return status;
-    GM_REQUIRE(handle, "gpumem_pool_get_handle: handle is NULL");
-    *handle = p->settings.pool;
-    return GPUMEM_OK;
-}
-
 /* ---- Attributes ------------------------------------------------------------------------------ */
 
 #define LAST GPUMEM_POOL_USED_HIGH

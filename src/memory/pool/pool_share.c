@@ -6,6 +6,7 @@
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
 #include "memory/object/buffer.h"
+#include "memory/object/shortage.h"
 #include "memory/pool/pool.h"
 
 #include <errno.h>
@@ -486,7 +487,7 @@ gpumem_status gpumem_pool_import_buffer(gpumem_resource *resource,
     status = gm_pool_import(p, &shared, &base);
     if (status != GPUMEM_OK) {
         gm_buffer_discard(made);
-        return status;
+        return gm_tell_shortage(p->device, resource, shared.bytes, status);
     }
     CUdeviceptr pointer = base + shared.offset;
     const gpumem_allocation allocation = {

@@ -390,27 +390,6 @@ gpumem_status gpumem_buffer_get_access(gpumem_buffer *buffer, size_t offset, int
     return GPUMEM_OK;
 }
 
-gpumem_status gpumem_buffer_get_chunk(gpumem_buffer *buffer, size_t index, size_t *offset,
-                                      size_t *bytes) {
-    GM_UNCANCELLED;
-    GM_CHECK(buffer, "gpumem_buffer_get_chunk");
-    GM_REQUIRE(offset && bytes, "gpumem_buffer_get_chunk: an output is NULL");
-    size_t count = gpumem_buffer_chunks(buffer);
-    GM_REQUIRE(index < count, "gpumem_buffer_get_chunk: there is no chunk %zu of %zu", index,
-               count);
-    const gpumem_buffer *inner = gm_buffer_innermost(buffer);
-    const struct gm_chunk *chunks = NULL;
-    *offset = 0;
-    *bytes = buffer->allocation.committed_bytes;
-    if (!inner || !inner->resource->chunks)
-        return GPUMEM_OK;
-    inner->resource->chunks(&inner->allocation, &chunks);
-    for (size_t i = 0; i < index; i++)
-        *offset += chunks[i].bytes;
-    *bytes = chunks[index].bytes;
-    return GPUMEM_OK;
-}
-
 /* ---- All buffers ----------------------------------------------------------------------------- */
 
 /* Points in the streams of all buffers that must pass. */

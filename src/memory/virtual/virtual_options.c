@@ -160,10 +160,11 @@ static gpumem_status settle_sizes(struct gm_virtual_resource *v) {
 }
 
 static gpumem_status reaches(gpumem_device *device, int ordinal, CUdevice peer) {
-    int can = 0;
-    gpumem_status status = gpumem_device_can_access_peer(device, ordinal, &can);
+    bool reached = false;
+    gpumem_status status = gpumem_device_can_access_peer(device, ordinal, &reached);
     if (status != GPUMEM_OK)
         return status;
+    int can = 0;
     /* Queried for the peer, which will read this device's memory. */
     CUresult result = device->cu->cuDeviceCanAccessPeer(&can, peer, device->handle);
     if (result != CUDA_SUCCESS)

@@ -62,6 +62,9 @@ CUmemAllocationProp sg_plain_prop(int device);
 /* OUT_OF_MEMORY if it exceeds the device's limit or what the machine has. `prop` determines device
  * or host and exportability; the caller has validated it. The result has one reference. */
 CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_phys **phys);
+/* The same in parts of `part` bytes and a rest, with a reference to each: all or nothing. */
+CUresult sg_phys_create_parts(const CUmemAllocationProp *prop, size_t size, size_t part,
+                              struct sg_phys **parts);
 /* The same for bytes of a file of the caller's, which must remain open until this returns. When the
  * memory is freed, its bytes in the file are given back to the machine, unless it is `imported`
  * (and therefore not charged either). */
@@ -157,8 +160,6 @@ struct sg_segment {
  * mapping and the addresses are released when no running work can see them.
  */
 CUresult sg_segment_map(struct sg_phys *phys, unsigned rights_devices, struct sg_segment *segment);
-/* Changes whether a device may read and write the segment. */
-void sg_segment_access(struct sg_segment *segment, int device, unsigned rights);
 void sg_segment_unmap(struct sg_segment *segment);
 
 /* cuInit's work for this chapter. */

@@ -164,27 +164,50 @@ CUmemAllocationProp sg_plain_prop(int device) {
     return prop;
 }
 
-CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_phys **phys) {
-    int device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? prop->location.id : -1;
+static int device_of(const CUmemAllocationProp *prop) {
+    return prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? prop->location.id : -1;
+}
+
+/* Of memory that has been charged. NULL: out of memory. */
+static struct sg_phys *make(const CUmemAllocationProp *prop, size_t size) {
     const unsigned types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC;
     bool shared = ((unsigned)prop->requestedHandleTypes & types) != 0;
-    if (!charge(device, size))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    struct sg_phys_place *place = new_place(prop, device, size);
+    struct sg_phys_place *place = new_place(prop, device_of(prop), size);
     if (!place || !(shared ? make_file(place) : place_in_arena(place))) {
         free(place);
-        used[slot_of(device)] -= size;
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return NULL;
     }
     sg_poison(place->phys.host, size, SG_POISON_FRESH);
-    *phys = &place->phys;
-    return CUDA_SUCCESS;
+    return &place->phys;
+}
+
+CUresult sg_phys_create_parts(const CUmemAllocationProp *prop, size_t size, size_t part,
+                              struct sg_phys **parts) {
+    int device = device_of(prop);
+    size_t made = 0, count = 0;
+    if (!charge(device, size))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    for (; made < size; made += parts[count++]->size) {
+        parts[count] = make(prop, size - made < part ? size - made : part);
+        if (!parts[count])
+            break;
+    }
+    if (made == size)
+        return CUDA_SUCCESS;
+    used[slot_of(device)] -= size - made;
+    while (count > 0)
+        sg_phys_unref(parts[--count]);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_phys **phys) {
+    return sg_phys_create_parts(prop, size, size, phys);
 }
 
 CUresult sg_phys_create_in(const struct gm_kept_file *file, uint64_t offset,
                            const CUmemAllocationProp *prop, size_t size, bool imported,
                            struct sg_phys **phys) {
-    int device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? prop->location.id : -1;
+    int device = device_of(prop);
     if (!imported && !charge(device, size))
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct sg_phys_place *place = new_place(prop, device, size);

@@ -72,6 +72,14 @@ struct sg_range *sg_range_at(CUdeviceptr address, const struct sg_range_ops *ops
     return range && range->start == address && range->ops == ops ? range : NULL;
 }
 
+struct sg_phys *sg_range_phys_at(const struct sg_range *range, CUdeviceptr address,
+                                 size_t *offset) {
+    if (range->ops->phys_at)
+        return range->ops->phys_at(range, address, offset);
+    *offset = range->phys_offset + (size_t)(address - range->start);
+    return range->phys;
+}
+
 void sg_range_describe(const struct sg_range *range, int device, struct sg_range_facts *facts) {
     const struct sg_phys *phys = range->phys;
     *facts = (struct sg_range_facts){

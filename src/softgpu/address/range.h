@@ -65,6 +65,8 @@ struct sg_range_ops {
 
     /* Changes the facts that differ from those of most ranges. May be NULL. */
     void (*describe)(const struct sg_range *range, struct sg_range_facts *facts);
+    /* The memory at an address of it, and where in that. NULL: all of the range is in one. */
+    struct sg_phys *(*phys_at)(const struct sg_range *range, CUdeviceptr address, size_t *offset);
     /* The state of its pages if it is managed memory, else NULL. May itself be NULL. */
     struct sg_pages *(*pages)(const struct sg_range *range);
 
@@ -100,6 +102,9 @@ static inline void sg_range_expose(CUdeviceptr address, size_t size) {
 
 /* Describes a range as seen from `device`. */
 void sg_range_describe(const struct sg_range *range, int device, struct sg_range_facts *facts);
+/* The physical memory at an address of a range that has some, and where in it: more bytes may
+ * follow there than the range has, or fewer. */
+struct sg_phys *sg_range_phys_at(const struct sg_range *range, CUdeviceptr address, size_t *offset);
 /* The range of that kind that starts at `address`, or NULL. */
 struct sg_range *sg_range_at(CUdeviceptr address, const struct sg_range_ops *ops);
 

@@ -43,11 +43,6 @@ CUresult sg_segment_map(struct sg_phys *phys, unsigned rights_devices, struct sg
     return CUDA_SUCCESS;
 }
 
-void sg_segment_access(struct sg_segment *segment, int device, unsigned rights) {
-    sg_table_rights(segment->address, segment->size, sg_rights_of(device, SG_READ | SG_WRITE),
-                    sg_rights_of(device, rights));
-}
-
 static void end_host(struct sg_retired *retired) {
     struct sg_segment_end *end = (struct sg_segment_end *)retired;
     sg_addresses_clear((unsigned char *)(uintptr_t)end->address, end->size);

@@ -52,5 +52,6 @@ static void leaks(struct sg_text *text) {
 const struct sg_chapter sg_array_chapter = {
     .dump = dump,
     .leaks = leaks,
+    .leak_kind = SG_LEAK_MEMORY,
     .context_end = {[SG_END_ARRAYS] = sg_arrays_context_end},
 };

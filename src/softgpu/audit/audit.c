@@ -1,4 +1,10 @@
-/* The linker's calls: which objects are looked at, and what their users get. */
+/*
+ * The linker's calls: which objects are looked at, and what their users get.
+ *
+ * la_symbind64 is not among them. With it the linker (glibc 2.36) allocates memory for each object
+ * as it relocates it: for itself by the program's own calloc, before the C library has begun. An
+ * allocator that starts a thread then, as jemalloc, is aborted ("allocate_stack: size != 0").
+ */
 #include "audit.h"
 
 #include <string.h>
@@ -34,11 +40,9 @@ static uintptr_t look_at(const struct link_map *map) {
 
 unsigned la_objopen(struct link_map *map, Lmid_t names, uintptr_t *cookie) {
     *cookie = names == LM_ID_BASE ? look_at(map) : COOKIE(NOTHING, 0);
-    if (names != LM_ID_BASE)
-        return 0;
     if (KIND(*cookie) != NOTHING)
         audit_redefine(map, COPY_OF(*cookie), fronts[KIND(*cookie)]);
-    return LA_FLG_BINDFROM | (KIND(*cookie) != NOTHING ? LA_FLG_BINDTO : 0);
+    return 0;
 }
 
 unsigned la_objclose(uintptr_t *cookie) {
@@ -48,22 +52,4 @@ unsigned la_objclose(uintptr_t *cookie) {
         audit_jitlink_close(COPY_OF(*cookie));
     *cookie = COOKIE(NOTHING, 0);
     return 0;
-}
-
-/* A library that calls its own functions must not come back to what is in front of them. */
-static uintptr_t of_itself(uintptr_t cookie, const char *name) {
-    return KIND(cookie) == NVRTC     ? audit_nvrtc_itself(COPY_OF(cookie), name)
-           : KIND(cookie) == JITLINK ? audit_jitlink_itself(COPY_OF(cookie), name)
-                                     : 0;
-}
-
-uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to,
-                       unsigned *flags, const char *name) {
-    (void)index, (void)flags;
-    uintptr_t other = 0;
-    if (*from == *to && KIND(*to) != LIBC)
-        other = of_itself(*to, name);
-    else if (KIND(*to) != NOTHING)
-        other = fronts[KIND(*to)](COPY_OF(*to), name, symbol->st_value);
-    return other ? other : symbol->st_value;
 }

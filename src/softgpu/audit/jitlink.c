@@ -1,11 +1,13 @@
 /*
- * In front of nvJitLink: links of LTO IR are asked for PTX; a link of PTX is answered with its text
- * or, of several, with what softgpu's linker makes of them. nvJitLink links all the same, so that
- * its errors and logs are the client's. Links that involve machine code are left alone.
+ * In front of nvJitLink: a link of PTX is answered with nvJitLink's machine code, and in it the
+ * text or, of several, what softgpu's linker makes of them; so is one of machine code that holds
+ * its PTX. Links of LTO IR are asked for PTX, and answered with the output of softgpu's linker.
+ * Links that involve other machine code are left alone.
  */
 #include "audit.h"
 
 #include "base/descriptor.h"
+#include "softgpu/link/grid_sync.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,9 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define INPUT_CUBIN   1
 #define INPUT_PTX     2
 #define INPUT_LTOIR   3
+#define INPUT_FATBIN  4
 #define INPUT_LIBRARY 6
+#define INPUT_ANY     10
 #define OUT_OF_MEMORY 6 /* NVJITLINK_ERROR_INTERNAL: memory has no code of its own */
 
 struct functions {
@@ -32,10 +37,17 @@ struct functions {
 
 static struct {
     bool used;
+    const struct link_map *map;
     struct functions real;
     int (*ptx_size)(void *handle, size_t *size);
     int (*ptx)(void *handle, char *text);
 } copies[AUDIT_COPIES];
+
+/* Machine code without the section that holds its text, for nvJitLink, until the link ends. */
+struct copy {
+    struct copy *next;
+    unsigned char bytes[];
+};
 
 /* A link whose result will be asked for as machine code. */
 struct job {
@@ -43,12 +55,13 @@ struct job {
     void *handle;
     unsigned architecture;
     bool lto;     /* which this file asked for PTX */
-    bool machine; /* an input is neither PTX nor, with lto, LTO IR */
+    bool machine; /* an input is neither PTX, nor holds it, nor, with lto, is LTO IR */
     bool ir;      /* with lto: there is some */
     bool runtime; /* the library of the device runtime is among the inputs */
     bool refused; /* no memory for a text */
     char **texts;
     size_t count;
+    struct copy *copies;
     unsigned char *answer;
     size_t size;
 };
@@ -69,11 +82,16 @@ static void job_free(struct job *job) {
     for (size_t i = 0; i < job->count; i++)
         free(job->texts[i]);
     free(job->texts);
+    for (struct copy *copy = job->copies, *next; copy; copy = next) {
+        next = copy->next;
+        free(copy);
+    }
     free(job->answer);
     free(job);
 }
 
-static void job_end(void *handle) {
+/* Takes it from the list; NULL if it is not there. */
+static struct job *job_end(void *handle) {
     pthread_mutex_lock(&lock);
     struct job **link = &jobs;
     while (*link && (*link)->handle != handle)
@@ -82,8 +100,7 @@ static void job_end(void *handle) {
     if (job)
         *link = job->next;
     pthread_mutex_unlock(&lock);
-    if (job)
-        job_free(job);
+    return job;
 }
 
 static void job_begin(struct job *job, void *handle) {
@@ -151,12 +168,60 @@ static bool is_device_runtime(int type, const char *name) {
            strncmp(slash ? slash + 1 : name, "libcudadevrt", strlen("libcudadevrt")) == 0;
 }
 
-/* Whether the input is ours alone: with lto, nvJitLink would refuse a text, and machine code. */
-static bool take(struct job *job, int type, const void *data, size_t size, const char *name) {
+/* A copy of the input, or NULL. */
+static unsigned char *keep_copy(struct job *job, struct audit_bytes of) {
+    struct copy *copy = malloc(sizeof *copy + of.size);
+    job->refused = job->refused || !copy;
+    if (!copy)
+        return NULL;
+    memcpy(copy->bytes, of.data, of.size);
+    copy->next = job->copies;
+    job->copies = copy;
+    return copy->bytes;
+}
+
+/*
+ * Machine code that holds its PTX, alone or in a fatbin, goes on as it was before that was put into
+ * it. A whole program gives nothing to a link, neither here nor there.
+ */
+static bool take_machine(struct job *job, bool fatbin, struct audit_bytes *input) {
+    struct audit_bytes text, cubin = *input;
+    size_t at = 0;
+    if ((fatbin && !audit_fatbin_cubin(*input, job->architecture, &at, &cubin)) ||
+        !audit_cubin_section(cubin, AUDIT_TEXT, &text))
+        return false;
+    if (audit_cubin_type(cubin) == ET_REL)
+        keep_text(job, text.data, strnlen((const char *)text.data, text.size));
+    unsigned char *copy = keep_copy(job, *input);
+    if (copy) {
+        audit_cubin_without(copy + at, cubin.size, AUDIT_TEXT);
+        input->data = copy;
+    }
+    return true;
+}
+
+/* The kind of an input that names none, as far as it matters here. */
+static int kind_of(struct audit_bytes input) {
+    const unsigned char fatbin[] = {0x50, 0xed, 0x55, 0xba};
+    return audit_cubin_type(input) != ET_NONE ? INPUT_CUBIN
+           : input.size >= sizeof fatbin && memcmp(input.data, fatbin, sizeof fatbin) == 0
+               ? INPUT_FATBIN
+           : memmem(input.data, input.size, ".version", 8) ? INPUT_PTX
+                                                           : INPUT_ANY;
+}
+
+/* Whether the input is ours alone: with lto, nvJitLink would refuse a text, and machine code. It
+ * may be replaced by a copy. */
+static bool take(struct job *job, int type, struct audit_bytes *input, const char *name) {
+    if (type == INPUT_ANY && input->data)
+        type = kind_of(*input);
     if (type == INPUT_PTX) {
-        keep_text(job, data, size);
+        keep_text(job, input->data, input->size);
         return job->lto && !job->refused;
     }
+    if ((type == INPUT_CUBIN || type == INPUT_FATBIN) && input->data &&
+        take_machine(job, type == INPUT_FATBIN, input))
+        return job->lto && !job->refused;
     if (is_device_runtime(type, name)) {
         job->runtime = true;
         return job->lto;
@@ -171,9 +236,10 @@ static bool take(struct job *job, int type, const void *data, size_t size, const
 static int add_data(int copy, void *handle, int type, const void *data, size_t size,
                     const char *name) {
     struct job *job = job_of(handle);
-    if (job && data && take(job, type, data, size, name))
+    struct audit_bytes input = {data, size};
+    if (job && data && take(job, type, &input, name))
         return 0;
-    return copies[copy].real.add_data(handle, type, data, size, name);
+    return copies[copy].real.add_data(handle, type, input.data, size, name);
 }
 
 /* The whole file, or NULL. */
@@ -196,11 +262,18 @@ static char *read_file(const char *path, size_t *size) {
 
 static int add_file(int copy, void *handle, int type, const char *path) {
     struct job *job = job_of(handle);
-    size_t size = 0;
-    char *bytes = job && type == INPUT_PTX ? read_file(path, &size) : NULL;
-    bool ours = job && (bytes || type != INPUT_PTX) && take(job, type, bytes, size, path);
+    struct audit_bytes input = {0};
+    bool read = job && (type == INPUT_CUBIN || type == INPUT_PTX || type == INPUT_FATBIN ||
+                        type == INPUT_ANY);
+    unsigned char *bytes = read ? (unsigned char *)read_file(path, &input.size) : NULL;
+    input.data = bytes;
+    bool ours = job && (bytes || !read) && take(job, type, &input, path);
+    int result = ours ? 0
+                 : input.data != bytes
+                     ? copies[copy].real.add_data(handle, type, input.data, input.size, path)
+                     : copies[copy].real.add_file(handle, type, path);
     free(bytes);
-    return ours ? 0 : copies[copy].real.add_file(handle, type, path);
+    return result;
 }
 
 /* ---- The result ------------------------------------------------------------------------------ */
@@ -230,31 +303,58 @@ static bool add_linked_text(int copy, struct job *job) {
 static bool add_grid_sync(struct job *job) {
     bool called = false;
     for (size_t i = 0; i < job->count; i++)
-        called = called || strstr(job->texts[i], "cudaCG");
+        called = called || strstr(job->texts[i], SG_LINK_GRID_PREFIX);
     if (job->runtime && called)
-        keep_text(job, audit_grid_sync, strlen(audit_grid_sync));
+        keep_text(job, sg_link_grid_sync, strlen(sg_link_grid_sync));
     return !job->refused;
+}
+
+/* nvJitLink's machine code with one section more. */
+static void answer_with(int copy, struct job *job, const char *section, struct audit_bytes what) {
+    struct audit_bytes machine = {0};
+    unsigned char *bytes = NULL;
+    if (copies[copy].real.cubin_size(job->handle, &machine.size) == 0 &&
+        (bytes = malloc(machine.size + 1)) && copies[copy].real.cubin(job->handle, bytes) == 0) {
+        machine.data = bytes;
+        if (audit_cubin_type(machine) != ET_NONE)
+            job->answer = audit_cubin_with(machine, section, what, &job->size);
+    }
+    free(bytes);
+}
+
+/* Of texts, by softgpu's linker; with lto, nvJitLink has made no machine code. */
+static void answer_linked(int copy, struct job *job) {
+    struct audit_bytes image, program;
+    unsigned char *linked = audit_link_texts(job->architecture, (const char *const *)job->texts,
+                                             job->count, &image.size);
+    image.data = linked;
+    if (job->lto) {
+        job->answer = linked;
+        job->size = image.size;
+        return;
+    }
+    if (linked && audit_cubin_section(image, AUDIT_LINKED, &program))
+        answer_with(copy, job, AUDIT_LINKED, program);
+    free(linked);
 }
 
 static void make_answer(int copy, struct job *job) {
     if (job->answer || job->refused || job->machine || !add_linked_text(copy, job) ||
-        !add_grid_sync(job))
+        !add_grid_sync(job) || job->count == 0)
         return;
-    if (job->count == 1) {
-        job->size = strlen(job->texts[0]) + 1;
-        if ((job->answer = malloc(job->size)))
-            memcpy(job->answer, job->texts[0], job->size);
-    } else if (job->count > 1) {
-        job->answer = audit_link_texts(job->architecture, (const char *const *)job->texts,
-                                       job->count, &job->size);
-    }
+    const char *first = job->texts[0];
+    if (job->count == 1 && !job->lto && !job->runtime)
+        answer_with(copy, job, AUDIT_TEXT,
+                    (struct audit_bytes){(const unsigned char *)first, strlen(first) + 1});
+    else
+        answer_linked(copy, job);
 }
 
 static int complete(int copy, void *handle) {
     struct job *job = job_of(handle);
     if (job && job->lto && job->machine)
-        audit_say("nvJitLink was given machine code beside LTO IR, of which it cannot make PTX: "
-                  "give it LTO IR and PTX only (docs/clients.md)");
+        audit_say("nvJitLink was given machine code without PTX in it beside LTO IR, of which it "
+                  "cannot make PTX: give it LTO IR and PTX only (docs/clients.md)");
     if (job && job->lto && !job->ir && !job->machine && job->count > 0) {
         make_answer(copy, job); /* texts only: nvJitLink has got none of them */
         return job->answer ? 0 : OUT_OF_MEMORY;
@@ -263,8 +363,8 @@ static int complete(int copy, void *handle) {
     if (result == 0 && job)
         make_answer(copy, job);
     if (result == 0 && job && job->machine)
-        audit_say("nvJitLink was given machine code, and so gives machine code, which softgpu does "
-                  "not run: give it PTX or LTO IR (docs/clients.md)");
+        audit_say("nvJitLink was given machine code without PTX in it, and so gives machine code, "
+                  "which softgpu does not run: give it PTX or LTO IR (docs/clients.md)");
     return result;
 }
 
@@ -285,36 +385,31 @@ static int cubin(int copy, void *handle, void *bytes) {
 }
 
 static int destroy(int copy, void **handle) {
-    if (handle)
-        job_end(*handle);
-    return copies[copy].real.destroy(handle);
+    struct job *job = handle ? job_end(*handle) : NULL;
+    int result = copies[copy].real.destroy(handle);
+    if (job)
+        job_free(job);
+    return result;
 }
 
 /* ---- In front of each copy ------------------------------------------------------------------- */
 
-#define COPY(n)                                                                                    \
-    static int create_##n(void **handle, uint32_t count, const char **options) {                   \
-        return create(n, handle, count, options);                                                  \
-    }                                                                                              \
-    static int add_data_##n(void *handle, int type, const void *data, size_t size,                 \
-                            const char *name) {                                                    \
-        return add_data(n, handle, type, data, size, name);                                        \
-    }                                                                                              \
-    static int add_file_##n(void *handle, int type, const char *path) {                            \
-        return add_file(n, handle, type, path);                                                    \
-    }                                                                                              \
-    static int complete_##n(void *handle) {                                                        \
-        return complete(n, handle);                                                                \
-    }                                                                                              \
-    static int cubin_size_##n(void *handle, size_t *size) {                                        \
-        return cubin_size(n, handle, size);                                                        \
-    }                                                                                              \
-    static int cubin_##n(void *handle, void *bytes) {                                              \
-        return cubin(n, handle, bytes);                                                            \
-    }                                                                                              \
-    static int destroy_##n(void **handle) {                                                        \
-        return destroy(n, handle);                                                                 \
+#define IS_OWN(n) audit_is_own_call(copies[n].map, __builtin_return_address(0))
+#define FUNCTION(n, name, declared, ...)                                                           \
+    static int name##_##n declared {                                                               \
+        return IS_OWN(n) ? copies[n].real.name(__VA_ARGS__) : name(n, __VA_ARGS__);                \
     }
+#define COPY(n)                                                                                    \
+    FUNCTION(n, create, (void **handle, uint32_t count, const char **options), handle, count,      \
+             options)                                                                              \
+    FUNCTION(n, add_data,                                                                          \
+             (void *handle, int type, const void *data, size_t size, const char *name), handle,    \
+             type, data, size, name)                                                               \
+    FUNCTION(n, add_file, (void *handle, int type, const char *path), handle, type, path)          \
+    FUNCTION(n, complete, (void *handle), handle)                                                  \
+    FUNCTION(n, cubin_size, (void *handle, size_t *size), handle, size)                            \
+    FUNCTION(n, cubin, (void *handle, void *bytes), handle, bytes)                                 \
+    FUNCTION(n, destroy, (void **handle), handle)
 COPY(0)
 COPY(1)
 COPY(2)
@@ -370,6 +465,7 @@ int audit_jitlink_open(const struct link_map *map) {
         return -1;
     for (int i = 0; i < AUDIT_COPIES; i++)
         if (!copies[i].used) {
+            copies[i].map = map;
             copies[i].real = real;
             memcpy(&copies[i].ptx_size, &text[0], sizeof text[0]);
             memcpy(&copies[i].ptx, &text[1], sizeof text[1]);
@@ -405,8 +501,4 @@ static uintptr_t member_of(const struct functions *functions, const char *name) 
 uintptr_t audit_jitlink_replace(int copy, const char *name, uintptr_t address) {
     (void)address;
     return member_of(&fronts[copy], name);
-}
-
-uintptr_t audit_jitlink_itself(int copy, const char *name) {
-    return member_of(&copies[copy].real, name);
 }

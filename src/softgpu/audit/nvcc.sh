@@ -1,15 +1,15 @@
 #!/bin/sh
 # nvcc for programs that run on softgpu: makes PTX where machine code was asked for. The real nvcc is
-# the next one on the path. gpumem run puts this folder first.
+# the next one on the path. gpumem run puts this folder first, or one with a link to this file.
 set -eu
-here=$(cd "$(dirname "$0")" && pwd -P)
+self=$(readlink -f "$0")
 
 find_next() {
     rest=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin:${CUDA_PATH:-/usr/local/cuda}/bin:
     while [ -n "$rest" ]; do
         folder=${rest%%:*}
         rest=${rest#*:}
-        if [ -x "$folder/nvcc" ] && [ "$(cd "$folder" && pwd -P)" != "$here" ]; then
+        if [ -x "$folder/nvcc" ] && [ "$(readlink -f "$folder/nvcc")" != "$self" ]; then
             printf '%s\n' "$folder/nvcc"
             return
         fi

@@ -1,9 +1,11 @@
 /*
- * In front of NVRTC: who asks for the machine code of a program gets its PTX, which NVRTC keeps of
- * the same compilation. Without machine code (an architecture "compute_...", LTO) nothing changes.
+ * In front of NVRTC: who asks for the machine code of a program gets it with its PTX inside, which
+ * NVRTC keeps of the same compilation. Without machine code (an architecture "compute_...", LTO)
+ * nothing changes.
  */
 #include "audit.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef int get_size(void *program, size_t *size);
@@ -11,38 +13,76 @@ typedef int get_bytes(void *program, char *bytes);
 
 static struct {
     bool used;
+    const struct link_map *map;
     get_size *machine_size, *text_size;
     get_bytes *machine, *text;
 } copies[AUDIT_COPIES];
 
-/* A text has more than its final zero. */
-static bool has_text(int copy, void *program, size_t *size) {
-    size_t machine = 0;
+#define OUT_OF_MEMORY 1 /* NVRTC_ERROR_OUT_OF_MEMORY */
+
+/* What `get` writes, malloc'd; NULL if that is nothing, or there is no memory. */
+static unsigned char *got(void *program, get_size *size_of, get_bytes *get, size_t *size) {
+    unsigned char *bytes = NULL;
+    if (size_of(program, size) != 0 || *size == 0 || !(bytes = malloc(*size)))
+        return NULL;
+    if (get(program, (char *)bytes) == 0)
+        return bytes;
+    free(bytes);
+    return NULL;
+}
+
+/* Whether there is machine code and a text, which has more than its final zero. */
+static bool has_both(int copy, void *program) {
+    size_t machine, text;
     return copies[copy].machine_size(program, &machine) == 0 && machine > 0 &&
-           copies[copy].text_size(program, size) == 0 && *size > 1;
+           copies[copy].text_size(program, &text) == 0 && text > 1;
+}
+
+/* Where there are both. NULL: no memory, or NVRTC's machine code is of another form. */
+static unsigned char *make(int copy, void *program, size_t *size) {
+    struct audit_bytes machine = {0}, text = {0};
+    unsigned char *made = NULL, *code, *of;
+    code = got(program, copies[copy].machine_size, copies[copy].machine, &machine.size);
+    of = got(program, copies[copy].text_size, copies[copy].text, &text.size);
+    machine.data = code;
+    text.data = of;
+    if (code && of && audit_cubin_type(machine) != ET_NONE)
+        made = audit_cubin_with(machine, AUDIT_TEXT, text, size);
+    free(code);
+    free(of);
+    return made;
 }
 
 static int answer_size(int copy, void *program, size_t *size) {
-    size_t text = 0;
-    if (!size || !has_text(copy, program, &text))
+    if (!size || !has_both(copy, program))
         return copies[copy].machine_size(program, size);
-    *size = text;
-    return 0;
+    unsigned char *made = make(copy, program, size);
+    free(made);
+    return made ? 0 : OUT_OF_MEMORY;
 }
 
 static int answer(int copy, void *program, char *bytes) {
-    size_t text;
-    return has_text(copy, program, &text) ? copies[copy].text(program, bytes)
-                                          : copies[copy].machine(program, bytes);
+    size_t size;
+    if (!bytes || !has_both(copy, program))
+        return copies[copy].machine(program, bytes);
+    unsigned char *made = make(copy, program, &size);
+    if (!made)
+        return OUT_OF_MEMORY;
+    memcpy(bytes, made, size);
+    free(made);
+    return 0;
 }
 
 /* The functions get no more than the program, so each copy of NVRTC has its own in front. */
+#define IS_OWN(number) audit_is_own_call(copies[number].map, __builtin_return_address(0))
 #define COPY(number)                                                                               \
     static int size_##number(void *program, size_t *size) {                                        \
-        return answer_size(number, program, size);                                                 \
+        return IS_OWN(number) ? copies[number].machine_size(program, size)                         \
+                              : answer_size(number, program, size);                                \
     }                                                                                              \
     static int bytes_##number(void *program, char *bytes) {                                        \
-        return answer(number, program, bytes);                                                     \
+        return IS_OWN(number) ? copies[number].machine(program, bytes)                             \
+                              : answer(number, program, bytes);                                    \
     }
 COPY(0)
 COPY(1)
@@ -69,6 +109,7 @@ int audit_nvrtc_open(const struct link_map *map) {
             memcpy(&copies[i].text_size, &found[1], sizeof found[1]);
             memcpy(&copies[i].machine, &found[2], sizeof found[2]);
             memcpy(&copies[i].text, &found[3], sizeof found[3]);
+            copies[i].map = map;
             copies[i].used = true;
             return i;
         }
@@ -88,10 +129,4 @@ uintptr_t audit_nvrtc_replace(int copy, const char *name, uintptr_t address) {
     if (strcmp(name, "nvrtcGetCUBIN") == 0)
         return (uintptr_t)bytes[copy];
     return 0;
-}
-
-uintptr_t audit_nvrtc_itself(int copy, const char *name) {
-    return strcmp(name, "nvrtcGetCUBINSize") == 0 ? (uintptr_t)copies[copy].machine_size
-           : strcmp(name, "nvrtcGetCUBIN") == 0   ? (uintptr_t)copies[copy].machine
-                                                  : 0;
 }

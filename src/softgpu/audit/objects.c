@@ -3,6 +3,7 @@
 
 #include "base/descriptor.h"
 
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -88,6 +89,16 @@ void *audit_find(const struct link_map *map, const char *name) {
     else if (in.table && in.names && in.hash)
         symbol = find_each(&in, name);
     return symbol ? (void *)(map->l_addr + symbol->st_value) : NULL; /* NOLINT */
+}
+
+bool audit_is_own_call(const struct link_map *map, const void *return_address) {
+    struct link_map *caller = NULL, *this_library = NULL;
+    Dl_info info;
+    if (!dladdr1(return_address, &info, (void **)&caller, RTLD_DL_LINKMAP))
+        return false;
+    return caller == map || (dladdr1((const void *)(uintptr_t)audit_find, &info,
+                                     (void **)&this_library, RTLD_DL_LINKMAP) &&
+                             caller == this_library);
 }
 
 /* ---- Other values ---------------------------------------------------------------------------- */

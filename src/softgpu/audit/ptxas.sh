@@ -2,7 +2,7 @@
 # ptxas for programs that run on softgpu: the PTX itself is the result. softgpu checks it when it is
 # loaded. gpumem run puts this folder first on the path, and names this file to Triton.
 set -eu
-here=$(cd "$(dirname "$0")" && pwd -P)
+self=$(readlink -f "$0")
 
 wrong() {
     printf 'ptxas (gpumem): %s\n' "$1" >&2
@@ -15,7 +15,7 @@ version() {
     while [ -n "$rest" ]; do
         folder=${rest%%:*}
         rest=${rest#*:}
-        if [ -x "$folder/ptxas" ] && [ "$(cd "$folder" && pwd -P)" != "$here" ]; then
+        if [ -x "$folder/ptxas" ] && [ "$(readlink -f "$folder/ptxas")" != "$self" ]; then
             "$folder/ptxas" --version
             rest=
         elif [ -z "$rest" ]; then

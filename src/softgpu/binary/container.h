@@ -27,9 +27,10 @@ void sg_container_put_variable(struct sg_container_writer *to, const struct sg_i
 
 void sg_container_free(struct sg_container_writer *to);
 
-/* An ELF around that section, for that architecture (90 for sm_90), or `specific` to it. */
+/* An ELF around that section, for that architecture (90 for sm_90), or `specific` to it. `names`:
+ * those of its kernels, each with a final zero, for readers who look for them among the symbols. */
 void sg_container_put_elf(struct sg_container_writer *to, unsigned architecture, bool specific,
-                          struct sg_bytes program);
+                          struct sg_bytes names, struct sg_bytes program);
 
 /* Fills an image, whose ELF headers have been read, from the section. INVALID_IMAGE or
  * OUT_OF_MEMORY, after which the caller frees the image. */

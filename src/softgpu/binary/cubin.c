@@ -6,8 +6,10 @@
 #include "softgpu/binary/cubin.h"
 #include "softgpu/binary/container.h"
 #include "softgpu/binary/read.h"
+#include "softgpu/ptx/ptx.h"
 
 #include <elf.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -285,6 +287,45 @@ static bool runs(const struct sg_cubin *cubin) {
     return target / 10 == device / 10 && target <= device;
 }
 
+static CUresult read_machine(struct sg_cubin *cubin) {
+    cubin->entry_of = calloc(cubin->elf.symbol_count + 1, sizeof *cubin->entry_of);
+    if (!cubin->entry_of)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = sg_cubin_functions(cubin);
+    if (result == CUDA_SUCCESS)
+        result = sg_cubin_variables(cubin);
+    const bool calls = cubin->options->relocatable || cubin->image->to_be_linked;
+    return result == CUDA_SUCCESS && calls ? sg_cubin_calls(cubin) : result;
+}
+
+/*
+ * The PTX that the machine code was made from, which is what can run. Hardware takes the code
+ * whatever the version of its text, and does not look at the text: one that is refused here must
+ * not make the whole refused. Its kernels are, at their launch, which says why.
+ */
+static CUresult read_text(struct sg_cubin *cubin, struct sg_bytes text) {
+    struct sg_image *image = cubin->image, read = {0};
+    struct sg_image_options options = *cubin->options;
+    char why[256] = "";
+    struct sg_image_log aside = {.error = why, .error_size = sizeof why};
+    options.newest_ptx = INT_MAX;
+    text.size = strnlen((const char *)text.data, text.size);
+    CUresult result = sg_ptx_read(text, &options, &aside, &read);
+    if (result == CUDA_SUCCESS) {
+        read.to_be_linked = image->to_be_linked;
+        read.machine = image->machine;
+        read.machine_size = image->machine_size;
+        *image = read;
+        return CUDA_SUCCESS;
+    }
+    sg_image_clear(&read);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        return result;
+    why[strcspn(why, "\n")] = 0;
+    image->refused_text = strdup(why);
+    return image->refused_text ? read_machine(cubin) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 static CUresult read_cubin(struct sg_cubin *cubin) {
     CUresult result = sg_elf_open(cubin->elf.bytes, &cubin->elf);
     if (result != CUDA_SUCCESS)
@@ -308,16 +349,12 @@ static CUresult read_cubin(struct sg_cubin *cubin) {
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
     const struct sg_elf_section *linked = sg_elf_section(&cubin->elf, SG_CONTAINER_SECTION, "");
+    const struct sg_elf_section *text = sg_elf_section(&cubin->elf, SG_TEXT_SECTION, "");
     if (linked)
         return sg_container_read(linked->bytes, cubin->image);
-    cubin->entry_of = calloc(cubin->elf.symbol_count + 1, sizeof *cubin->entry_of);
-    if (!cubin->entry_of)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    result = sg_cubin_functions(cubin);
-    if (result == CUDA_SUCCESS)
-        result = sg_cubin_variables(cubin);
-    const bool calls = cubin->options->relocatable || cubin->image->to_be_linked;
-    return result == CUDA_SUCCESS && calls ? sg_cubin_calls(cubin) : result;
+    return text && text->bytes.size && !cubin->options->prefer_machine
+               ? read_text(cubin, text->bytes)
+               : read_machine(cubin);
 }
 
 CUresult sg_cubin_read(struct sg_bytes bytes, const struct sg_image_options *options,

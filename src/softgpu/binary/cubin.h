@@ -32,6 +32,10 @@ struct sg_elf {
     struct sg_name_table names; /* scope 0: sections by name */
 };
 
+/* The PTX that machine code was made from, put there by the auditor of gpumem run; a zero ends it.
+ */
+#define SG_TEXT_SECTION ".softgpu.ptx"
+
 /* EI_OSABI as CUDA 12 writes it up to sm_90, and as CUDA 13 always writes it. */
 enum { SG_CUBIN_SYSTEM_OLD = 0x33, SG_CUBIN_SYSTEM = 0x41 };
 
@@ -65,7 +69,8 @@ enum {
     SG_CUBIN_SURFACE = 12,
     SG_CUBIN_OBJECT = 13, /* a variable of a relocatable file */
     SG_CUBIN_MANAGED = 0x04,
-    SG_CUBIN_ENTRY = 0x10
+    SG_CUBIN_ENTRY = 0x10,
+    SG_CUBIN_SHARED = 0x40 /* a variable in shared memory */
 };
 
 #endif

@@ -116,10 +116,24 @@ static CUresult keep_defined(struct variables *all, const struct sg_elf_symbol *
     return copy_bytes(all, section, symbol, variable);
 }
 
+/* What libcudadevrt.a of CUDA 12 and 13 calls and no input of a link defines: the driver's side of
+ * launches from kernels and of a grid's synchronization. */
+static bool of_the_driver(const struct sg_elf_symbol *symbol) {
+    return symbol->type == STT_FUNC &&
+           (begins(symbol->name, "__cuda_syscall_") ||
+            (begins(symbol->name, "cnp") && symbol->name[3] >= 'A' && symbol->name[3] <= 'Z'));
+}
+
+/* Memory of a block whose size is given at the launch: ".extern .shared". */
+static bool is_shared(const struct sg_elf_symbol *symbol) {
+    return symbol->type == SG_CUBIN_OBJECT && (symbol->other & SG_CUBIN_SHARED);
+}
+
 /* Names of the toolchain itself, which no input has to provide. */
 static bool of_the_toolchain(const struct sg_elf_symbol *symbol) {
-    return sg_image_is_given(symbol->name, strlen(symbol->name)) || symbol->binding == STB_WEAK ||
-           begins(symbol->name, ".nv.") || symbol->name[0] == 0;
+    return is_shared(symbol) || sg_image_is_given(symbol->name, strlen(symbol->name)) ||
+           symbol->binding == STB_WEAK || of_the_driver(symbol) || begins(symbol->name, ".nv.") ||
+           symbol->name[0] == 0;
 }
 
 static CUresult keep_undefined(struct sg_cubin *cubin, const struct sg_elf_symbol *symbol) {

@@ -31,6 +31,16 @@ static CUresult check_header(struct sg_bytes bytes) {
     return CUDA_SUCCESS;
 }
 
+/*
+ * Types of sections of which the file has no bytes, whatever its size: besides ELF's own, ptxas's
+ * for global, local and shared memory in code that is to be linked. Their
+ * .nv_debug.shared may be larger than the file.
+ */
+static bool has_no_bytes(uint32_t type) {
+    return type == SHT_NULL || type == SHT_NOBITS || type == SHT_LOPROC + 7 ||
+           type == SHT_LOPROC + 9 || type == SHT_LOPROC + 0xa;
+}
+
 /* The end of what the headers describe: section headers, program headers and sections. */
 bool sg_cubin_extent(const void *data, size_t size, uint64_t *extent) {
     struct sg_bytes bytes = {data, size};
@@ -56,7 +66,7 @@ bool sg_cubin_extent(const void *data, size_t size, uint64_t *extent) {
         uint64_t header = sections + i * SECTION_HEADER;
         uint64_t offset = sg_bytes_number(bytes, header + 24, 8);
         uint64_t length = sg_bytes_number(bytes, header + 32, 8);
-        if (sg_bytes_number(bytes, header + 4, 4) == SHT_NOBITS)
+        if (has_no_bytes((uint32_t)sg_bytes_number(bytes, header + 4, 4)))
             continue;
         if (offset > most || length > most)
             return false;
@@ -78,7 +88,7 @@ static bool read_section(struct sg_elf *elf, uint64_t at, struct sg_elf_section 
     section->info = (uint32_t)sg_bytes_number(header, 44, 4);
     section->size = sg_bytes_number(header, 32, 8);
     section->alignment = sg_bytes_number(header, 48, 8);
-    if (section->type == SHT_NOBITS || section->type == SHT_NULL)
+    if (has_no_bytes(section->type))
         return true;
     return sg_bytes_slice(elf->bytes, sg_bytes_number(header, 24, 8), section->size,
                           &section->bytes);

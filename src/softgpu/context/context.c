@@ -182,7 +182,9 @@ static void tell_what_is_left(const struct sg_context *context) {
         return;
     snprintf(when, sizeof when, "when %s context of device %d ended",
              context->primary ? "the primary" : "a created", context->device);
-    sg_leaks_say(sg_text_of_leaks(context, sg_context_includes), when);
+    unsigned kinds = sg_config()->leak_kinds;
+    char *text = sg_text_of_leaks(&kinds, context, sg_context_includes);
+    sg_leaks_say(text, kinds, when);
 }
 
 void sg_context_end(struct sg_context *context) {

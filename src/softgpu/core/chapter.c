@@ -1,5 +1,7 @@
 #include "softgpu/core/chapter.h"
 
+#include "softgpu/core/text.h"
+
 static const struct sg_chapter *const *chapters;
 static size_t chapter_count;
 
@@ -19,8 +21,10 @@ void sg_chapters_dump(struct sg_text *text) {
 
 void sg_chapters_leaks(struct sg_text *text) {
     for (size_t i = 0; i < chapter_count; i++)
-        if (chapters[i]->leaks)
+        if (chapters[i]->leaks) {
+            sg_text_kind(text, chapters[i]->leak_kind);
             chapters[i]->leaks(text);
+        }
 }
 
 CUresult sg_chapters_context_begin(struct sg_context *context) {

@@ -27,6 +27,17 @@ enum sg_end_step {
     SG_END_STEPS
 };
 
+/* What SOFTGPU_FAIL_ON can choose among what was leaked: "leaks:memory", or all of it. */
+enum sg_leak_kind {
+    SG_LEAK_OTHER, /* contexts, textures, semaphores, notifications */
+    SG_LEAK_MEMORY,
+    SG_LEAK_MODULES, /* libraries and linkers, too */
+    SG_LEAK_STREAMS, /* events, too */
+    SG_LEAK_GRAPHS,
+    SG_LEAK_KINDS
+};
+#define SG_LEAKS_ALL ((1u << SG_LEAK_KINDS) - 1)
+
 /* Members are NULL where the chapter has nothing to do. */
 struct sg_chapter {
     /* Writes its objects to the state dump: canonical lines, sorted, addresses as recorded in
@@ -34,6 +45,7 @@ struct sg_chapter {
     void (*dump)(struct sg_text *text);
     /* Writes a line for each live object that the application should have freed. */
     void (*leaks)(struct sg_text *text);
+    enum sg_leak_kind leak_kind; /* of its lines, unless it says otherwise by sg_text_kind */
     /* Notices what is complete, so that the state does not depend on when it is noticed. */
     void (*settle)(void);
 

@@ -1,4 +1,5 @@
 #include "softgpu/core/config.h"
+#include "softgpu/core/chapter.h"
 
 #include "softgpu/core/state.h"
 
@@ -112,11 +113,27 @@ static void read_choice(struct sg_complaints *complaints, const char *variable,
     complain(complaints, variable, value, accepted);
 }
 
+/* The memory checker finds what is beyond an allocation, to the byte. */
+static void read_bounds(struct sg_complaints *complaints, struct sg_config *into) {
+    static const char *const names[] = {"rounded", "exact"};
+    int exact = (into->checks & SG_CHECK_MEMORY) != 0;
+    read_choice(complaints, "SOFTGPU_BOUNDS", names, 2, 0, &exact);
+    into->exact_bounds = exact;
+}
+
 static void read_schedule(struct sg_complaints *complaints, struct sg_config *into) {
     static const char *const names[] = {"eager", "late", "random"};
     int schedule = SG_SCHEDULE_EAGER;
     read_choice(complaints, "SOFTGPU_SCHEDULE", names, 3, 0, &schedule);
     into->schedule = (enum sg_schedule)schedule;
+
+    static const char *const lanes[] = {"joined", "independent"};
+    int independent = 0;
+    read_choice(complaints, "SOFTGPU_LANES", lanes, 2, 0, &independent);
+    into->independent_lanes = independent && into->schedule == SG_SCHEDULE_RANDOM;
+    if (independent && !into->independent_lanes)
+        complain(complaints, "SOFTGPU_LANES", "independent",
+                 "that only with SOFTGPU_SCHEDULE=random");
 
     const char *seed = lookup("SOFTGPU_SEED");
     if (seed && parse_number(seed, UINT64_MAX, &into->seed))
@@ -153,25 +170,45 @@ static void read_uuids(struct sg_complaints *complaints, struct sg_config *into)
     complain(complaints, "SOFTGPU_UUID", value, accepted);
 }
 
-/* "leaks", "fault", or both, separated by a comma. */
+static bool is_word(const char *at, size_t length, const char *word) {
+    return length == strlen(word) && memcmp(at, word, length) == 0;
+}
+
+/* What "leaks" or "leaks:memory" stands for; 0 for any other word. */
+static unsigned leak_kinds(const char *word, size_t length) {
+    static const char *const names[] = {[SG_LEAK_OTHER] = "leaks:other",
+                                        [SG_LEAK_MEMORY] = "leaks:memory",
+                                        [SG_LEAK_MODULES] = "leaks:modules",
+                                        [SG_LEAK_STREAMS] = "leaks:streams",
+                                        [SG_LEAK_GRAPHS] = "leaks:graphs"};
+    if (is_word(word, length, "leaks"))
+        return SG_LEAKS_ALL;
+    for (unsigned i = 0; i < SG_LEAK_KINDS; i++)
+        if (is_word(word, length, names[i]))
+            return 1u << i;
+    return 0;
+}
+
+/* "leaks", which may name a kind, and "fault", separated by commas. */
 static void read_fail_on(struct sg_complaints *complaints, struct sg_config *into) {
     const char *value = lookup("SOFTGPU_FAIL_ON");
     for (const char *at = value; at && *at;) {
         size_t length = strcspn(at, ",");
-        if (length == 5 && memcmp(at, "leaks", 5) == 0)
-            into->fail_on_leaks = into->leaks = true;
-        else if (length == 5 && memcmp(at, "fault", 5) == 0)
+        unsigned kinds = leak_kinds(at, length);
+        into->fail_on_leaks |= kinds;
+        if (is_word(at, length, "fault"))
             into->fail_on_fault = true;
-        else
-            complain(complaints, "SOFTGPU_FAIL_ON", value, "leaks, fault, or leaks,fault");
+        else if (!kinds)
+            complain(complaints, "SOFTGPU_FAIL_ON", value,
+                     "fault, leaks, or leaks of a kind, comma-separated: leaks:memory, "
+                     "leaks:modules, leaks:streams, leaks:graphs, leaks:other");
         at += length + (at[length] == ',');
     }
+    /* What fails is reported; with SOFTGPU_LEAKS all is. */
+    into->leak_kinds = into->leaks ? SG_LEAKS_ALL : into->fail_on_leaks;
+    into->leaks = into->leak_kinds != 0;
     if (into->fail_on_fault && !lookup("SOFTGPU_FAULT"))
         complain(complaints, "SOFTGPU_FAIL_ON", value, "fault only with SOFTGPU_FAULT");
-}
-
-static bool is_word(const char *at, size_t length, const char *word) {
-    return length == strlen(word) && memcmp(at, word, length) == 0;
 }
 
 /* "memory,init" */
@@ -196,6 +233,7 @@ static void read_checks(struct sg_complaints *complaints, struct sg_config *into
     into->check_output = lookup("SOFTGPU_CHECK_OUTPUT");
     into->check_suppress = lookup("SOFTGPU_CHECK_SUPPRESS");
     into->check_kernels = lookup("SOFTGPU_CHECK_KERNELS");
+    read_flag(complaints, "SOFTGPU_CHECK_PLAIN_VOLATILE", &into->check_plain_volatile);
     read_int(complaints, "SOFTGPU_CHECK_ERROR_EXIT", 0, 255, &into->check_error_exit);
 }
 
@@ -218,6 +256,13 @@ static void read_version(struct sg_complaints *complaints, struct sg_config *int
     complain(complaints, "SOFTGPU_DRIVER_VERSION", value, accepted);
 }
 
+static void read_ptx(struct sg_complaints *complaints, struct sg_config *into) {
+    static const char *const names[] = {"newest", "driver"};
+    int choice = 0;
+    read_choice(complaints, "SOFTGPU_PTX", names, 2, 0, &choice);
+    into->ptx_of_driver = choice == 1;
+}
+
 /* A misspelt name is as wrong as a misspelt value. */
 static void look_for_others(struct sg_complaints *complaints) {
     static const char *const names[] = {"LOG",
@@ -228,8 +273,10 @@ static void look_for_others(struct sg_complaints *complaints) {
                                         "WORKERS",
                                         "SCHEDULE",
                                         "SEED",
+                                        "LANES",
                                         "LEAKS",
                                         "POISON",
+                                        "BOUNDS",
                                         "ABORT",
                                         "FAIL_ON",
                                         "FAULT",
@@ -239,6 +286,7 @@ static void look_for_others(struct sg_complaints *complaints) {
                                         "KERNELS",
                                         "DRIVER_VERSION",
                                         "CONTRACTION",
+                                        "PTX",
                                         "KERNEL_LIMIT",
                                         "KERNEL_WORKERS",
                                         "PROFILE_KERNELS",
@@ -247,6 +295,7 @@ static void look_for_others(struct sg_complaints *complaints) {
                                         "CHECK_OUTPUT",
                                         "CHECK_SUPPRESS",
                                         "CHECK_KERNELS",
+                                        "CHECK_PLAIN_VOLATILE",
                                         "CHECK_ERROR_EXIT"};
     const size_t count = sizeof names / sizeof names[0];
     for (char **at = environ; at && *at; at++) {
@@ -292,9 +341,11 @@ static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
     read_flag(complaints, "SOFTGPU_KERNELS", &into->kernels);
     read_flag(complaints, "SOFTGPU_CONTRACTION", &into->contraction);
     read_version(complaints, into);
+    read_ptx(complaints, into);
     read_int(complaints, "SOFTGPU_KERNEL_LIMIT", 0, 86400, &into->kernel_limit);
     read_fail_on(complaints, into);
     read_checks(complaints, into);
+    read_bounds(complaints, into);
     if (getauxval(AT_SECURE) == 0)
         look_for_others(complaints);
     const char *profile = lookup("SOFTGPU_PROFILE");

@@ -40,6 +40,7 @@ struct sg_config {
                                   0: automatic */
     enum sg_schedule schedule; /* SOFTGPU_SCHEDULE: eager, late, random */
     uint64_t seed;             /* SOFTGPU_SEED; drawn and printed if random and not given */
+    bool independent_lanes;    /* SOFTGPU_LANES: joined or independent; the latter only if random */
     unsigned schedule_changes; /* counts calls of sg_config_schedule: a scheduler with an older
                                   seed restarts */
     int workers;               /* SOFTGPU_WORKERS: threads for work that nobody waits for, 1 to 64;
@@ -48,11 +49,16 @@ struct sg_config {
                                   to 64; default: the processors, at most 8 */
     int driver_version;        /* SOFTGPU_DRIVER_VERSION: as cuDriverGetVersion returns it; 0: the
                                   profile's */
+    bool ptx_of_driver;        /* SOFTGPU_PTX=driver: a text newer than the driver's version is
+                                  refused; newest, the default: one newer than the reader */
     const char *fault;         /* SOFTGPU_FAULT: function:n:error:mode */
     const char *trace;         /* SOFTGPU_TRACE: file, or "-" for standard error */
     bool leaks;                /* SOFTGPU_LEAKS=1: report live objects at exit */
     bool poison;               /* SOFTGPU_POISON=1: fill fresh and freed memory with a pattern */
-    bool fail_on_leaks;        /* SOFTGPU_FAIL_ON: leaks and fault, comma-separated */
+    bool exact_bounds;         /* SOFTGPU_BOUNDS: exact; rounded, the default: kernels may use the
+                                  rest of the bytes that an allocation is rounded up to */
+    unsigned leak_kinds;       /* which are reported: bits of enum sg_leak_kind */
+    unsigned fail_on_leaks;    /* SOFTGPU_FAIL_ON: which fail, and whether a missed fault does */
     bool fail_on_fault;
     bool kernels; /* SOFTGPU_KERNELS=0: launches are checked and captured, and else refused; nothing
                      runs. Default: kernels of PTX run */
@@ -68,6 +74,7 @@ struct sg_config {
     const char *check_output;   /* SOFTGPU_CHECK_OUTPUT: a file; NULL: standard error */
     const char *check_suppress; /* SOFTGPU_CHECK_SUPPRESS: a file, or NULL */
     const char *check_kernels;  /* SOFTGPU_CHECK_KERNELS: globs, comma-separated; NULL: all */
+    bool check_plain_volatile;  /* SOFTGPU_CHECK_PLAIN_VOLATILE=1: volatile accesses may race */
     int check_error_exit;       /* SOFTGPU_CHECK_ERROR_EXIT: the status of a process in which errors
                                    were found, 1 to 255; 0, the default: its own */
     bool abort_on_error;        /* SOFTGPU_ABORT=1: a refused call aborts the process */
@@ -78,6 +85,15 @@ struct sg_config {
 #define SG_RED_ZONE ((size_t)512)
 static inline size_t sg_red_zone(const struct sg_config *config) {
     return config->checks & SG_CHECK_MEMORY ? SG_RED_ZONE : 0;
+}
+
+/* The bytes of an allocation that kernels may touch: what it is rounded up to, unless bounds are
+ * exact. They are nobody else's. Hardware knows no bounds but those of its pages, of 2 MiB. */
+#define SG_BOUND          512u
+#define SG_VARIABLE_BOUND 256u
+static inline uint64_t sg_bounds(const struct sg_config *config, uint64_t start, uint64_t size,
+                                 unsigned unit) {
+    return config->exact_bounds ? size : (start + size + unit - 1) / unit * unit - start;
 }
 
 /* Thread-safe. Constant after the first call, except for what sg_config_schedule changes. */

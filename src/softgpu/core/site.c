@@ -64,13 +64,25 @@ static bool find(uintptr_t address, struct search *search) {
 }
 
 /* The program itself has no name in the loader's list. */
-static const char *name_of(struct search *search) {
+static const char *path_of(struct search *search) {
     if (!search->name[0]) {
         ssize_t length = readlink("/proc/self/exe", search->name, sizeof search->name - 1);
         search->name[length > 0 ? length : 0] = '\0';
     }
-    const char *slash = strrchr(search->name, '/');
-    return slash ? slash + 1 : search->name;
+    return search->name;
+}
+
+static const char *name_of(struct search *search) {
+    const char *path = path_of(search), *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+bool sg_site_file(const void *code, char *file, size_t size) {
+    struct search search;
+    if (!find((uintptr_t)code, &search))
+        return false;
+    snprintf(file, size, "%s", path_of(&search));
+    return true;
 }
 
 /* ---- Recording ------------------------------------------------------------------------------- */

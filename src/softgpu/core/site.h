@@ -5,6 +5,7 @@
 #ifndef SG_CORE_SITE_H
 #define SG_CORE_SITE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,5 +18,9 @@ uint32_t sg_site_here(void);
 /* With the lock. "cuMemAlloc_v2 from prog+0x1234 < prog+0x1150, in tests/test_a.py::test_b (call)";
  * the offsets can be passed to addr2line. "" for 0. */
 void sg_site_text(uint32_t site, char *text, size_t size);
+
+/* The file that the code at this address is of, a library or the program; false: none. Needs no
+ * lock, and no recording. */
+bool sg_site_file(const void *code, char *file, size_t size);
 
 #endif

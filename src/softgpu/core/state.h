@@ -30,6 +30,7 @@ struct sg_thread {
     bool in_host_function;  /* API calls are refused as on hardware */
     bool in_call;           /* the prologue holds the lock for this thread */
     unsigned fn;            /* the current driver function, a gpumem_driver_fn */
+    const void *caller;     /* of functions that say who called: the address behind the call */
     unsigned calls;         /* depth of nested calls (checkpoint/gate.h) */
 };
 

@@ -21,6 +21,7 @@ struct sg_text {
     bool failed; /* out of memory: the text is incomplete */
 
     bool leaks;                    /* a leak report: lines name what they are about */
+    unsigned kind, kinds, found;   /* of the next line; wanted, and written: a bit for each */
     const struct sg_context *only; /* and are about this context; NULL for all */
     bool (*belongs)(const struct sg_context *only, const struct sg_context *other);
     struct {
@@ -48,6 +49,10 @@ void sg_text_address(struct sg_text *text, uint64_t address, uint32_t site,
     about(text, address, site, context);
 }
 
+void sg_text_kind(struct sg_text *text, unsigned kind) {
+    text->kind = kind;
+}
+
 static bool reserve(struct sg_text *text, size_t more) {
     size_t wanted;
     bool reserved =
@@ -58,6 +63,8 @@ static bool reserve(struct sg_text *text, size_t more) {
 }
 
 static bool is_wanted(const struct sg_text *text) {
+    if (text->leaks && !(text->kinds >> text->kind & 1))
+        return false;
     return !text->only || (text->about.context && text->belongs(text->only, text->about.context));
 }
 
@@ -98,6 +105,7 @@ void sg_text_line(struct sg_text *text, const char *format, ...) {
     text->length += (size_t)length;
     append(text, more, strlen(more));
     append(text, "\n", 1);
+    text->found |= 1u << text->kind;
 }
 
 /* Before cuInit there is nothing, and the chapters are not ready to be asked. */
@@ -118,19 +126,22 @@ char *sg_text_of_state(void) {
     return write_all(&text, sg_chapters_dump);
 }
 
-char *sg_text_of_leaks(const struct sg_context *only,
+char *sg_text_of_leaks(unsigned *kinds, const struct sg_context *only,
                        bool (*belongs)(const struct sg_context *only,
                                        const struct sg_context *other)) {
-    struct sg_text text = {.leaks = true, .only = only, .belongs = belongs};
-    return write_all(&text, sg_chapters_leaks);
+    struct sg_text text = {.leaks = true, .kinds = *kinds, .only = only, .belongs = belongs};
+    char *written = write_all(&text, sg_chapters_leaks);
+    *kinds = text.found;
+    return written;
 }
 
-void sg_leaks_say(char *text, const char *when) {
+void sg_leaks_say(char *text, unsigned kinds, const char *when) {
     if (!text || !text[0]) {
         free(text);
         return;
     }
-    sg_verdict_leak();
+    if (kinds & sg_config()->fail_on_leaks)
+        sg_verdict_leak();
     unsigned lines = 0;
     for (const char *at = text; *at; at++)
         lines += *at == '\n';

@@ -16,16 +16,20 @@ void sg_text_handle(struct sg_text *text, uint64_t handle, const struct sg_conte
 void sg_text_address(struct sg_text *text, uint64_t address, uint32_t site,
                      const struct sg_context *context);
 
+/* Of what kind, an enum sg_leak_kind, the next lines of the leak report are. */
+void sg_text_kind(struct sg_text *text, unsigned kind);
+
 /* The reports of all chapters, from malloc; NULL when out of memory, "" before cuInit. With the
  * lock. */
 char *sg_text_of_state(void);
-/* Reports everything, or with `only` just what would end with that context: the lines for whose
- * context `belongs` returns true. */
-char *sg_text_of_leaks(const struct sg_context *only,
+/* Reports everything of the kinds whose bits are set, or with `only` just what would end with that
+ * context: the lines for whose context `belongs` returns true. *kinds: those that it has lines of.
+ */
+char *sg_text_of_leaks(unsigned *kinds, const struct sg_context *only,
                        bool (*belongs)(const struct sg_context *only,
                                        const struct sg_context *other));
-/* Logs what sg_text_of_leaks returned, if it has lines, and frees it. `when` is, for example, "at
- * exit". */
-void sg_leaks_say(char *text, const char *when);
+/* Logs what sg_text_of_leaks returned, if it has lines, and frees it; notes leaks of the kinds that
+ * SOFTGPU_FAIL_ON names. `when` is, for example, "at exit". */
+void sg_leaks_say(char *text, unsigned kinds, const char *when);
 
 #endif

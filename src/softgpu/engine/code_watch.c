@@ -1,4 +1,5 @@
 /* Watched code: additional steps around accesses, and before fences. */
+#include "softgpu/core/config.h"
 #include "softgpu/engine/code.h"
 #include "softgpu/engine/watching.h"
 
@@ -47,7 +48,8 @@ void sg_maker_watch_access(struct sg_maker *maker, unsigned kind, uint64_t size)
     struct sg_step probe = code->steps[at + 1];
     const struct sg_step *access = &code->steps[at];
     bool plain = kind != SG_WATCHED_ATOMIC;
-    bool outer = in->modifiers & (SG_MOD(VOLATILE) | SG_MOD(MMIO));
+    bool counts = !sg_config()->check_plain_volatile;
+    bool outer = in->modifiers & SG_MOD(MMIO) || (counts && in->modifiers & SG_MOD(VOLATILE));
     probe.a = access->a;
     probe.value = access->value;
     probe.space = access->space;

@@ -2,6 +2,7 @@
 #include "base/cancel.h"
 #include "softgpu/address/memory.h"
 #include "softgpu/context/context.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/rows.h"
 #include "softgpu/core/state.h"
@@ -78,7 +79,8 @@ static char *leak_report(void) {
     if (!usable())
         return NULL;
     sg_lock();
-    char *text = sg_text_of_leaks(NULL, NULL);
+    unsigned kinds = SG_LEAKS_ALL;
+    char *text = sg_text_of_leaks(&kinds, NULL, NULL);
     sg_unlock();
     return text;
 }

@@ -45,7 +45,8 @@ static void say_settings(const struct sg_config *config) {
     for (unsigned i = 0; i < complaints->count; i++)
         sg_verdict_wrong(complaints->text[i]);
     if (complaints->seed_drawn)
-        sg_log_lasting(SG_LOG_WARNING, "random schedule; SOFTGPU_SEED=%llu repeats it",
+        sg_log_lasting(SG_LOG_WARNING, "random schedule%s; SOFTGPU_SEED=%llu repeats it",
+                       config->independent_lanes ? " with independent lanes" : "",
                        (unsigned long long)config->seed);
 }
 
@@ -242,6 +243,11 @@ static bool is_refusal(CUresult result) {
     return result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY;
 }
 
+/* A question whose answer is no: how programs find out which functions a driver has. */
+static bool is_probe(gpumem_driver_fn fn, CUresult result) {
+    return fn == GPUMEM_FN_cuGetProcAddress && result == CUDA_ERROR_NOT_FOUND;
+}
+
 /* A call that is watched, or that did not simply succeed. */
 static CUresult leave_closely(const struct sg_call *call, unsigned watched, CUresult result) {
     if (call->fault_after && !is_refusal(result)) {
@@ -254,12 +260,13 @@ static CUresult leave_closely(const struct sg_call *call, unsigned watched, CUre
         sg_output_leave(call->fn);
     if (is_refusal(result))
         sg_error_log_refusal(call->fn, call->arguments, result, call->inside);
-    if ((watched & SG_WATCH_CHECK) && is_refusal(result) && call->inside &&
-        !atomic_load(&sg_forked) && !atomic_load(&sg_exiting))
+    const bool wrong = is_refusal(result) && !is_probe(call->fn, result);
+    if ((watched & SG_WATCH_CHECK) && wrong && call->inside && !atomic_load(&sg_forked) &&
+        !atomic_load(&sg_exiting))
         sg_check_refusal(sg_rows[call->fn].symbol, call->arguments.first, result);
     if (watched & SG_WATCH_TRACE)
         sg_trace_call(call, result);
-    if ((watched & SG_WATCH_ABORT) && is_refusal(result)) {
+    if ((watched & SG_WATCH_ABORT) && wrong) {
         const char *name = sg_result_name(result);
         sg_log(SG_LOG_ERROR, "%s answered %s; SOFTGPU_ABORT ends the process",
                sg_rows[call->fn].symbol, name ? name : "an unknown result");

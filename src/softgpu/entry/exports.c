@@ -103,12 +103,17 @@ static const gpumem_driver_api wrappers = {
 #define TOLD_cuProfilerStart             ~, NO_VALUES
 #define TOLD_cuProfilerStop              ~, NO_VALUES
 
+/* A stack cannot be walked from here where the library is loaded by its filter: glibc's table for
+ * unwinding does not have it then. */
+#define CALLED_cuGetExportTable ~, sg_thread()->caller = __builtin_return_address(0)
+
 /* Names that no parameter has: rows have a `result` of their own. */
 #define CU_FN(symbol, name, version, kind, params, args)                                           \
     CUresult CUDAAPI symbol params {                                                               \
         struct sg_arguments arguments_ = ARGUMENTS(symbol, args);                                  \
         struct sg_call entry_;                                                                     \
         CUresult answer_;                                                                          \
+        PASSED(CALLED_##symbol, (void)0);                                                          \
         if (sg_enter(&entry_, GPUMEM_FN_##symbol, arguments_, &answer_))                           \
             answer_ = implementations.symbol args;                                                 \
         if (__builtin_expect(entry_.traced, 0)) {                                                  \

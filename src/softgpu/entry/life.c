@@ -31,9 +31,10 @@ bool sg_life_begun(void) {
 
 static void say_leaks(void) {
     sg_lock();
-    char *text = sg_text_of_leaks(NULL, NULL);
+    unsigned kinds = sg_config()->leak_kinds;
+    char *text = sg_text_of_leaks(&kinds, NULL, NULL);
     sg_unlock();
-    sg_leaks_say(text, "at exit");
+    sg_leaks_say(text, kinds, "at exit");
 }
 
 /*

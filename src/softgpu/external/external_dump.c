@@ -1,5 +1,6 @@
 /* What the chapter does when contexts end, and what it reports. */
 #include "softgpu/core/chapter.h"
+#include "softgpu/core/text.h"
 #include "softgpu/external/internal.h"
 
 static void end_with_context(struct sg_context *context) {
@@ -14,7 +15,10 @@ static void dump(struct sg_text *text) {
 
 /* Whatever is live should have been destroyed. */
 static void leaks(struct sg_text *text) {
-    dump(text);
+    sg_text_kind(text, SG_LEAK_MEMORY);
+    sg_dump_external_memory(text);
+    sg_text_kind(text, SG_LEAK_OTHER);
+    sg_dump_semaphores(text);
 }
 
 const struct sg_chapter sg_external_chapter = {

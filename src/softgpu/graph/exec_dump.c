@@ -1,4 +1,5 @@
 /* Executable graphs and graph memory in the state dump and the leak report. */
+#include "softgpu/core/chapter.h"
 #include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
 #include "softgpu/graph/graph_memory.h"
@@ -88,5 +89,6 @@ void sg_execs_dump(struct sg_text *text) {
 /* Memory kept for the next launch is not a leak. */
 void sg_execs_leaks(struct sg_text *text) {
     exec_lines(text, ", not destroyed");
+    sg_text_kind(text, SG_LEAK_MEMORY);
     left_lines(text, ", not freed");
 }

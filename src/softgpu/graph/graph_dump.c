@@ -88,5 +88,6 @@ static uint64_t reclaim(int device, uint64_t bytes) {
 const struct sg_chapter sg_graph_chapter = {
     .dump = dump,
     .leaks = leaks,
+    .leak_kind = SG_LEAK_GRAPHS,
     .reclaim = reclaim,
 };

@@ -32,11 +32,11 @@ void sg_graph_memory_retain(CUdeviceptr address) {
 
 bool sg_graph_block_extent(CUdeviceptr address, uint64_t *low, uint64_t *length) {
     const struct sg_graph_block *block = sg_graph_block_at(address);
-    if (!block || !block->run || address - block->node.key >= block->bytes)
+    if (!block || !block->run)
         return false;
     *low = block->node.key;
-    *length = block->bytes;
-    return true;
+    *length = sg_bounds(sg_config(), *low, block->bytes, SG_BOUND);
+    return address - *low < *length;
 }
 
 void sg_graph_block_unref(struct sg_graph_block *block) {

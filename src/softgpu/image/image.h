@@ -108,11 +108,15 @@ struct sg_image {
     size_t call_count;
 };
 
+/* The newest version of PTX that the reader knows: 95 for 9.5. */
+#define SG_PTX_NEWEST 95
+
 /* Messages for CU_JIT_INFO_LOG_BUFFER and CU_JIT_ERROR_LOG_BUFFER, truncated to fit. */
 struct sg_image_log {
     char *info, *error;           /* may be NULL */
     size_t info_size, error_size; /* capacity */
     size_t info_used, error_used; /* written, without the final zero; all once truncated */
+    int newer_ptx; /* a version that was refused because it is newer than allowed: 99 for 9.9 */
 };
 
 struct sg_image_options {

@@ -51,7 +51,8 @@ struct running {
     struct sg_kernel_watch watch;
     struct sg_check_launch check;
     struct sg_profiled_launch profiled;
-    bool begun; /* its first slice is over, so it is not a short kernel */
+    uint64_t number; /* of the launch */
+    bool begun;      /* its first slice is over, so it is not a short kernel */
     bool done;
     enum sg_early early;
     /* The stream's next kernel, which has begun early and runs beside this one; its operation comes
@@ -191,6 +192,16 @@ static void lay_out(unsigned char *to, const struct sg_image_function *image,
 
 bool (*sg_launch_graph_extent)(CUdeviceptr address, uint64_t *low, uint64_t *length);
 
+/* The range that holds an address, or, in what it is rounded up to, is before it. */
+static const struct sg_range *find_range(uint64_t address, uint64_t *length) {
+    const struct sg_range *range = sg_range_before(address);
+    if (!range)
+        return NULL;
+    unsigned unit = range->variable ? SG_VARIABLE_BOUND : SG_BOUND;
+    *length = sg_bounds(sg_config(), range->start, range->size, unit);
+    return address - range->start < *length ? range : NULL;
+}
+
 /* The allocation around an address, as pages are too coarse for bounds. */
 static bool find_extent(void *user, uint64_t address, uint64_t *low, uint64_t *length) {
     const struct running *running = user;
@@ -198,12 +209,11 @@ static bool find_extent(void *user, uint64_t address, uint64_t *low, uint64_t *l
     const struct sg_device_state *state = running->runtime.context->device_state;
     bool found = (state && sg_heap_extent(&state->heap, address, low, length)) ||
                  sg_leaving_find(address, running->op->serial, low, length);
-    const struct sg_range *range = found ? NULL : sg_range_find(address);
+    const struct sg_range *range = found ? NULL : find_range(address, length);
     if (range) {
         /* Pages of plain memory say nothing about peers: that is a matter of contexts. */
         found = sg_range_seen(running->runtime.context, range);
         *low = range->start;
-        *length = range->size;
     } else if (!found && sg_launch_graph_extent) {
         found = sg_launch_graph_extent(address, low, length);
     }
@@ -368,8 +378,19 @@ static bool is_given_up(const struct sg_op *op, const struct running *running) {
     return true;
 }
 
+static void say_awaited(const struct sg_op *op, struct running *running) {
+    struct sg_context *context = op->stream->context;
+    struct sg_watched_launch launch = {.number = running->number, .stream = op->stream->id};
+    memcpy(launch.grid, running->check.grid, sizeof launch.grid);
+    memcpy(launch.block, running->check.block, sizeof launch.block);
+    sg_kernel_awaited(&running->watch, !context->alive || sg_context_owner(context)->freeing > 0,
+                      running->grid, running->ready->program, &launch);
+}
+
 static bool goes_on(struct sg_op *op) {
     struct running *running = running_of(op);
+    if (!running->done)
+        say_awaited(op, running);
     if (running->progress)
         sg_launch_progress_set(running->progress, sg_grid_all_begun(running->grid),
                                sg_grid_triggered(running->grid));
@@ -514,12 +535,14 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
             .piece = sg_launch_piece,
             .schedule = grid_schedule(),
             .seed = next_seed(),
+            .independent = sg_config()->independent_lanes,
             .cluster = {cluster.size[0], cluster.size[1], cluster.size[2]},
             .explicit_cluster = cluster.size[0] != 0,
             .device_call = call_runtime,
             .user = running,
         };
         running->runtime.context = function->context;
+        running->number = grid.id;
         running->check = (struct sg_check_launch){.dynamic_shared = launch->shared,
                                                   .device = device->ordinal,
                                                   .cooperative = launch->cooperative,

@@ -2,6 +2,7 @@
 #include "softgpu/launch/launch_texture.h"
 
 #include "softgpu/array/tiles.h"
+#include "softgpu/core/config.h"
 #include "softgpu/launch/texture_format.h"
 #include "softgpu/texture/texture.h"
 
@@ -16,19 +17,25 @@ struct taken {
 };
 
 struct sg_launch_textures {
+    struct sg_sampler_user user;
     const struct sg_context *context;
     struct taken *first;
 };
 
 struct sg_launch_textures *sg_launch_textures_new(const struct sg_context *context) {
     struct sg_launch_textures *textures = calloc(1, sizeof *textures);
-    if (textures)
-        textures->context = context;
+    if (!textures)
+        return NULL;
+    textures->context = context;
+    sg_sampler_user_begin(&textures->user);
     return textures;
 }
 
 void sg_launch_textures_end(struct sg_launch_textures *textures) {
-    while (textures && textures->first) {
+    if (!textures)
+        return;
+    sg_sampler_user_end(&textures->user);
+    while (textures->first) {
         struct taken *taken = textures->first;
         textures->first = taken->next;
         sg_tiles_unref(taken->tiles);
@@ -290,6 +297,9 @@ static CUresult take(struct sg_launch_textures *textures, uint64_t handle, struc
         of_object(made, object);
     else
         of_reference(made, reference);
+    if (object && object->ended && object->ended < textures->user.since &&
+        sg_config()->checks & SG_CHECK_MEMORY)
+        made->texture.refused = "it was destroyed before the launch";
     made->next = textures->first;
     textures->first = *taken = made;
     return CUDA_SUCCESS;

@@ -103,6 +103,17 @@ static void put_functions(struct sg_container_writer *to, const struct linking *
     }
 }
 
+static void put_function_names(struct sg_container_writer *to, const struct linking *link) {
+    for (size_t i = 0; i < link->names.count; i++) {
+        const struct sg_image *image = link->names.images[i];
+        for (size_t f = 0; f < image->function_count; f++) {
+            if (sg_link_has_function(&link->names, i, f))
+                sg_container_put(to, image->functions[f].name,
+                                 strlen(image->functions[f].name) + 1);
+        }
+    }
+}
+
 static void put_objects(struct sg_container_writer *to, const struct linking *link) {
     const struct sg_image *const *images = link->names.images;
     const size_t count = link->names.count;
@@ -140,12 +151,15 @@ static CUresult write_all(const struct linking *link, unsigned char **bytes, siz
     const struct totals sum = total(link);
     int architecture =
         link->names.options->architecture < 0 ? sum.target : link->names.options->architecture;
-    struct sg_container_writer section = {0}, to = {0};
+    struct sg_container_writer section = {0}, names = {0}, to = {0};
     put_section(&section, link, &sum);
-    to.failed = section.failed;
+    put_function_names(&names, link);
+    to.failed = section.failed || names.failed;
     sg_container_put_elf(&to, (unsigned)architecture, sum.specific,
+                         (struct sg_bytes){names.bytes, names.size},
                          (struct sg_bytes){section.bytes, section.size});
     sg_container_free(&section);
+    sg_container_free(&names);
     if (to.failed) {
         sg_container_free(&to);
         return CUDA_ERROR_OUT_OF_MEMORY;

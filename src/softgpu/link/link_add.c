@@ -52,6 +52,7 @@ static CUresult read_input(struct sg_link *link, CUjitInputType type, const void
     if (type == CU_JIT_INPUT_PTX && !is_fatbin(data, size) && !is_elf(data, size))
         size = SIZE_MAX;
     CUresult result = sg_image_read(data, size, options, &link->log, image);
+    sg_loading_explain(result, &link->log);
     if (result == CUDA_SUCCESS && (*image)->to_be_linked && sg_config()->kernels)
         take_text(data, size, *options, image);
     if (result != CUDA_SUCCESS)

@@ -1,10 +1,12 @@
 /* cuLink*: inputs are read as they are added, and joined once all are there. The output is an ELF
  * with a section of softgpu's own (docs/softgpu.md), which cuModuleLoadData accepts. */
 #include "softgpu/link/link_call.h"
+#include "base/growing_array.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/handle.h"
 #include "softgpu/image/reader.h"
+#include "softgpu/link/grid_sync.h"
 #include "softgpu/link/link.h"
 
 #include <stdlib.h>
@@ -89,6 +91,49 @@ CUresult sg_cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **
     return sg_cuLinkCreate_v2(numOptions, options, optionValues, stateOut);
 }
 
+/* ---- A grid's synchronization ---------------------------------------------------------------- */
+
+/* Whether the image declares such a function, or defines one. A text that may be linked is not
+ * required to have the device runtime's functions, which are no undefined names of its. */
+static bool has_grid_sync(const struct sg_image *image, bool defined) {
+    for (size_t i = 0; i < image->code_count; i++)
+        if (image->code[i].defined == defined &&
+            strncmp(image->code[i].name, SG_LINK_GRID_PREFIX, strlen(SG_LINK_GRID_PREFIX)) == 0)
+            return true;
+    return false;
+}
+
+/* Where a text calls it and machine code defines it, as in libcudadevrt.a, there is a text, too. */
+static CUresult add_grid_sync(struct sg_link *link, struct sg_image_options options) {
+    bool called = false, defined = false;
+    for (size_t i = 0; i < link->count; i++) {
+        const struct sg_image *image = link->images[i];
+        called = called || (image->ptx && has_grid_sync(image, false));
+        defined = defined || (!image->ptx && has_grid_sync(image, true));
+    }
+    if (!called || !defined)
+        return CUDA_SUCCESS;
+    if (!GM_RESERVE(link->images, link->room, link->count + 1))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    options.relocatable = true;
+    CUresult result = sg_image_read(sg_link_grid_sync, SIZE_MAX, &options, &link->log,
+                                    &link->images[link->count]);
+    link->count += result == CUDA_SUCCESS;
+    return result;
+}
+
+/* Leaves the inputs as they are if they cannot be linked. */
+static CUresult link_all(struct sg_link *link, const struct sg_image_options *options) {
+    size_t given = link->count;
+    CUresult result = add_grid_sync(link, *options);
+    if (result == CUDA_SUCCESS)
+        result = sg_image_link((const struct sg_image *const *)link->images, link->count, options,
+                               &link->log, &link->output, &link->output_size);
+    while (result != CUDA_SUCCESS && link->count > given)
+        sg_image_free(link->images[--link->count]);
+    return result;
+}
+
 /* ---- Output --------------------------------------------------------------------------------- */
 
 /* Only once: afterwards an H200 accepts the handle only to destroy the linker. */
@@ -106,8 +151,7 @@ CUresult sg_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut) 
     if (result == CUDA_SUCCESS && link->verbose)
         sg_image_log_info(&link->log, "info    : %zu inputs to be linked", link->count);
     if (result == CUDA_SUCCESS)
-        result = sg_image_link((const struct sg_image *const *)link->images, link->count, &options,
-                               &link->log, &link->output, &link->output_size);
+        result = link_all(link, &options);
     if (result == CUDA_ERROR_INVALID_SOURCE && link->refusal == CUDA_SUCCESS &&
         sg_link_text_was_refused)
         result = CUDA_ERROR_UNKNOWN;

@@ -8,6 +8,8 @@
  */
 #include "softgpu/link/link_names.h"
 
+#include "softgpu/link/grid_sync.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,6 +108,11 @@ static void share(struct sg_link_names *names, struct sg_link_name one) {
     grown[names->used - 1] = one;
 }
 
+/* Machine code that PTX takes the place of (link_call.c). */
+static bool of_grids(const char *name) {
+    return strncmp(name, SG_LINK_GRID_PREFIX, strlen(SG_LINK_GRID_PREFIX)) == 0;
+}
+
 static void share_functions(struct sg_link_names *names, size_t i) {
     const struct sg_image *image = names->images[i];
     for (size_t f = 0; f < image->function_count; f++) {
@@ -127,10 +134,14 @@ static void share_functions(struct sg_link_names *names, size_t i) {
                  {image->undefined, image->undefined_count, DECLARED}};
     for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++) {
         for (size_t n = 0; n < lists[l].count; n++)
-            share(names, (struct sg_link_name){.name = lists[l].list[n],
-                                               .image = i,
-                                               .kind = KIND_FUNCTION,
-                                               .strength = lists[l].strength});
+            share(names,
+                  (struct sg_link_name){.name = lists[l].list[n],
+                                        .image = i,
+                                        .kind = KIND_FUNCTION,
+                                        .strength = lists[l].strength == STRONG && !image->ptx &&
+                                                            of_grids(lists[l].list[n])
+                                                        ? WEAK
+                                                        : lists[l].strength});
     }
 }
 

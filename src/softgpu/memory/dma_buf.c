@@ -16,17 +16,24 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where the bytes sharing pages with the range end: small allocations share pages and are exported
+/* The memory at an address, and where its bytes end: small allocations share pages and are exported
  * together. */
-static CUdeviceptr end_of(const struct sg_range *range) {
-    return range->start + range->phys->size - range->phys_offset;
-}
+struct place {
+    struct sg_phys *phys;
+    size_t offset;
+    CUdeviceptr end;
+};
 
 /* As documented: what this process allocated or mapped. The files of legacy IPC and of external
  * memory are closed once they are mapped; a multicast object has no bytes of its own. */
-static bool exportable(const struct sg_range *range) {
-    return range && range->device >= 0 && !range->ops->foreign && range->phys &&
-           range->phys->device >= 0 && !range->phys->ops;
+static bool find_place(CUdeviceptr address, struct place *place) {
+    const struct sg_range *range = sg_range_find(address);
+    if (!range || range->device < 0 || range->ops->foreign || !range->phys ||
+        range->phys->device < 0 || range->phys->ops)
+        return false;
+    place->phys = sg_range_phys_at(range, address, &place->offset);
+    place->end = address + place->phys->size - place->offset;
+    return true;
 }
 
 /* As documented: memory exported together is on one device and has the same properties. */
@@ -43,19 +50,18 @@ static bool alike(const struct sg_phys *a, const struct sg_phys *b) {
  * together. Fills `list` unless it is NULL. */
 static size_t collect(CUdeviceptr address, CUdeviceptr end, struct udmabuf_create_list *list) {
     const struct sg_phys *before = NULL;
+    struct place at;
     size_t count = 0;
     while (address < end) {
-        const struct sg_range *range = sg_range_find(address);
-        if (!exportable(range) || (before && !alike(before, range->phys)))
+        if (!find_place(address, &at) || (before && !alike(before, at.phys)))
             return 0;
-        before = range->phys;
-        CUdeviceptr stop = end_of(range);
-        size_t size = (size_t)((stop < end ? stop : end) - address);
+        before = at.phys;
+        size_t size = (size_t)((at.end < end ? at.end : end) - address);
         if (list)
-            list->list[count] = (struct udmabuf_create_item){
-                .memfd = (uint32_t)range->phys->file.fd,
-                .offset = range->phys->file_offset + range->phys_offset + (address - range->start),
-                .size = size};
+            list->list[count] =
+                (struct udmabuf_create_item){.memfd = (uint32_t)at.phys->file.fd,
+                                             .offset = at.phys->file_offset + at.offset,
+                                             .size = size};
         count++;
         address += size;
     }
@@ -71,18 +77,16 @@ struct asked {
 /* The same as pieces of physical memory; contiguous ones are merged. There is room for `most`. */
 static size_t collect_pieces(CUdeviceptr address, CUdeviceptr end, struct sg_dma_piece *pieces,
                              size_t most) {
+    struct place at;
     size_t count = 0;
-    while (address < end && count < most) {
-        const struct sg_range *range = sg_range_find(address);
-        CUdeviceptr stop = end_of(range);
-        size_t size = (size_t)((stop < end ? stop : end) - address);
-        size_t offset = range->phys_offset + (size_t)(address - range->start);
+    while (address < end && count < most && find_place(address, &at)) {
+        size_t size = (size_t)((at.end < end ? at.end : end) - address);
         struct sg_dma_piece *last = count ? &pieces[count - 1] : NULL;
-        if (last && last->phys == range->phys && last->offset + last->size == offset)
+        if (last && last->phys == at.phys && last->offset + last->size == at.offset)
             last->size += size;
         else
             pieces[count++] =
-                (struct sg_dma_piece){.phys = range->phys, .offset = offset, .size = size};
+                (struct sg_dma_piece){.phys = at.phys, .offset = at.offset, .size = size};
         address += size;
     }
     return count;
@@ -126,21 +130,17 @@ static CUresult export_file(CUdeviceptr address, CUdeviceptr end, size_t most, i
 
 /* A holder of the buffer keeps the pages as long as it likes: later allocations get others. */
 static void hold(CUdeviceptr address, CUdeviceptr end) {
-    while (address < end) {
-        const struct sg_range *range = sg_range_find(address);
-        range->phys->pages_held = true;
-        address = end_of(range);
-    }
+    struct place at;
+    for (; address < end && find_place(address, &at); address = at.end)
+        at.phys->pages_held = true;
 }
 
 /* Whether everything to be sealed is still ours. */
 static bool all_open(CUdeviceptr address, CUdeviceptr end) {
-    while (address < end) {
-        const struct sg_range *range = sg_range_find(address);
-        if (!gm_kept_file_is_open(&range->phys->file))
+    struct place at;
+    for (; address < end && find_place(address, &at); address = at.end)
+        if (!gm_kept_file_is_open(&at.phys->file))
             return false;
-        address = end_of(range);
-    }
     return true;
 }
 

@@ -122,6 +122,7 @@ static uint64_t reclaim(int device, uint64_t bytes) {
 const struct sg_chapter sg_memory_chapter = {
     .dump = dump,
     .leaks = leaks,
+    .leak_kind = SG_LEAK_MEMORY,
     .reclaim = reclaim,
     .context_end = {[SG_END_MEMORY] = sg_memory_context_end},
 };

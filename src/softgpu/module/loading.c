@@ -14,11 +14,35 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Newest .version that the modelled driver's compiler takes: 13.0 came with PTX 9.0, 13.1 with 9.1,
- * and so on. What a newer one adds is not known here, and is refused where it is used. */
+/*
+ * The newest .version that is taken. A driver takes what its own compiler knows: 13.0 came with PTX
+ * 9.0, 13.1 with 9.1, and so on. Programs of today's compilers would not run on the driver that is
+ * modelled here, so that by default all is taken that the reader knows; and more, where the driver
+ * is said to be newer: what such a text uses beyond that is refused by name.
+ */
 static int newest_ptx(void) {
     int major = sg_driver_version() / 1000, minor = sg_driver_version() % 1000 / 10;
-    return 10 * (major - 4) + minor;
+    int of_driver = 10 * (major - 4) + minor;
+    return sg_config()->ptx_of_driver || of_driver > SG_PTX_NEWEST ? of_driver : SG_PTX_NEWEST;
+}
+
+void sg_loading_explain(CUresult result, const struct sg_image_log *log) {
+    static int said; /* the last version; the caller has the lock */
+    const int ptx = log->newer_ptx;
+    if (result != CUDA_ERROR_UNSUPPORTED_PTX_VERSION || !ptx || ptx == said)
+        return;
+    said = ptx;
+    if (ptx <= SG_PTX_NEWEST)
+        sg_log(SG_LOG_WARNING,
+               "a text of PTX %d.%d is refused, as driver %d.%d does: SOFTGPU_PTX=newest takes it",
+               ptx / 10, ptx % 10, sg_driver_version() / 1000, sg_driver_version() % 1000 / 10);
+    else
+        sg_log(SG_LOG_WARNING,
+               "a text of PTX %d.%d is refused: %d.%d, of CUDA %d.%d, is the newest that is known "
+               "here. Use an older compiler, or set SOFTGPU_DRIVER_VERSION=%d.%d: then it is read, "
+               "and what is unknown in it is refused by name",
+               ptx / 10, ptx % 10, SG_PTX_NEWEST / 10, SG_PTX_NEWEST % 10, SG_PTX_NEWEST / 10 + 4,
+               SG_PTX_NEWEST % 10, ptx / 10 + 4, ptx % 10);
 }
 
 static bool eager;
@@ -91,6 +115,7 @@ CUresult sg_loaded_read(const void *bytes, size_t size, int device, const struct
     struct sg_image_log log = sg_jit_log(jit);
     CUresult result = read_image(bytes, size, &options, jit, &log, &made->image);
     sg_jit_answer(jit, &log, started);
+    sg_loading_explain(result, &log);
     if (result != CUDA_SUCCESS) {
         free(made);
         return result;

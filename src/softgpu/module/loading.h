@@ -45,6 +45,10 @@ struct sg_image_log sg_jit_log(const struct sg_jit *jit);
 /* Stores how much of the logs was used, and the time since `started`, over the options' values. */
 void sg_jit_answer(const struct sg_jit *jit, const struct sg_image_log *log, uint64_t started);
 
+/* One line in the log about a text that was refused because it is too new: its version, and what
+ * can be done. Nothing for other answers, and for the same version again. */
+void sg_loading_explain(CUresult result, const struct sg_image_log *log);
+
 /* What a device accepts. `name` may be NULL. */
 struct sg_image_options sg_loading_options(int device, const char *name);
 

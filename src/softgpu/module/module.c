@@ -211,5 +211,6 @@ static void leaks(struct sg_text *text) {
 const struct sg_chapter sg_module_chapter = {
     .dump = dump,
     .leaks = leaks,
+    .leak_kind = SG_LEAK_MODULES,
     .context_end = {[SG_END_MODULES] = end_with_context},
 };

@@ -140,13 +140,21 @@ static uint64_t address_of(const struct sg_module *module, const struct sg_image
                : 0;
 }
 
+/* Whether something could read the variable: what is private to machine code, nobody, since machine
+ * code does not run. libcudadevrt.a has many of these. */
+static bool is_read(const struct sg_image *image, const struct sg_image_variable *variable) {
+    bool text =
+        image->ptx || (variable->part < image->part_count && image->parts[variable->part][0]);
+    return text || variable->visible;
+}
+
 static void relocate(const struct sg_module *module, const struct sg_module_variable *variable,
                      struct sg_function_names *functions) {
     const struct sg_image_variable *image = variable->image;
     for (size_t i = 0; i < image->relocation_count; i++) {
         const struct sg_relocation *one = &image->relocations[i];
         uint64_t target = address_of(module, image, one, functions);
-        if (!target)
+        if (!target && is_read(module->program->image, image))
             sg_log(SG_LOG_WARNING, "%s holds the address of %s, which has none here: it reads 0",
                    image->name, one->symbol);
         uint64_t word = target ? target + (uint64_t)one->addend : 0;

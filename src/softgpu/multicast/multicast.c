@@ -20,10 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* One call's; in several parts where the memory lies in several, each with a binding of its own. */
 struct binding {
     struct binding *next;
     int device;
     size_t offset, size;
+    size_t whole;           /* the call's size, at its first part; 0 at the others */
     struct sg_phys *memory; /* referenced */
 };
 
@@ -240,6 +242,7 @@ static CUresult bind(struct object *object, size_t offset, struct sg_phys *memor
                                 .device = memory->device,
                                 .offset = offset,
                                 .size = size,
+                                .whole = size,
                                 .memory = memory};
     object->bindings = binding;
     sg_phys_ref(memory);
@@ -267,6 +270,26 @@ CUresult sg_cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcO
     return bind(object, mcOffset, memory->phys, memOffset, size);
 }
 
+/* All or nothing. */
+static CUresult bind_parts(struct object *object, size_t offset, const struct sg_range *range,
+                           CUdeviceptr address, size_t size) {
+    size_t done = 0, count = 0, inner;
+    do {
+        struct sg_phys *memory = sg_range_phys_at(range, address + done, &inner);
+        size_t left = size - done, part = memory->size - inner;
+        part = part < left ? part : left;
+        CUresult result = bind(object, offset + done, memory, inner, part);
+        if (result != CUDA_SUCCESS) {
+            for (; count > 0; count--)
+                unbind(object, &object->bindings);
+            return result;
+        }
+        object->bindings->whole = count++ == 0 ? size : 0;
+        done += part;
+    } while (done < size);
+    return CUDA_SUCCESS;
+}
+
 CUresult sg_cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
                                 CUdeviceptr memptr, size_t size, unsigned long long flags) {
     struct object *object;
@@ -282,8 +305,7 @@ CUresult sg_cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mc
         if (!object || !known || flags != 0 || size > range->start + range->size - memptr)
             return CUDA_ERROR_INVALID_VALUE;
     } while (!is_complete(&object->phys, &told));
-    CUresult result = bind(object, mcOffset, range->phys,
-                           range->phys_offset + (size_t)(memptr - range->start), size);
+    CUresult result = bind_parts(object, mcOffset, range, memptr, size);
     if (result == CUDA_SUCCESS)
         sg_range_expose(memptr, size);
     return result;
@@ -297,12 +319,17 @@ CUresult sg_cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice de
         return CUDA_ERROR_INVALID_VALUE;
     if (!sg_device(dev) || member(object, dev) < 0)
         return CUDA_ERROR_INVALID_DEVICE;
-    for (struct binding **link = &object->bindings; *link; link = &(*link)->next)
-        if ((*link)->device == dev && (*link)->offset == mcOffset && (*link)->size == size) {
+    const struct binding *first = object->bindings;
+    while (first && (first->device != dev || first->offset != mcOffset || first->whole != size))
+        first = first->next;
+    if (!first || size == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (struct binding **link = &object->bindings; *link;)
+        if ((*link)->device == dev && (*link)->offset - mcOffset < size)
             unbind(object, link);
-            return CUDA_SUCCESS;
-        }
-    return CUDA_ERROR_INVALID_VALUE;
+        else
+            link = &(*link)->next;
+    return CUDA_SUCCESS;
 }
 
 /* Pages are softgpu's only unit, so both granularities are the same. */

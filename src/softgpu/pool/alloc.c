@@ -38,19 +38,36 @@ static struct sg_block *find_usable(struct sg_pool *pool, struct sg_stream *stre
     return run ? run : best;
 }
 
-/* A block that another stream freed, once this stream is made to wait for it. */
+/* Makes an operation wait for what a run of free blocks waits for. */
+static bool wait_for_run(struct sg_op *op, struct sg_pool *pool, const struct sg_block *run,
+                         size_t size) {
+    for (struct sg_cache *cache = pool->caches; cache; cache = cache->next) {
+        uint64_t number = 0;
+        size_t length = 0;
+        for (const struct sg_block *b = run; length < size; length += b->size, b = b->next)
+            if (b->cache == cache && b->number > number)
+                number = b->number;
+        if (number > 0 && !sg_op_wait_for(op, (struct sg_token){cache->stream, number}))
+            return false;
+    }
+    return true;
+}
+
+/* Blocks that other streams freed, once this stream is made to wait for them. */
 static struct sg_block *find_by_waiting(struct sg_pool *pool, struct sg_stream *stream,
                                         size_t size) {
     struct sg_block *block = NULL;
-    struct sg_cache *cache = pool->caches;
-    for (; cache && !block; cache = block ? cache : cache->next)
-        block = sg_places_find(&cache->places, size, UINT64_MAX);
+    for (struct sg_cache *cache = pool->caches; cache; cache = cache->next) {
+        cache->usable = UINT64_MAX;
+        if (!block)
+            block = sg_places_find(&cache->places, size, UINT64_MAX);
+    }
     if (!block)
-        return NULL;
-    struct sg_op *op = sg_op_new(NULL);
+        block = sg_pool_run(pool, size, UINT64_MAX, true);
+    struct sg_op *op = block ? sg_op_new(NULL) : NULL;
     if (!op)
         return NULL;
-    if (!sg_op_wait_for(op, (struct sg_token){block->cache->stream, block->number})) {
+    if (!wait_for_run(op, pool, block, size)) {
         sg_op_free(op);
         return NULL;
     }
@@ -86,14 +103,15 @@ static CUresult find(struct sg_pool *pool, struct sg_stream *stream, size_t size
 static bool make_live(struct sg_block *block, size_t offset, size_t bytes) {
     struct sg_pool_segment *segment = block->segment;
     struct sg_pool *pool = segment->pool;
+    const struct sg_pool_step *step = sg_step_at(segment, offset);
     block->state = SG_BLOCK_LIVE;
     block->range = (struct sg_range){
-        .start = segment->map.address + offset,
+        .start = segment->address + offset,
         .size = bytes,
         .ops = &sg_pool_range_ops,
         .device = pool->device,
-        .phys = segment->map.phys,
-        .phys_offset = offset,
+        .phys = step->phys,
+        .phys_offset = offset - step->offset,
         .owner = block,
     };
     if (!sg_range_insert(&block->range)) {

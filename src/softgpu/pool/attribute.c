@@ -1,4 +1,5 @@
 /* Attributes and access rights of pools. */
+#include "softgpu/address/pagetable.h"
 #include "softgpu/pool/internal.h"
 
 static bool *reuse_flag(struct sg_pool *pool, CUmemPool_attribute attr) {
@@ -125,7 +126,11 @@ static void set_access(struct sg_pool *pool, int device, bool access) {
         return;
     pool->devices ^= bit;
     for (struct sg_pool_segment *segment = pool->first; segment; segment = segment->next)
-        sg_segment_access(&segment->map, device, access ? SG_READ | SG_WRITE : 0);
+        for (size_t i = 0; i < segment->step_count; i++)
+            if (segment->steps[i].phys)
+                sg_table_rights(segment->address + segment->steps[i].offset, segment->steps[i].size,
+                                sg_rights_of(device, SG_READ | SG_WRITE),
+                                sg_rights_of(device, access ? SG_READ | SG_WRITE : 0));
 }
 
 /* Everyone can access managed memory anyway; at first nobody is reported to have access. */

@@ -70,13 +70,16 @@ static void queue_remove(struct sg_cache *cache, struct sg_block *block) {
 
 /* ---- Index ----------------------------------------------------------------------------------- */
 
-static bool fills_segment(const struct sg_block *block) {
-    return !block->previous && !block->next;
+static size_t whole_steps(const struct sg_block *block) {
+    size_t first;
+    if (block->size < pool_of(block)->least_step)
+        return 0;
+    return sg_steps_between(block->segment, block->offset, block->offset + block->size, &first);
 }
 
 static void index_add(struct sg_block *block) {
     if (block->state == SG_BLOCK_IDLE) {
-        pool_of(block)->idle_segments += fills_segment(block);
+        pool_of(block)->idle_steps += whole_steps(block);
         sg_places_add(&pool_of(block)->idle, block);
     } else {
         sg_places_add(&block->cache->places, block);
@@ -87,7 +90,7 @@ static void index_add(struct sg_block *block) {
 /* Keeps the cache, even if it is now empty. */
 static void index_remove(struct sg_block *block) {
     if (block->state == SG_BLOCK_IDLE) {
-        pool_of(block)->idle_segments -= fills_segment(block);
+        pool_of(block)->idle_steps -= whole_steps(block);
         sg_places_remove(&pool_of(block)->idle, block);
     } else {
         sg_places_remove(&block->cache->places, block);
@@ -100,8 +103,7 @@ static void index_remove(struct sg_block *block) {
 static void link_behind(struct sg_block *block, struct sg_block *rest) {
     rest->previous = block;
     rest->next = block->next;
-    if (rest->next)
-        rest->next->previous = rest;
+    *(rest->next ? &rest->next->previous : &block->segment->last) = rest;
     block->next = rest;
 }
 
@@ -110,8 +112,7 @@ static void swallow_next(struct sg_block *block) {
     struct sg_block *gone = block->next;
     block->size += gone->size;
     block->next = gone->next;
-    if (block->next)
-        block->next->previous = block;
+    *(block->next ? &block->next->previous : &block->segment->last) = block;
     free(gone);
 }
 
@@ -189,6 +190,64 @@ void sg_block_idle(struct sg_block *block) {
     index_add(block);
     if (pool_of(block)->imported)
         sg_segment_release(block->segment);
+}
+
+struct sg_block *sg_block_carve(struct sg_block *idle, size_t offset, size_t size) {
+    size_t before = offset - idle->offset, behind = idle->size - before - size;
+    struct sg_block *part = before ? calloc(1, sizeof *part) : idle;
+    struct sg_block *rest = behind ? calloc(1, sizeof *rest) : NULL;
+    if (!part || (behind && !rest)) {
+        if (part != idle)
+            free(part);
+        free(rest);
+        return NULL;
+    }
+    index_remove(idle);
+    if (before) {
+        cut(idle, before, part);
+        index_add(idle);
+    }
+    if (rest) {
+        cut(part, size, rest);
+        index_add(rest);
+    }
+    return part;
+}
+
+void sg_block_gone(struct sg_block *block) {
+    block->state = SG_BLOCK_GONE;
+    pool_of(block)->gone += block->size;
+    if (block->next && block->next->state == SG_BLOCK_GONE)
+        swallow_next(block);
+    if (block->previous && block->previous->state == SG_BLOCK_GONE)
+        swallow_next(block->previous);
+}
+
+static size_t end_of(const struct sg_block *block) {
+    return block->offset + block->size;
+}
+
+void sg_blocks_join(struct sg_block *first, size_t end, size_t step_end, struct sg_block **spare) {
+    struct sg_block *last = first;
+    for (;; last = last->next) {
+        if (last->state == SG_BLOCK_IDLE)
+            index_remove(last);
+        if (end_of(last) >= end || !last->next)
+            break;
+    }
+    if (last->state == SG_BLOCK_GONE && end_of(last) > step_end) {
+        cut(last, step_end - last->offset, *spare);
+        *spare = NULL;
+    }
+    for (struct sg_block *b = first;; b = b->next) {
+        if (b->state == SG_BLOCK_GONE)
+            pool_of(b)->gone -= b->size;
+        if (b == last)
+            break;
+    }
+    size_t whole = end_of(last);
+    while (end_of(first) < whole)
+        swallow_next(first);
 }
 
 bool sg_block_pend(struct sg_block *block, struct sg_stream *stream, uint64_t number) {

@@ -7,12 +7,25 @@
 #include "softgpu/stream/capture.h"
 #include "softgpu/stream/leaving.h"
 
-static unsigned char *host_bytes(const struct sg_block *block) {
-    return block->segment->map.phys->host + block->offset;
+/* Host memory is at its address; that of a device lies in steps. */
+static void poison(CUdeviceptr address, size_t size, int device) {
+    size_t span = size;
+    for (; size > 0; address += span, size -= span) {
+        unsigned char *bytes = device < 0 ? (unsigned char *)(uintptr_t)address
+                                          : sg_translate(device, address, size, SG_WRITE, &span);
+        if (!bytes)
+            return;
+        sg_poison(bytes, span, SG_POISON_FREED);
+    }
+}
+
+static int home_of(const struct sg_block *block) {
+    const struct sg_pool *pool = block->segment->pool;
+    return pool->managed ? -1 : pool->device;
 }
 
 static CUresult run_poison(struct sg_op *op) {
-    sg_poison((unsigned char *)(uintptr_t)op->data.words[0], op->data.words[1], SG_POISON_FREED);
+    poison(op->data.words[0], op->data.words[1], (int)op->data.words[2] - 1);
     return CUDA_SUCCESS;
 }
 
@@ -21,8 +34,9 @@ static CUresult poison_in_order(const struct sg_block *block, struct sg_stream *
     struct sg_op *op = sg_op_new(run_poison);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    op->data.words[0] = (uintptr_t)host_bytes(block);
+    op->data.words[0] = sg_block_address(block);
     op->data.words[1] = block->size;
+    op->data.words[2] = (uint64_t)(home_of(block) + 1);
     return sg_stream_submit(stream, op);
 }
 
@@ -84,7 +98,7 @@ static CUresult free_now(struct sg_range *range) {
     struct sg_token after = block->after;
     bool pending = !sg_token_complete(after);
     if (!pending && !block->segment->pool->imported)
-        sg_poison(host_bytes(block), block->size, SG_POISON_FREED);
+        poison(sg_block_address(block), block->size, home_of(block));
     return put_aside(block, pending ? after.stream : NULL, after.number);
 }
 
@@ -114,6 +128,14 @@ static bool reachable(const struct sg_context *context, const struct sg_range *r
     return range->device < 0 || accessible(range, context->device);
 }
 
+static struct sg_phys *phys_at(const struct sg_range *range, CUdeviceptr address, size_t *offset) {
+    const struct sg_block *block = range->owner;
+    const struct sg_pool_segment *segment = block->segment;
+    const struct sg_pool_step *step = sg_step_at(segment, (size_t)(address - segment->address));
+    *offset = (size_t)(address - segment->address) - step->offset;
+    return step->phys;
+}
+
 /* The handle does not change when the pool is destroyed, as on H200. The rights are as recorded,
  * before and after any cuMemPoolSetAccess. */
 static void describe(const struct sg_range *range, struct sg_range_facts *facts) {
@@ -136,6 +158,7 @@ const struct sg_range_ops sg_pool_range_ops = {
     .accessible = accessible,
     .reachable = reachable,
     .describe = describe,
+    .phys_at = phys_at,
     .pages = pages_of,
     .bindable = true,
     .memops = SG_MEMOPS_IN_GRAPHS, /* as recorded on H200, for device memory too */

@@ -1,8 +1,12 @@
 /*
- * The parts of a pool. A pool owns segments (physical memory and the addresses it is mapped at); a
- * segment is cut into blocks, which tile it. A block is live (the application has it), pending
- * (freed, but as far as the pool knows its stream has not yet reached the free) or idle; under a
- * checker it is kept before it is either.
+ * The parts of a pool. A pool owns segments, ranges of addresses; a segment is cut into blocks,
+ * which tile it. A block is live (the application has it), pending (freed, but as far as the pool
+ * knows its stream has not yet reached the free), idle, or has no memory; under a checker it is
+ * kept before it is pending or idle.
+ *
+ * Memory comes in steps of 32 MiB, as on an H200. A pool of plain device memory grows behind its
+ * last block, so that free blocks of several growths are one; steps that are idle are given back
+ * one by one, and move to where a larger block is needed: their addresses remain, without memory.
  */
 #ifndef SG_POOL_INTERNAL_H
 #define SG_POOL_INTERNAL_H
@@ -16,7 +20,13 @@
 #define SG_BLOCK_UNIT ((size_t)512)      /* alignment and rounding of allocations */
 #define SG_POOL_STEP  ((size_t)32 << 20) /* pools grow by multiples of this while memory allows */
 
-enum sg_block_state { SG_BLOCK_LIVE, SG_BLOCK_PENDING, SG_BLOCK_IDLE, SG_BLOCK_KEPT };
+enum sg_block_state {
+    SG_BLOCK_LIVE,
+    SG_BLOCK_PENDING,
+    SG_BLOCK_IDLE,
+    SG_BLOCK_KEPT,
+    SG_BLOCK_GONE
+};
 
 /* A free block in the index by address (places.c). */
 struct sg_block_place {
@@ -57,10 +67,22 @@ struct sg_cache {
     uint64_t usable;
 };
 
+/* Physical memory at a place of a segment; without one where the block is gone. */
+struct sg_pool_step {
+    size_t offset, size;
+    struct sg_phys *phys; /* referenced */
+};
+
 struct sg_pool_segment {
-    struct sg_segment map;
     struct sg_pool *pool;
-    struct sg_block *blocks;
+    CUdeviceptr address;
+    size_t size;    /* cut into blocks and steps */
+    size_t room;    /* of the addresses: more than the size for growth */
+    size_t present; /* bytes that have memory */
+    struct sg_block *blocks, *last;
+    struct sg_pool_step *steps; /* by offset */
+    size_t step_count, step_room;
+    struct sg_segment map;                   /* host memory, which is mapped as a whole */
     struct sg_pool_segment *previous, *next; /* in order of creation */
     uint64_t file_offset;                    /* in the file of an exportable or imported pool */
     struct sg_pages pages;                   /* of managed memory */
@@ -86,8 +108,10 @@ struct sg_pool {
     uint64_t reserved, reserved_high;
     uint64_t used, used_high; /* bytes requested */
 
-    size_t live, kept;    /* blocks */
-    size_t idle_segments; /* segments that consist of one idle block */
+    size_t live, kept; /* blocks */
+    size_t idle_steps; /* whole steps in idle blocks */
+    size_t least_step; /* the size of the smallest that there was; 0: there was none */
+    size_t gone;       /* bytes of addresses without memory */
     struct sg_pool_segment *first, *last;
     struct sg_places idle;
     struct sg_cache *caches; /* none is empty */
@@ -117,8 +141,18 @@ struct sg_block *sg_places_find(const struct sg_places *places, size_t size, uin
  * bytes, with `after` set if it was pending. The rest of the last block keeps its state. Returns
  * false when out of memory; nothing has changed then. */
 bool sg_block_take(struct sg_block *block, size_t size);
-/* Makes a block that is no longer live idle and joins it with idle neighbours. */
+/* Makes a block that is no longer live, or has memory again, idle, and joins it with idle
+ * neighbours. */
 void sg_block_idle(struct sg_block *block);
+/* Cuts `size` bytes from `offset` of its segment on out of an idle block, in no index; the rest
+ * stays idle. NULL when out of memory. */
+struct sg_block *sg_block_carve(struct sg_block *idle, size_t offset, size_t size);
+/* Its memory has gone: joins it with such neighbours. */
+void sg_block_gone(struct sg_block *block);
+/* Makes one block, in no index, of idle and gone ones that follow each other up to the first that
+ * reaches `end`, in a step that ends at `step_end`; of the last one, if it is gone, only what is
+ * before that. `spare` is used for the rest, and NULL then. */
+void sg_blocks_join(struct sg_block *first, size_t end, size_t step_end, struct sg_block **spare);
 /* Makes a block that is no longer live wait for `number` of `stream`. False when out of memory. */
 bool sg_block_pend(struct sg_block *block, struct sg_stream *stream, uint64_t number);
 /* Makes pending blocks idle once their streams have completed them: those of one stream (see
@@ -164,16 +198,56 @@ void sg_pool_order(struct sg_pool *pool, struct sg_stream *stream, bool follow);
 /* The point of `stream` at which a free made now takes place, under the default-stream rules. */
 CUresult sg_free_point(struct sg_stream *stream, struct sg_token *token);
 
+/* ---- segment.c ------------------------------------------------------------------------------- */
+
+/* Is its memory in steps that are given back one by one? Else a segment is one step. */
+static inline bool sg_pool_has_steps(const struct sg_pool *pool) {
+    return pool->device >= 0 && !pool->managed && !pool->imported;
+}
+/* Do its steps move, and its segments grow? In a pool's file, an allocation is named by its place.
+ */
+static inline bool sg_pool_moves(const struct sg_pool *pool) {
+    return sg_pool_has_steps(pool) && pool->file.fd < 0;
+}
+/* Makes a segment of these steps, which lie behind one another (the caller keeps its references),
+ * with one block that is in no index. */
+CUresult sg_pool_add_segment(struct sg_pool *pool, struct sg_phys *const *steps, size_t count,
+                             uint64_t file_offset, struct sg_pool_segment **segment);
+/* An empty one with room for `size` bytes, or more if there are. */
+CUresult sg_pool_new_segment(struct sg_pool *pool, size_t size, struct sg_pool_segment **segment);
+/* Whether there are addresses for `size` bytes behind its end, and host memory for so many more
+ * steps. */
+bool sg_segment_has_room(struct sg_pool_segment *segment, size_t size, size_t steps);
+/* Unmaps a segment that has no live or pending block. */
+void sg_segment_release(struct sg_pool_segment *segment);
+/* Maps memory at a step that has none, and takes over the reference. */
+void sg_step_map(struct sg_pool_segment *segment, struct sg_pool_step *step, struct sg_phys *phys);
+/* Takes the memory, with its reference, from a step in an idle block. NULL when out of memory. */
+struct sg_phys *sg_step_take(struct sg_block *idle, struct sg_pool_step *step);
+/* The steps that lie wholly between two offsets: how many, and the first. */
+size_t sg_steps_between(const struct sg_pool_segment *segment, size_t offset, size_t end,
+                        size_t *first);
+/* The step that holds a byte. */
+struct sg_pool_step *sg_step_at(const struct sg_pool_segment *segment, size_t offset);
+
+/* ---- grow.c ---------------------------------------------------------------------------------- */
+
+/* Memory for `size` bytes in one block, idle: of a pool that moves, first from idle steps that are
+ * elsewhere. `unit` is what new memory is rounded up to. */
+CUresult sg_pool_extend(struct sg_pool *pool, size_t size, size_t unit);
+
 /* ---- reserve.c ------------------------------------------------------------------------------- */
 
-/* A new segment with at least `size` bytes, all idle. */
+/* Whether its limit allows that many bytes more. */
+bool sg_pool_may_have(const struct sg_pool *pool, size_t bytes);
+/* Fresh memory, in steps of at most `step` bytes, with a reference to each: all or nothing. */
+CUresult sg_pool_make_memory(struct sg_pool *pool, size_t size, size_t step, struct sg_phys **parts,
+                             uint64_t *offset);
+
+/* At least `size` more bytes in one block, idle. */
 CUresult sg_pool_grow(struct sg_pool *pool, size_t size);
-/* Makes a segment of `phys` (the caller keeps its reference) with one block that is in no index. */
-CUresult sg_pool_add_segment(struct sg_pool *pool, struct sg_phys *phys, uint64_t file_offset,
-                             struct sg_pool_segment **segment);
-/* Unmaps a segment whose only block is idle. */
-void sg_segment_release(struct sg_pool_segment *segment);
-/* Releases idle segments, keeping at least `keep` bytes reserved. Returns the bytes released. */
+/* Gives back idle steps, from the last on, keeping at least `keep` bytes reserved. Returns the
+ * bytes given back. */
 uint64_t sg_pool_shrink(struct sg_pool *pool, uint64_t keep);
 
 /* ---- pool.c ---------------------------------------------------------------------------------- */
@@ -193,8 +267,8 @@ CUresult sg_pool_current(int device, struct sg_pool **pool);
 
 /* The file of an exportable pool; at its start is what an importer must know. */
 CUresult sg_pool_file_create(struct sg_pool *pool);
-/* The next `size` bytes of the file as physical memory. */
-CUresult sg_pool_file_extend(struct sg_pool *pool, size_t size, struct sg_phys **phys,
+/* The next `size` bytes of the file as physical memory, in parts of `step` bytes and a rest. */
+CUresult sg_pool_file_extend(struct sg_pool *pool, size_t size, size_t step, struct sg_phys **parts,
                              uint64_t *offset);
 
 /* ---- What the chapter gives to those below: core/chapter.h ----------------------------------- */

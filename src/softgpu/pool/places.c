@@ -18,7 +18,7 @@ static uint32_t next_priority(void) {
 }
 
 CUdeviceptr sg_block_address(const struct sg_block *block) {
-    return block->segment->map.address + block->offset;
+    return block->segment->address + block->offset;
 }
 
 static size_t largest(const struct sg_block *block) {

@@ -23,7 +23,7 @@ static const char *kind_of(const struct sg_pool *pool) {
 static void dump_blocks(struct sg_text *text, unsigned number, const struct sg_pool *pool) {
     unsigned segment_number = 0;
     for (const struct sg_pool_segment *s = pool->first; s; s = s->next) {
-        sg_text_line(text, "pool %u segment %u size %zu", number, ++segment_number, s->map.size);
+        sg_text_line(text, "pool %u segment %u size %zu", number, ++segment_number, s->present);
         for (const struct sg_block *b = s->blocks; b; b = b->next)
             if (b->state == SG_BLOCK_LIVE)
                 sg_text_line(text, "pool %u segment %u allocation offset %zu size %zu", number,
@@ -80,6 +80,7 @@ static void leaks(struct sg_text *text) {
 const struct sg_chapter sg_pool_chapter = {
     .dump = dump_all,
     .leaks = leaks,
+    .leak_kind = SG_LEAK_MEMORY,
     .settle = collect,
     .synchronized = sg_pools_synchronized,
     .reclaim = sg_pools_reclaim,

@@ -73,15 +73,23 @@ CUresult sg_pool_file_create(struct sg_pool *pool) {
     return CUDA_SUCCESS;
 }
 
-CUresult sg_pool_file_extend(struct sg_pool *pool, size_t size, struct sg_phys **phys,
+CUresult sg_pool_file_extend(struct sg_pool *pool, size_t size, size_t step, struct sg_phys **parts,
                              uint64_t *offset) {
     CUmemAllocationProp prop = memory_props(pool);
     uint64_t end = pool->file_used + size;
     if (end < pool->file_used || !sg_memfile_grow(&pool->file, end))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = sg_phys_create_in(&pool->file, pool->file_used, &prop, size, false, phys);
-    if (result != CUDA_SUCCESS)
+    size_t count = 0;
+    for (size_t done = 0; done < size; done += parts[count++]->size) {
+        size_t part = size - done < step ? size - done : step;
+        CUresult result = sg_phys_create_in(&pool->file, pool->file_used + done, &prop, part, false,
+                                            &parts[count]);
+        if (result == CUDA_SUCCESS)
+            continue;
+        while (count > 0)
+            sg_phys_unref(parts[--count]);
         return result;
+    }
     /* Offsets are never reused, so old export data cannot name newer memory. */
     *offset = pool->file_used;
     pool->file_used = end;
@@ -261,7 +269,7 @@ static CUresult map_pointer(struct sg_pool *pool, const struct pointer_data *dat
         sg_phys_create_in(&pool->file, first, &prop, (size_t)(end - first), true, &phys);
     if (result != CUDA_SUCCESS)
         return result;
-    result = sg_pool_add_segment(pool, phys, first, &segment);
+    result = sg_pool_add_segment(pool, &phys, 1, first, &segment);
     sg_phys_unref(phys);
     if (result != CUDA_SUCCESS)
         return result;

@@ -383,7 +383,7 @@ static const struct rule {
 #define SG_RULE(op, modifiers, types, operands) {SG_OP_##op, modifiers, types, operands, NULL},
 #define SG_REFUSED(op, reason)                  {SG_OP_##op, NULL, NULL, NULL, reason},
 #define SG_REFUSED_WORD(op, word, reason)       {SG_OP_##op, word, NULL, NULL, reason},
-#include "softgpu/program/program_rules.def"
+#include "softgpu/ptx/ptx_forms.def"
 #undef SG_RULE
 #undef SG_REFUSED
 #undef SG_REFUSED_WORD

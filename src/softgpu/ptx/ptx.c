@@ -305,6 +305,7 @@ CUresult sg_ptx_read(struct sg_bytes bytes, const struct sg_image_options *optio
     free(ptx.uses);
     free(ptx.blocks);
     free(ptx.shadows);
+    sg_ptx_forms_clear(&ptx.combinations);
     sg_names_clear(&ptx.names);
     sg_names_clear(&ptx.locals);
     if (!good && ptx.result == CUDA_SUCCESS)

@@ -120,6 +120,14 @@ struct sg_ptx_source {
 
 struct sg_ptx_telling; /* ptx_sink.h */
 
+/* What was found in the table of forms, by an instruction's words (ptx_forms.c). */
+struct sg_ptx_combinations {
+    struct sg_ptx_combination *slots;
+    size_t room, used;
+    unsigned short *fitting;
+    size_t fitting_count;
+};
+
 struct sg_ptx {
     struct sg_words words;
     struct sg_word word; /* the current one, not yet consumed */
@@ -160,6 +168,7 @@ struct sg_ptx {
     size_t function_line;
     struct sg_ptx_source *files; /* of the .file directives */
     size_t file_count;
+    struct sg_ptx_combinations combinations;
     struct sg_ptx_telling *telling; /* for a function that is read again; NULL while all is read */
 };
 
@@ -298,6 +307,37 @@ size_t sg_ptx_opcode_number(const struct sg_ptx_opcode *opcode); /* its row in p
 bool sg_ptx_modifier(const char *name, size_t length);           /* .name, .name::name */
 
 #define SG_PTX_OPERANDS 6 /* how many are checked */
+#define SG_PTX_SHAPES   12
+
+/* What an operand looks like. */
+struct sg_ptx_shape {
+    enum __attribute__((packed)) {
+        SG_SHAPE_NAME, /* of a variable, a function, a label */
+        SG_SHAPE_REGISTER,
+        SG_SHAPE_SPECIAL,
+        SG_SHAPE_NUMBER,
+        SG_SHAPE_NOTHING, /* _ */
+        SG_SHAPE_ADDRESS, /* […] */
+        SG_SHAPE_VECTOR,  /* {…} */
+        SG_SHAPE_LIST     /* (…) */
+    } what;
+    unsigned char class, width; /* of a register, or of the first one in {…}: struct sg_ptx_kind */
+    unsigned char count;        /* of what is in {…} */
+    unsigned char space;        /* of a variable, or of one whose address it is */
+    bool vector : 1;            /* a register that is one */
+    bool indexed : 1;           /* name[…] */
+    bool real : 1;              /* a constant of floating point, also one of those in {…} */
+    bool whole : 1;             /* a constant that is none, likewise */
+    bool negated : 1;           /* ! before a name */
+    bool holes : 1;             /* _ in {…} */
+    bool pair : 1;              /* a|b */
+    bool second : 1;            /* b is a predicate, or _ */
+    bool sum : 1;               /* name + 4 */
+    bool function : 1, opaque : 1; /* what the name is of */
+    bool label : 1;                /* a name of nothing that was declared */
+    bool plain : 1;                /* `number` is all of it */
+    uint32_t number;               /* at most UINT32_MAX */
+};
 
 /* What was read of one instruction. */
 struct sg_ptx_given {
@@ -310,6 +350,10 @@ struct sg_ptx_given {
     size_t modifiers_length;
     unsigned count; /* of operands */
     struct sg_ptx_kind registers[SG_PTX_OPERANDS];
+    bool absolute; /* an address begins with a number */
+    struct sg_ptx_shape shapes[SG_PTX_SHAPES];
+    struct sg_word unknown;        /* the first name that may be a label, or be declared nowhere */
+    size_t combination;            /* its place in the text's table + 1; 0: it is in none */
     size_t items[SG_PTX_OPERANDS]; /* in an operand that is a list in parentheses */
     size_t target;                 /* symbol of the first operand that is a name, + 1 */
     unsigned target_at;            /* that operand's position */
@@ -318,13 +362,27 @@ struct sg_ptx_given {
     struct sg_ptx_use address;
 };
 
+/* The combinations of words that the text has (ptx_forms.c). */
+struct sg_ptx_combination;
+void sg_ptx_forms_clear(struct sg_ptx_combinations *table);
+/* Whether the text's version has these words; and whether a form of the table has the words and
+ * types, and then these operands. */
+bool sg_ptx_check_words(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                        struct sg_ptx_given *given);
+bool sg_ptx_check_operands(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                           const struct sg_ptx_given *given);
+/* Modifiers that ptxas accepts with any opcode, and heeds only where they mean something. */
+bool sg_ptx_unheeded(const struct sg_ptx_opcode *opcode, const char *name, size_t length);
+/* .b32: the type by which registers are distinguished. */
+struct sg_ptx_kind sg_ptx_kind_of(const char *name, size_t length);
+
 /* The rules for instructions (ptx_rules.c). */
 bool sg_ptx_agrees(struct sg_ptx_kind is, struct sg_ptx_kind wanted, bool wider);
 /* Checks one modifier, the current word. */
 bool sg_ptx_check_modifier(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
                            struct sg_ptx_given *given);
 bool sg_ptx_check_instruction(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
-                              const struct sg_ptx_given *given);
+                              struct sg_ptx_given *given);
 
 bool sg_ptx_special_register(const char *name, size_t length);
 

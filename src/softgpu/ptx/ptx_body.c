@@ -292,6 +292,14 @@ static bool predicate(struct sg_ptx *ptx) {
 
 /* ---- directives ------------------------------------------------------------------------------ */
 
+/* .loc_intermediate 1 2 3: a place in what a compiler made on the way */
+static bool intermediate(struct sg_ptx *ptx) {
+    uint64_t number;
+    return sg_ptx_since_directive(ptx, ".loc_intermediate") && sg_ptx_next(ptx) &&
+           sg_ptx_integer(ptx, &number) && sg_ptx_integer(ptx, &number) &&
+           sg_ptx_integer(ptx, &number);
+}
+
 /* .loc 1 2 3 [, function_name NAME [+ n]] [, inlined_at 1 2 3] */
 static bool location(struct sg_ptx *ptx) {
     uint64_t number, at[3], from[3] = {0};
@@ -371,6 +379,8 @@ static bool prototype(struct sg_ptx *ptx) {
 static bool directive(struct sg_ptx *ptx) {
     if (sg_ptx_is(ptx, ".loc"))
         return location(ptx);
+    if (sg_ptx_is(ptx, ".loc_intermediate"))
+        return intermediate(ptx);
     if (sg_ptx_is(ptx, ".pragma"))
         return listed(ptx, false);
     if (sg_ptx_is(ptx, ".branchtargets"))

@@ -3,9 +3,10 @@
 
 #include <string.h>
 
-/* The last minor version of each major one, as found with ptxas of CUDA 13.0. */
-static const unsigned newest_minor[] = {
-    [1] = 5, [2] = 3, [3] = 2, [4] = 3, [5] = 0, [6] = 5, [7] = 8, [8] = 8, [9] = 0};
+/* The last minor version of each major one, as found with ptxas of CUDA 13.5. */
+static const unsigned newest_minor[] = {[1] = 5, [2] = 3, [3] = 2,
+                                        [4] = 3, [5] = 0, [6] = 5,
+                                        [7] = 8, [8] = 8, [9] = SG_PTX_NEWEST % 10};
 
 /* Each target, the first version with it, and with its a and f forms; also from ptxas. */
 static const struct target {
@@ -16,8 +17,8 @@ static const struct target {
     {50, 40, 0, 0},    {52, 41, 0, 0},    {53, 42, 0, 0},    {60, 50, 0, 0},    {61, 50, 0, 0},
     {62, 50, 0, 0},    {70, 60, 0, 0},    {72, 61, 0, 0},    {75, 63, 0, 0},    {80, 70, 0, 0},
     {82, 62, 0, 0},    {86, 71, 0, 0},    {87, 74, 0, 0},    {88, 73, 0, 0},    {89, 78, 0, 0},
-    {90, 78, 80, 0},   {100, 86, 86, 88}, {101, 86, 86, 88}, {103, 88, 88, 88}, {110, 90, 90, 90},
-    {120, 87, 87, 88}, {121, 88, 88, 88},
+    {90, 78, 80, 0},   {100, 86, 86, 88}, {101, 86, 86, 88}, {103, 88, 88, 88}, {107, 94, 94, 94},
+    {110, 90, 90, 90}, {120, 87, 87, 88}, {121, 88, 88, 88},
 };
 
 static CUresult refuse(struct sg_ptx *ptx, CUresult result) {
@@ -29,7 +30,7 @@ static bool version_exists(const struct sg_ptx *ptx, uint64_t major, uint64_t mi
     if (major == 0 || major > 99 || minor > 9 ||
         10 * major + minor > (uint64_t)ptx->options->newest_ptx)
         return false;
-    /* A profile may say that its driver is newer than this table. */
+    /* The options may allow a text that is newer than this table. */
     size_t known = sizeof newest_minor / sizeof newest_minor[0];
     return major >= known || minor <= newest_minor[major] || major == known - 1;
 }
@@ -78,6 +79,8 @@ static bool version(struct sg_ptx *ptx) {
                            "version %u.%u of PTX is not supported; the newest is %d.%d",
                            (unsigned)major, (unsigned)minor, ptx->options->newest_ptx / 10,
                            ptx->options->newest_ptx % 10);
+        if (ptx->log && major < 100 && 10 * major + minor > (uint64_t)ptx->options->newest_ptx)
+            ptx->log->newer_ptx = (int)(10 * major + minor);
         refuse(ptx, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
         return false;
     }

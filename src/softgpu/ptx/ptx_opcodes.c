@@ -1,5 +1,5 @@
 /* Names of PTX: instructions with their number of operands, modifiers, special registers. From the
- * published description of PTX 9.0; the lists are sorted for searching. */
+ * published description of PTX 9.5; the lists are sorted for searching. */
 #include "softgpu/ptx/ptx.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static const struct sg_ptx_opcode opcodes[] = {
 /* clang-format off */
 static const char *const parts[] = {
     "01_23", "02_13", "1", "128", "128B", "128x128b", "128x256b", "16b", "16x128b", "16x256b",
-    "16x32bx2", "16x64b", "1X", "1d", "1d_buffer", "2", "256B", "2X", "2d", "2dms", "32B",
+    "16x32bx2", "16x64b", "1X", "1d", "1d_buffer", "2", "256B", "2X", "2d", "2dms", "2pi", "32B",
     "32x128b", "32x32b", "3d", "4X", "4d", "4x256b", "5d", "64B", "64x128b", "L1", "L2", "NaN",
     "a", "a1d", "a2d", "a2dms", "abs", "acc", "acq_rel", "acquire", "acube", "add", "addr_mode_0",
     "addr_mode_1", "addr_mode_2", "after_thread_sync", "alias", "aligned", "all", "alloc", "and",
@@ -34,7 +34,7 @@ static const char *const parts[] = {
     "b4x16_p64", "b64", "b6p2x16", "b6x16", "b6x16_p32", "b7654", "b8", "b8x16", "ballot", "base",
     "before_thread_sync", "bf16", "bf16x2", "bfly", "block16", "block32", "block_scale",
     "box_dim", "bulk", "bulk_group", "bytes", "c", "ca", "cache_hint", "cachesize", "cas", "cc",
-    "cg", "channel_data_type", "channel_order", "clamp", "cluster", "col", "collector", "commit",
+    "cg", "channel_data_type", "channel_order", "check_layout", "clamp", "cluster", "col", "collector", "commit",
     "commit_group", "complete_tx", "const", "cp", "cp_async", "cp_fenceproxy", "cp_mask", "cs",
     "cta", "cta_group", "cta_mask", "ctaid", "cube", "cv", "cvt", "d", "dealloc", "dec", "depth",
     "discard", "down", "e2m1", "e2m1x2", "e2m1x4", "e2m3", "e2m3x2", "e2m3x4", "e3m2", "e3m2x2",
@@ -47,7 +47,7 @@ static const char *const parts[] = {
     "global_stride", "gpu", "grad", "group", "gt", "gtu", "h0", "h1", "height", "hi", "hs", "i8",
     "idx", "ignore_oob", "im2col", "im2col_no_offs", "im2col_w", "inc", "infinite", "init",
     "interleave", "interleave_layout", "inval", "is_canceled", "isspacep", "kind", "l", "lastuse",
-    "launch_dependents", "ld", "ld_reduce", "le", "left", "leu", "level", "level_zero", "lo",
+    "launch_dependents", "layout", "ld", "ld_reduce", "le", "left", "leu", "level", "level_zero", "lo",
     "load", "load_a", "local", "lod", "ls", "lt", "ltu", "lu", "m16n16", "m16n16k16", "m16n16k8",
     "m16n8", "m16n8k128", "m16n8k16", "m16n8k256", "m16n8k32", "m16n8k4", "m16n8k64", "m16n8k8",
     "m32n8k16", "m64k16", "m8n16", "m8n32k16", "m8n8", "m8n8k128", "m8n8k16", "m8n8k32", "m8n8k4",
@@ -56,8 +56,8 @@ static const char *const parts[] = {
     "neu", "noComplete", "no_allocate", "noftz", "noinc", "normal", "normalized_coords", "not",
     "notanumber", "ntid", "num", "num_mipmap_levels", "num_samples", "number", "one", "oob",
     "op_restrict", "or", "ordered_metadata", "override", "p", "pack", "param", "parity",
-    "pending_count", "po", "popc", "pred", "prefetch", "proxy", "query_cancel", "r", "range",
-    "rank", "rc16", "rc8", "read", "red", "red_async", "reduce", "reg", "relaxed", "release",
+    "pending_count", "phase_type", "po", "popc", "pred", "prefetch", "primary", "proxy", "query_cancel", "r", "range",
+    "rank", "rc16", "rc8", "read", "readonly", "red", "red_async", "reduce", "reg", "relaxed", "release",
     "relinquish_alloc_permit", "relu", "replace", "right", "rm", "rmi", "rn", "rna", "rni", "row",
     "rp", "rpi", "rs", "rz", "rzi", "s128", "s16", "s16x2", "s2", "s2f6x2", "s32", "s4", "s4x8", "s64",
     "s8", "s8x4", "safeadd", "samplerref", "sat", "satfinite", "sc", "scale_vec", "scatter4",
@@ -66,8 +66,8 @@ static const char *const parts[] = {
     "sync_aligned", "sync_restrict", "sys", "tensor", "tensormap", "test_wait", "tex", "texref",
     "tf32", "tid", "tile", "tiled", "tl", "to", "trans", "trap", "try_cancel", "try_wait", "u",
     "u128", "u16", "u16x2", "u2", "u32", "u4", "u4x8", "u64", "u8", "u8x4", "ue4m3", "ue4m3x2",
-    "ue5m3", "ue8m0", "ue8m0x2", "uni", "unified", "unpack", "up", "use", "v", "v2", "v4", "v8",
-    "volatile", "w", "wait", "wait_all", "wait_group", "warp", "warp_sync", "warpgroup", "warpx2",
+    "ue5m3", "ue8m0", "ue8m0x2", "uni", "unified", "unpack", "up", "use", "v", "v1", "v2", "v4", "v8",
+    "valid_addr", "volatile", "w", "wait", "wait_all", "wait_group", "warp", "warp_sync", "warpgroup", "warpx2",
     "warpx4", "wb", "weak", "wide", "width", "wrap", "ws", "wt", "x", "x1", "x128", "x16", "x2",
     "x32", "x4", "x64", "x8", "xor", "xorsign", "y", "z", "zero",
 };

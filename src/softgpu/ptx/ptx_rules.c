@@ -30,8 +30,7 @@ static bool names_rounding(const struct sg_word *word) {
     return false;
 }
 
-/* .b32, .s64, .f16x2: the types by which registers are distinguished. */
-static struct sg_ptx_kind kind_of(const struct sg_word *word) {
+struct sg_ptx_kind sg_ptx_kind_of(const char *name, size_t length) {
     static const struct {
         const char *text;
         struct sg_ptx_kind kind;
@@ -48,7 +47,7 @@ static struct sg_ptx_kind kind_of(const struct sg_word *word) {
         {".bf16x2", {SG_CLASS_PAIR, 4}}, {".pred", {SG_CLASS_PREDICATE, 1}},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (sg_word_is(word, kinds[i].text))
+        if (strlen(kinds[i].text) == length && memcmp(kinds[i].text, name, length) == 0)
             return kinds[i].kind;
     }
     return (struct sg_ptx_kind){0};
@@ -78,6 +77,11 @@ static const char unheeded[] =
     "global_dim global_stride infinite interleave_layout normal notanumber number rank samplerref "
     "subnormal surfref swizzle_atomicity swizzle_mode texref";
 
+bool sg_ptx_unheeded(const struct sg_ptx_opcode *opcode, const char *name, size_t length) {
+    return (!opcode->modifiers || place_in(opcode->modifiers, name, length) == NOWHERE) &&
+           place_in(unheeded, name, length) != NOWHERE;
+}
+
 /* Flags that ptxas accepts any number of times; all others at most once. */
 static const char repeatable[] = "NaN approx cc relu sat shiftamt uni";
 
@@ -98,7 +102,7 @@ static bool listed(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
 
 static bool type_modifier(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
                           struct sg_ptx_given *given) {
-    struct sg_ptx_kind kind = kind_of(&ptx->word);
+    struct sg_ptx_kind kind = sg_ptx_kind_of(ptx->word.text, ptx->word.length);
     if (given->type_count < 2)
         given->types[given->type_count] = kind;
     given->real = given->real || (kind.class == SG_CLASS_REAL && kind.width > 2);
@@ -129,7 +133,7 @@ bool sg_ptx_check_modifier(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcod
         return sg_ptx_wrong(ptx, "unknown modifier '%.*s'", length, word->text);
     if (!listed(ptx, opcode, given, &known))
         return false;
-    ignored = opcode->modifiers && place_in(unheeded, word->text + 1, word->length - 1) != NOWHERE;
+    ignored = opcode->modifiers && sg_ptx_unheeded(opcode, word->text + 1, word->length - 1);
     if (!known && !ignored && names_type(word)) /* .f4e of prmt is not a type */
         return type_modifier(ptx, opcode, given);
     if (!known && !ignored && opcode->modifiers && !newer_target(ptx))
@@ -212,6 +216,11 @@ static bool address(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
     const struct sg_ptx_use *at = &given->address;
     if (at->kind.width == 1 || at->kind.width == 2)
         ptx->tiny_addresses = true;
+    if (at->symbol && ptx->symbols[at->symbol - 1].what == SG_SYMBOL_OPAQUE &&
+        !strchr("st", opcode->name[0]))
+        return sg_ptx_wrong(ptx, "%s takes no texture and no surface", opcode->name);
+    if (given->absolute && given->space != SG_SPACE_LOCAL)
+        return sg_ptx_wrong(ptx, "a number is an address of local memory alone");
     if (!opcode->spaces)
         return true;
     if (given->space != SG_SPACE_NONE && !(opcode->spaces >> given->space & 1))
@@ -274,6 +283,78 @@ static bool together(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
            sg_ptx_wrong(ptx, "%s without .sync is for targets before sm_70", opcode->name);
 }
 
+/* Barriers have numbers up to 15, and take whole warps. */
+static bool barrier(struct sg_ptx *ptx, const struct sg_ptx_given *given, bool result) {
+    const struct sg_ptx_shape *number = &given->shapes[result], *count = number + 1;
+    if (given->count > result && number->what == SG_SHAPE_NUMBER &&
+        (!number->plain || number->number > 15))
+        return sg_ptx_wrong(ptx, "barriers are numbered from 0 to 15");
+    return given->count <= 1u + result || count->what != SG_SHAPE_NUMBER || !count->plain ||
+           count->number % 32 == 0 || sg_ptx_wrong(ptx, "a barrier takes a multiple of 32 threads");
+}
+
+/* cp.async copies 4, 8 or 16 bytes, past the first cache 16 alone, of which it reads some. */
+static bool copied(struct sg_ptx *ptx, const struct sg_ptx_given *given, bool past) {
+    const struct sg_ptx_shape *size = &given->shapes[2], *read = &given->shapes[3];
+    if (given->count < 3 || !size->plain)
+        return true;
+    bool good = size->number == 16 || (!past && (size->number == 4 || size->number == 8));
+    if (good && given->count > 3 && read->what == SG_SHAPE_NUMBER && read->plain)
+        good = read->number <= size->number;
+    return good || sg_ptx_wrong(ptx, "cp.async does not copy so many bytes");
+}
+
+/* Constants that an instruction takes in a range. */
+static bool ranges(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                   const struct sg_ptx_given *given) {
+    static const struct {
+        const char *name;
+        unsigned char at;
+        unsigned short least, most;
+    } all[] = {{"applypriority", 1, 128, 128},
+               {"discard", 1, 128, 128},
+               {"pmevent", 0, 0, 15},
+               {"bfe", 2, 0, 255},
+               {"bfe", 3, 0, 255},
+               {"bfi", 3, 0, 255},
+               {"bfi", 4, 0, 255}};
+    const char *words = given->modifiers ? given->modifiers : "";
+    size_t length = given->modifiers_length;
+    bool bar = strcmp(opcode->name, "bar") == 0 || strcmp(opcode->name, "barrier") == 0;
+    if (bar)
+        return memmem(words, length, ".warp", 5) || memmem(words, length, ".cluster", 8) ||
+               barrier(ptx, given, memmem(words, length, ".red", 4) != NULL);
+    bool past = memmem(words, length, ".cg", 3) != NULL;
+    if (strcmp(opcode->name, "cp") == 0 && (past || memmem(words, length, ".ca", 3)))
+        return copied(ptx, given, past);
+    const struct sg_ptx_shape *last = &given->shapes[2];
+    if (strcmp(opcode->name, "alloca") == 0 && given->count > 2 && last->plain &&
+        (last->number & (last->number - 1)) != 0)
+        return sg_ptx_wrong(ptx, "an alignment is a power of two");
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        const struct sg_ptx_shape *shape = &given->shapes[all[i].at];
+        if (all[i].at < given->count && shape->what == SG_SHAPE_NUMBER && shape->plain &&
+            (shape->number < all[i].least || shape->number > all[i].most) &&
+            strcmp(all[i].name, opcode->name) == 0 && !memmem(words, length, ".mask", 5))
+            return sg_ptx_wrong(ptx, "operand %u of %s is not from %u to %u", all[i].at + 1u,
+                                opcode->name, all[i].least, all[i].most);
+    }
+    return true;
+}
+
+/* Where bits are lost a rounding is named; by mad.f32 as well since a version after 3.0. */
+static bool rounds(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                   const struct sg_ptx_given *given) {
+    const struct sg_ptx_kind *to = &given->types[0], *from = &given->types[1];
+    if (given->rounded)
+        return true;
+    bool narrower = to->class == SG_CLASS_REAL && from->class == SG_CLASS_REAL &&
+                    from->width > to->width && strcmp(opcode->name, "cvt") == 0;
+    bool product = given->real && strcmp(opcode->name, "mad") == 0 &&
+                   (to->width == 8 || (ptx->image->ptx_version > 30 && ptx->image->target >= 20));
+    return (!narrower && !product) || sg_ptx_wrong(ptx, "%s needs a rounding", opcode->name);
+}
+
 static bool known_here(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode) {
     if (ptx->image->target < opcode->sm)
         return sg_ptx_wrong(ptx, "%s needs target sm_%d", opcode->name, opcode->sm);
@@ -284,7 +365,7 @@ static bool known_here(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode) {
 }
 
 bool sg_ptx_check_instruction(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
-                              const struct sg_ptx_given *given) {
+                              struct sg_ptx_given *given) {
     if (opcode->flags & SG_PTX_TYPED && !given->type_count)
         return sg_ptx_wrong(ptx, "%s needs a type", opcode->name);
     if (opcode->flags & SG_PTX_ROUNDED && given->real && !given->rounded)
@@ -293,6 +374,9 @@ bool sg_ptx_check_instruction(struct sg_ptx *ptx, const struct sg_ptx_opcode *op
         return sg_ptx_wrong(ptx, "%s does not take %u operands", opcode->name, given->count);
     narrow(ptx, opcode, given);
     return known_here(ptx, opcode) && together(ptx, opcode, given) &&
-           sg_ptx_since_modifiers(ptx, opcode, given) && registers(ptx, opcode, given) &&
-           address(ptx, opcode, given) && (strcmp(opcode->name, "call") != 0 || call(ptx, given));
+           (ptx->telling || sg_ptx_check_words(ptx, opcode, given)) &&
+           registers(ptx, opcode, given) && address(ptx, opcode, given) &&
+           (ptx->telling || sg_ptx_check_operands(ptx, opcode, given)) &&
+           (ptx->telling || (ranges(ptx, opcode, given) && rounds(ptx, opcode, given))) &&
+           (strcmp(opcode->name, "call") != 0 || call(ptx, given));
 }

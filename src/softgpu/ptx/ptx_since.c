@@ -54,7 +54,7 @@ static const struct row directives[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-/* No version from this one on lacks anything of the tables but directives. */
+/* No version from this one on lacks anything of the words of any instruction, or of registers. */
 #define COMPLETE 88
 
 static bool came_later(struct sg_ptx *ptx, const char *what, size_t length, int version) {

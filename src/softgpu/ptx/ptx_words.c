@@ -76,14 +76,16 @@ static void take_dotted(struct sg_words *words) {
     }
 }
 
+/* ptxas keeps the lowest 64 bits of a number, as long as the highest one is clear before another
+ * digit: 18446744073709551616 is 0, and 0x80000000000000000 is refused. */
 static bool take_digits(struct sg_words *words, unsigned base, uint64_t *number) {
     bool fits = true, any = false;
     for (; words->at < words->end; words->at++, any = true) {
         int value = hex_digit(*words->at);
         if (value < 0 || value >= (int)base)
             break;
-        fits = fits && !__builtin_mul_overflow(*number, base, number) &&
-               !__builtin_add_overflow(*number, (unsigned)value, number);
+        fits = fits && *number >> 63 == 0;
+        *number = *number * base + (unsigned)value;
     }
     return any && fits;
 }

@@ -47,9 +47,10 @@ bool sg_leaving_find(CUdeviceptr address, uint64_t serial, uint64_t *low, uint64
             remove_at(link);
             continue;
         }
-        if (!found && address - one->start < one->size && serial <= one->serial) {
+        uint64_t size = sg_bounds(sg_config(), one->start, one->size, SG_BOUND);
+        if (!found && address - one->start < size && serial <= one->serial) {
             *low = one->start;
-            *length = one->size;
+            *length = size;
             found = true;
         }
         link = &(*link)->next;

@@ -90,6 +90,7 @@ static void leaks(struct sg_text *text) {
 const struct sg_chapter sg_stream_chapter = {
     .dump = dump,
     .leaks = leaks,
+    .leak_kind = SG_LEAK_STREAMS,
     .context_begin = sg_streams_context_begin,
     .context_end = {[SG_END_STREAMS] = sg_streams_context_end},
 };

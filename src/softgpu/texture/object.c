@@ -13,8 +13,51 @@
 
 struct sg_samplers {
     struct sg_sampler **list; /* by number minus one; NULL where there is none */
-    size_t used, room, live;
+    size_t used, room;
+    struct sg_sampler *first_ended, *last_ended; /* in the order of their ends */
+    size_t ended;
 };
+
+/* ---- Launches, and objects that were destroyed ----------------------------------------------- */
+
+static uint64_t moment;
+static struct sg_sampler_user *oldest, *newest;
+
+void sg_sampler_user_begin(struct sg_sampler_user *user) {
+    *user = (struct sg_sampler_user){.since = ++moment, .previous = newest};
+    *(newest ? &newest->next : &oldest) = user;
+    newest = user;
+}
+
+void sg_sampler_user_end(struct sg_sampler_user *user) {
+    *(user->previous ? &user->previous->next : &oldest) = user->next;
+    *(user->next ? &user->next->previous : &newest) = user->previous;
+}
+
+static bool is_needed(const struct sg_sampler *ended) {
+    return oldest && oldest->since < ended->ended;
+}
+
+static void forget_oldest(struct sg_samplers *samplers) {
+    struct sg_sampler *sampler = samplers->first_ended;
+    samplers->first_ended = sampler->next_ended;
+    if (!samplers->first_ended)
+        samplers->last_ended = NULL;
+    samplers->ended--;
+    samplers->list[sampler->number - 1] = NULL;
+    free(sampler);
+}
+
+static void end(struct sg_samplers *samplers, struct sg_sampler *sampler) {
+    sampler->ended = ++moment;
+    *(samplers->last_ended ? &samplers->last_ended->next_ended : &samplers->first_ended) = sampler;
+    samplers->last_ended = sampler;
+    samplers->ended++;
+    while (samplers->ended > SG_SAMPLERS_KEPT && !is_needed(samplers->first_ended))
+        forget_oldest(samplers);
+}
+
+/* ---- Objects --------------------------------------------------------------------------------- */
 
 /* A used number is reused only when no others are left, so that stale ones are detected. */
 static size_t free_number(struct sg_samplers *samplers) {
@@ -24,7 +67,12 @@ static size_t free_number(struct sg_samplers *samplers) {
     for (size_t i = 0; i < samplers->used; i++)
         if (!samplers->list[i])
             return i + 1;
-    return 0;
+    size_t number = samplers->first_ended ? samplers->first_ended->number : 0;
+    if (number > 0 && !is_needed(samplers->first_ended))
+        forget_oldest(samplers);
+    else
+        number = 0;
+    return number;
 }
 
 static CUresult add(struct sg_context *context, const struct sg_sampler *sampler,
@@ -38,8 +86,8 @@ static CUresult add(struct sg_context *context, const struct sg_sampler *sampler
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *copy = *sampler;
+    copy->number = at;
     context->samplers->list[at - 1] = copy;
-    context->samplers->live++;
     *number = at;
     return CUDA_SUCCESS;
 }
@@ -54,7 +102,7 @@ static CUresult find(unsigned long long number, bool surface, struct sg_sampler 
     *slot = NULL;
     if (samplers && number > 0 && number <= samplers->used) {
         struct sg_sampler **found = &samplers->list[number - 1];
-        if (*found && (*found)->surface == surface)
+        if (*found && !(*found)->ended && (*found)->surface == surface)
             *slot = found;
     }
     return CUDA_SUCCESS;
@@ -71,9 +119,7 @@ static CUresult destroy(unsigned long long number, bool surface) {
     CUresult result = find(number, surface, &slot);
     if (result != CUDA_SUCCESS || !slot)
         return result;
-    free(*slot);
-    *slot = NULL;
-    sg_context_peek()->samplers->live--;
+    end(sg_context_peek()->samplers, *slot);
     return CUDA_SUCCESS;
 }
 
@@ -218,7 +264,7 @@ static void report_context(uint64_t handle, void *object, void *user) {
     const struct report *report = user;
     for (size_t i = 0; context->samplers && i < context->samplers->used; i++) {
         const struct sg_sampler *sampler = context->samplers->list[i];
-        if (!sampler)
+        if (!sampler || sampler->ended)
             continue;
         sg_text_address(report->text, i + 1, 0, context);
         sg_text_line(report->text, "%s object %zu on device %d%s",

@@ -20,6 +20,9 @@
  * number is the handle, and means nothing in another context. */
 struct sg_sampler {
     bool surface, has_view;
+    size_t number;
+    uint64_t ended; /* when it was destroyed, in the order of launches; 0: it is an object */
+    struct sg_sampler *next_ended;
     CUDA_RESOURCE_DESC resource;
     CUDA_TEXTURE_DESC texture;
     CUDA_RESOURCE_VIEW_DESC view;
@@ -28,7 +31,19 @@ struct sg_sampler {
 /* One per context; NULL in the context until the first object. */
 struct sg_samplers;
 
-/* The object of a number in a context, as kernels name it; NULL: there is none. */
+/* A launch, which samples by whatever numbers its kernel has: objects that were destroyed after it
+ * was made are kept until it ends. */
+struct sg_sampler_user {
+    uint64_t since; /* in the order of launches and of ends of objects */
+    struct sg_sampler_user *previous, *next;
+};
+void sg_sampler_user_begin(struct sg_sampler_user *user);
+void sg_sampler_user_end(struct sg_sampler_user *user);
+
+/* The object of a number in a context, as kernels name it, or what was one: an H200 samples by a
+ * destroyed object as long as no other has its number. The last SG_SAMPLERS_KEPT are found, and all
+ * that a launch may still need. NULL: there is none. */
+#define SG_SAMPLERS_KEPT 4096u
 const struct sg_sampler *sg_sampler_find(const struct sg_context *context, uint64_t number);
 
 /* ---- Checks (check.c) ------------------------------------------------------------------------ */

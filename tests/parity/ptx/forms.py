@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes forms/*.def: an instruction of each operation, type and modifier that works on registers alone,
-from the rules that softgpu decodes by (src/softgpu/program/program_rules.def), and those that want
+from the rules that softgpu decodes by (src/softgpu/ptx/ptx_forms.def), and those that want
 more than one statement. What ptxas refuses for sm_90 is left out, so ptxas must be on the path.
 
     forms.py [--ptxas PROGRAM] [-o FOLDER]
@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-RULES = os.path.join(HERE, "../../../src/softgpu/program/program_rules.def")
+RULES = os.path.join(HERE, "../../../src/softgpu/ptx/ptx_forms.def")
 
 # Operations whose rules give all their forms. The others have forms of their own below, or a reason in
 # OTHERWISE; test_forms.py checks that none is missing.

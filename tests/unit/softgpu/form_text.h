@@ -3,7 +3,7 @@
 #define TESTS_UNIT_SOFTGPU_FORM_TEXT_H
 
 #define FORM_BEFORE                                                                                \
-    ".version 9.0\n.target sm_90a\n.address_size 64\n"                                             \
+    ".version 9.5\n.target sm_90a\n.address_size 64\n"                                             \
     ".global .texref tx;\n.global .surfref su;\n"                                                  \
     ".global .align 16 .b8 gl[64];\n.global .align 4 .u32 gw[4];\n.const .align 4 .b8 ct[16];\n"   \
     ".func fn(.param .b32 a) { ret; }\n"                                                           \

@@ -3,7 +3,7 @@
 #include "softgpu/binary/read.h"
 
 static const struct sg_image_options h200 = {
-    .architecture = 90, .suffix = 'a', .newest_ptx = 90, .prefer_machine = true};
+    .architecture = 90, .suffix = 'a', .newest_ptx = SG_PTX_NEWEST, .prefer_machine = true};
 
 void kernel_read(struct kernel *kernel, const char *text) {
     char error[600] = "";

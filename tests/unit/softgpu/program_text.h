@@ -10,7 +10,7 @@
 /* The kernel "k" of a text, all of whose instructions are decoded. */
 static inline struct sg_program *program_of(const char *text) {
     static const struct sg_image_options options = {
-        .architecture = 90, .suffix = 'a', .newest_ptx = 90, .relocatable = true};
+        .architecture = 90, .suffix = 'a', .newest_ptx = SG_PTX_NEWEST, .relocatable = true};
     char error[600] = "";
     struct sg_image_log log = {.error = error, .error_size = sizeof error};
     struct sg_image *image = NULL;

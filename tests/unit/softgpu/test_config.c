@@ -1,4 +1,5 @@
 /* The environment of softgpu: what is understood, and that the rest leaves the default. */
+#include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
 
 #include "test.h"
@@ -60,6 +61,14 @@ TEST(the_driver_version_must_be_a_cuda_version) {
     }
 }
 
+TEST(the_newest_ptx_is_the_readers_or_the_drivers) {
+    assert_false(read_with("SOFTGPU_PTX", "newest").ptx_of_driver);
+    assert_true(read_with("SOFTGPU_PTX", "driver").ptx_of_driver);
+    assert_int_equal(complaints.count, 0);
+    assert_false(read_with("SOFTGPU_PTX", "9.5").ptx_of_driver);
+    assert_int_equal(complaints.count, 1);
+}
+
 TEST(an_empty_environment_gives_the_defaults) {
     struct sg_config config;
     sg_config_examine(&config, &complaints);
@@ -91,6 +100,10 @@ TEST(each_variable_sets_its_value) {
     assert_true(read_with("SOFTGPU_LEAKS", "1").leaks);
     assert_true(read_with("SOFTGPU_POISON", "1").poison);
     assert_true(read_with("SOFTGPU_ABORT", "1").abort_on_error);
+    assert_true(read_with("SOFTGPU_BOUNDS", "exact").exact_bounds);
+    assert_false(read_with("SOFTGPU_BOUNDS", "rounded").exact_bounds);
+    assert_true(read_with("SOFTGPU_CHECK", "memory").exact_bounds);
+    assert_false(read_with("SOFTGPU_CHECK", "race").exact_bounds);
     assert_int_equal(read_with("SOFTGPU_KERNEL_LIMIT", "5").kernel_limit, 5);
     assert_false(read_with("SOFTGPU_CONTRACTION", "0").contraction);
     assert_int_equal(read_with("SOFTGPU_CHECK", "init,memory").checks,
@@ -98,6 +111,7 @@ TEST(each_variable_sets_its_value) {
     assert_int_equal(read_with("SOFTGPU_CHECK", "race,sync").checks, SG_CHECK_RACE | SG_CHECK_SYNC);
     assert_true(read_with("SOFTGPU_CHECK_FORMAT", "json").check_json);
     assert_string_equal(read_with("SOFTGPU_CHECK_KERNELS", "a*,b").check_kernels, "a*,b");
+    assert_true(read_with("SOFTGPU_CHECK_PLAIN_VOLATILE", "1").check_plain_volatile);
     assert_int_equal(read_with("SOFTGPU_CHECK_ERROR_EXIT", "255").check_error_exit, 255);
     assert_string_equal(read_with("SOFTGPU_TRACE", "-").trace, "-");
     assert_string_equal(read_with("SOFTGPU_PROFILE", "other").profile, "other");
@@ -115,9 +129,13 @@ TEST(bad_values_and_unknown_names_are_reported) {
     complains("SOFTGPU_DEVICES", "9", "'9' is not understood: it takes a number from 0 to 8");
     complains("SOFTGPU_MEMORY", "lots", "a number of bytes");
     complains("SOFTGPU_SCHEDULE", "EAGER", "one of eager, late, random");
+    complains("SOFTGPU_LANES", "apart", "one of joined, independent");
+    complains("SOFTGPU_LANES", "independent", "only with SOFTGPU_SCHEDULE=random");
     complains("SOFTGPU_SEED", "x", "a number below 2^64");
     complains("SOFTGPU_LEAKS", "yes", "0 or 1");
-    complains("SOFTGPU_FAIL_ON", "leeks", "leaks, fault, or leaks,fault");
+    complains("SOFTGPU_FAIL_ON", "leeks", "fault, leaks, or leaks of a kind");
+    complains("SOFTGPU_FAIL_ON", "leaks:", "leaks:memory");
+    complains("SOFTGPU_FAIL_ON", "leaks,leaks:all", "leaks:other");
     complains("SOFTGPU_FAIL_ON", "fault", "only with SOFTGPU_FAULT");
     complains("SOFTGPU_FALUT", "x", "is no variable of softgpu");
     (void)read_with("SOFTGPU_FALUT", ""); /* as good as not set */
@@ -131,6 +149,13 @@ TEST(fail_on_accepts_leaks_and_faults) {
     config = read_with("SOFTGPU_FAIL_ON", "fault,leaks");
     unsetenv("SOFTGPU_FAULT");
     assert_true(config.leaks && config.fail_on_leaks && config.fail_on_fault);
+    config = read_with("SOFTGPU_FAIL_ON", "leaks:memory,leaks:graphs");
+    assert_true(config.leaks);
+    assert_int_equal(config.fail_on_leaks, 1u << SG_LEAK_MEMORY | 1u << SG_LEAK_GRAPHS);
+    assert_int_equal(config.leak_kinds, config.fail_on_leaks);
+    setenv("SOFTGPU_LEAKS", "1", 1);
+    assert_int_equal(read_with("SOFTGPU_FAIL_ON", "leaks:other").leak_kinds, SG_LEAKS_ALL);
+    unsetenv("SOFTGPU_LEAKS");
     assert_int_equal(complaints.count, 0);
 }
 

@@ -10,7 +10,7 @@
  * opcode too. */
 static unsigned asked(const char *instruction, char *why, size_t size) {
     static const struct sg_image_options options = {
-        .architecture = 90, .suffix = 'a', .newest_ptx = 90, .relocatable = true};
+        .architecture = 90, .suffix = 'a', .newest_ptx = SG_PTX_NEWEST, .relocatable = true};
     char text[8192], error[600] = "";
     struct sg_image_log log = {.error = error, .error_size = sizeof error};
     struct sg_image *image = NULL;

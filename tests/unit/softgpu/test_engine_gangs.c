@@ -61,7 +61,7 @@ static void arithmetic(struct writer *writer) {
     bool real = strstr(name, "f32") != NULL;
     put(writer, "%s %%r%u", name, any_register(writer));
     for (unsigned i = 0; i < (more ? 3u : 2u); i++) {
-        if (real)
+        if (real || which == 18) /* bfe takes constants up to 255 */
             put(writer, ", %%r%u", any_register(writer));
         else
             source(writer);

@@ -30,7 +30,8 @@ TEST(a_blocks_shared_memory_begins_at_0x400) {
                 "mov.u32 %r2, own; mov.u32 %r3, dynamic; mov.u64 %d3, own;\n"
                 "cvta.shared.u64 %d3, %d3; cvta.to.shared.u64 %d4, %d3; cvt.u32.u64 %r4, %d4;\n"
                 "mov.u32 %r5, 1028; st.shared.u32 [own+4], 77; ld.shared.u32 %r6, [%r5];\n"
-                "mov.u32 %r5, 1500; ld.shared.u32 %r7, [%r5+-472]; ld.shared.u32 %r8, [1028];\n"
+                "mov.u32 %r5, 1500; ld.shared.u32 %r7, [%r5+-472];\n"
+                "mov.u32 %r5, 0; ld.shared.u32 %r8, [%r5+1028];\n"
                 "ld.u32 %r9, [%d3+4]; st.global.v4.u32 [%d1], {%r2, %r3, %r4, %r6};\n"
                 "st.global.v2.u32 [%d1+16], {%r7, %r8}; st.global.u32 [%d1+24], %r9;" TAIL,
                 (enum sg_level)level, 1, out)
@@ -62,7 +63,7 @@ TEST(shared_memory_size_registers_match_the_h200) {
 TEST(shared_memory_below_the_base_is_a_fault) {
     static const char *const bodies[] = {
         "ld.shared.u32 %r3, [own+-4]; st.global.u32 [%d2], %r3;",
-        "st.shared.u32 [0], %r1;",
+        "mov.u32 %r2, 0; st.shared.u32 [%r2], %r1;",
         "mov.u32 %r2, 512; mad.lo.u32 %r2, %r1, 4, %r2; st.shared.u32 [%r2], %r1;",
         "mov.u32 %r2, 1020; atom.shared.add.u32 %r3, [%r2], 1;",
         ("mov.u64 %d3, own; cvta.shared.u64 %d3, %d3; ld.u32 %r3, [%d3+-8];\n"

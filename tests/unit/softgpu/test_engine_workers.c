@@ -75,8 +75,8 @@ static const char scan_text[] = KERNEL_HEAD
     "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; setp.ne.u32 %p, %r2, 0; @%p bra end;\n"
     "mul.wide.u32 %rd3, %r1, 4; add.u64 %rd1, %rd1, %rd3; add.u64 %rd2, %rd2, %rd3;\n"
     "mov.u32 %r4, 0; setp.eq.u32 %p, %r1, 0; @%p bra first;\n"
-    "wait: ld.volatile.global.u32 %r3, [%rd2-4]; setp.eq.u32 %p, %r3, 0; @%p bra wait;\n"
-    "fence.acq_rel.gpu; ld.global.u32 %r4, [%rd1-4];\n"
+    "wait: ld.volatile.global.u32 %r3, [%rd2+-4]; setp.eq.u32 %p, %r3, 0; @%p bra wait;\n"
+    "fence.acq_rel.gpu; ld.global.u32 %r4, [%rd1+-4];\n"
     "first: add.u32 %r4, %r4, %r1; st.global.u32 [%rd1], %r4; fence.acq_rel.gpu;\n"
     "st.volatile.global.u32 [%rd2], 1;\nend: bar.sync 0; ret; }\n";
 

@@ -555,6 +555,74 @@ TEST(relocatable_inputs_are_read_only_for_a_link) {
     }
 }
 
+/* The driver's side of the device runtime, which NVIDIA's library of it calls. */
+TEST(functions_of_the_driver_need_no_definition) {
+    const struct {
+        const char *name;
+        size_t undefined;
+    } rows[] = {{"outside", 1}, {"cnpNext", 0}, {"cnpnext", 1}};
+    struct sg_image_options options = h200;
+    options.relocatable = true;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sg_image *image = NULL;
+        size_t size;
+        unsigned char *bytes = file("parts.cubin", &size);
+        for (size_t at = 0; at + 8 <= size; at++)
+            if (memcmp(bytes + at, "outside", 8) == 0)
+                memcpy(bytes + at, rows[i].name, 8);
+        assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+        assert_int_equal(image->undefined_count, rows[i].undefined);
+        sg_image_free(image);
+        free(bytes);
+    }
+}
+
+/* ptxas writes such in code to be linked: .nv_debug.shared is as large as all shared memory. */
+TEST(sections_of_memory_have_no_bytes_in_the_file) {
+    const struct {
+        uint32_t type;
+        CUresult result;
+    } rows[] = {{0x70000007, CUDA_SUCCESS},
+                {0x70000009, CUDA_SUCCESS},
+                {0x7000000a, CUDA_SUCCESS},
+                {0x70000008, CUDA_ERROR_INVALID_IMAGE}};
+    struct sg_image_options options = h200;
+    options.relocatable = true;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const uint64_t large = 1 << 24;
+        uint64_t table, extent;
+        size_t size;
+        unsigned char *bytes = file("parts.cubin", &size);
+        memcpy(&table, bytes + 40, sizeof table);
+        memcpy(bytes + table + 11 * 64 + 4, &rows[i].type, 4); /* .nv.prototype */
+        memcpy(bytes + table + 11 * 64 + 32, &large, 8);
+        assert_int_equal(answer_of(bytes, size, &options), rows[i].result);
+        assert_true(sg_cubin_extent(bytes, SIZE_MAX, &extent));
+        assert_int_equal(extent < large, rows[i].result == CUDA_SUCCESS);
+        free(bytes);
+    }
+}
+
+TEST(shared_memory_of_the_launch_needs_no_definition) {
+    struct sg_image_options options = h200;
+    options.relocatable = true;
+    for (unsigned char shared = 0; shared < 2; shared++) {
+        const unsigned char undefined[] = {0x1d, 0x20, 0,
+                                           0}; /* global, a variable, in no section */
+        struct sg_image *image = NULL;
+        size_t size, changed = 0;
+        unsigned char *bytes = file("parts.cubin", &size);
+        for (size_t at = 0; at + sizeof undefined <= size; at++)
+            if (memcmp(bytes + at, undefined, sizeof undefined) == 0 && ++changed)
+                bytes[at + 1] = shared ? 0x40 : 0x20;
+        assert_int_equal(changed, 1);
+        assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+        assert_int_equal(image->variable_count, 1 - shared);
+        sg_image_free(image);
+        free(bytes);
+    }
+}
+
 /* A text and the machine code that ptxas makes of it say the same of what others may define. */
 TEST(ptx_and_cubin_of_one_source_have_the_same_weak_names) {
     static const char *const names[] = {"twin.ptx", "twin-90.cubin"};

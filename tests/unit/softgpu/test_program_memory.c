@@ -17,7 +17,8 @@ static const char text[] =
     "{\n.param .b32 a, b;\n.loc 1 2 3\ncall (b), f, (a);\nmov.u64 %d1, f;\ncall (b), %d1, (a), P;\n"
     "}\nA: setp.eq.and.s32 %p1|%p2, %r1, -3, !%p3;\n@%p1 bra A;\nbrx.idx %r7, T;\n"
     "B: tex.2d.v4.f32.f32 w, [t, {%r3, %r4}];\nmov.b64 %d2, {%r5, %r6};\nst.u32 [v], %r3;\n"
-    "add.f32 %r3, %r4, 1;\nmov.u32 %r8, dyn;\nret;\n}\n.file 1 \"a.cu\"\n";
+    "cp.async.bulk.prefetch.tensor.1d.L2.global [%d1, {%r1}];\nmov.u32 %r8, dyn;\nret;\n}\n.file 1 "
+    "\"a.cu\"\n";
 
 static struct sg_image *image_of(CUresult *result) {
     static const struct sg_image_options options = {.architecture = 90, .newest_ptx = 90};

@@ -5,7 +5,7 @@
 #include "test.h"
 
 static const struct sg_image_options h200 = {
-    .architecture = 90, .suffix = 'a', .newest_ptx = 90, .prefer_machine = true};
+    .architecture = 90, .suffix = 'a', .newest_ptx = SG_PTX_NEWEST, .prefer_machine = true};
 
 static char error[600];
 
@@ -20,7 +20,8 @@ static CUresult read_with(unsigned version, unsigned target, const char *before,
              ".global .align 16 .b8 gl[64];\n.const .align 4 .b8 ct[16];\n%s\n"
              ".visible .entry k(.param .u64 kp)\n{\n"
              ".reg .pred p<9>; .reg .b16 h<20>; .reg .b32 r<20>; .reg .f32 f<20>;\n"
-             ".reg .b64 d<20>; .reg .f64 e<20>; .param .b32 pa; %s\n.shared .align 8 .b64 mb;\n"
+             ".reg .b64 d<20>; .reg .f64 e<20>; .param .b32 pa; %s\n.shared .align 16 .b64 mb;\n"
+             ".local .align 4 .b8 lo[8];\n"
              "%s\nL: add.s32 r19, r19, 1;\nM: ret;\n}\n",
              version / 10, version % 10, target, before, registers, in_entry);
     CUresult result = sg_image_read(text, SIZE_MAX, &h200, &log, &image);
@@ -148,6 +149,29 @@ static const struct {
     {84, 83, 90, "atom.acq_rel.sys.exch.b128 q0, [d9], q1;"},
     {84, 83, 90, "ld.mmio.relaxed.sys.b128 q0, [d9];"},
     {84, 83, 90, "st.mmio.relaxed.sys.b128 [d9], q0;"},
+    {91, 90, 90, "ld.volatile.local.u32 r0, [lo];"},
+    {91, 90, 90, "ld.local.volatile.u32 r0, [lo];"},
+    {91, 90, 90, "st.volatile.local.u32 [lo], r0;"},
+    {91, 90, 90, "multimem.cp.async.bulk.global.shared::cta.bulk_group [d0], [mb], 16;"},
+    {92, 91, 90, "st.async.shared::cluster.mbarrier::complete_tx::bytes.b128 [r1], q1, [r2];"},
+    {92, 91, 90, "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob [r1], [d0], 16, 3, 4, [r2];"},
+    {93, 92, 80, "clmad.lo.u64 d0, d1, d2, d3;"},
+    {93, 92, 80, "clmad.hi.u64 d0, d1, d2, d3;"},
+    {93, 92, 90, "cp.async.bulk.weak.global.shared::cta.bulk_group [d0], [mb], 16;"},
+    {93, 92, 90, "mbarrier.check_layout.layout::v1.shared.b64 p1, [mb];"},
+    {93, 92, 90, "mbarrier.test_wait.phase_type::primary.shared.b64 p1, [mb], d1;"},
+    {93, 92, 90, "mbarrier.try_wait.parity.phase_type::primary.shared::cta.b64 p1, [mb], r1;"},
+    {94, 93, 90, "atom.global.add.noftz.f32 f1, [d0], f2;"},
+    {94, 93, 90, "atom.global.noftz.add.v2.f32 {f1,f2}, [d0], {f3,f4};"},
+    {94, 93, 90, "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f32 [d0], [mb], 16;"},
+    {94, 93, 90, "fence.proxy.alias.acquire.sys;"},
+    {94, 93, 90, "ld.global.proxy::readonly.u32 r0, [d0];"},
+    {94, 93, 90, "prefetch.global.valid_addr.L1::32B [d0];"},
+    {94, 93, 90, "red.global.add.noftz.f32 [d0], f2;"},
+    {94, 93, 90, ".loc_intermediate 1 42 5"},
+    {95, 94, 90, "cos.approx.2pi.ftz.f32 f1, f2;"},
+    {95, 94, 90, "fence.alias.sync_restrict::read.release.sys;"},
+    {95, 94, 90, "sin.approx.ftz.2pi.f32 f1, f2;"},
     {81, 80, 90, "mov.u32 r0, %aggr_smem_size;"},
     {80, 78, 90, "mov.u64 d0, %current_graph_exec;"},
     {76, 75, 80, "mov.u32 r0, %reserved_smem_offset_1;"},

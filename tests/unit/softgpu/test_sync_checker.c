@@ -53,7 +53,7 @@ TEST(one_warp_at_two_barriers_is_reported) {
 }
 
 TEST(a_barrier_count_of_partial_warps_is_reported) {
-    finds_with(TEXT("setp.lt.u32 %p, %r1, 16;\nbarrier.sync 1, 48;"), 48, SG_SYNC_COUNT,
+    finds_with(TEXT("setp.lt.u32 %p, %r1, 16;\nbarrier.sync 1, 24+24;"), 48, SG_SYNC_COUNT,
                SG_FAULT_BARRIER);
     silent(TEXT("barrier.sync 1, 64;"), 64);
 }

@@ -1,6 +1,7 @@
 /* Launches that sample: with too little memory for what they sample, with rebound references, and
  * with textures that end before the launch. */
 #include "refused_memory.h"
+#include "softgpu/texture/texture.h"
 #include "texture_texts.h"
 
 #include <gpumem/cuda_api.h>
@@ -98,6 +99,50 @@ TEST(a_texture_launch_without_memory_fails_cleanly) {
         ok(cuModuleUnload(module));
     }
     assert_true(n > 8);
+    ok(cuArrayDestroy(array));
+}
+
+static CUtexObject texture_of(CUarray array) {
+    CUtexObject object;
+    CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY};
+    CUDA_TEXTURE_DESC texture = {.filterMode = CU_TR_FILTER_MODE_POINT};
+    resource.res.array.hArray = array;
+    ok(cuTexObjectCreate(&object, &resource, &texture, NULL));
+    return object;
+}
+
+static bool is_known(CUtexObject object) {
+    sg_lock();
+    bool known = sg_sampler_find(sg_context_peek(), object) != NULL;
+    sg_unlock();
+    return known;
+}
+
+/* Programs that make and destroy an object for each launch do not fill the host's memory. */
+TEST(destroyed_objects_are_kept_up_to_a_number_and_while_a_launch_may_need_them) {
+    CUarray array = row_of(10);
+    CUstream stream;
+    void *word;
+    ok(cuModuleLoadData(&module, texture_text()));
+    ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    ok(cuMemHostAlloc(&word, sizeof(uint32_t), 0));
+    *(volatile uint32_t *)word = 0;
+    ok(cuStreamWaitValue32_v2(stream, (CUdeviceptr)(uintptr_t)word, 1, CU_STREAM_WAIT_VALUE_EQ));
+    CUtexObject object = texture_of(array), last = 0;
+    ok(launch("t_2d", object, stream));
+    ok(cuTexObjectDestroy(object));
+    for (unsigned i = 0; i < SG_SAMPLERS_KEPT; i++)
+        ok(cuTexObjectDestroy(last = texture_of(array)));
+    assert_true(is_known(object));
+    __atomic_store_n((uint32_t *)word, 1, __ATOMIC_RELEASE);
+    ok(cuStreamSynchronize(stream));
+    assert_true(result() >= 10 && result() < 14);
+    ok(cuTexObjectDestroy(texture_of(array)));
+    assert_false(is_known(object));
+    assert_true(is_known(last));
+    ok(cuStreamDestroy_v2(stream));
+    ok(cuMemFreeHost(word));
+    ok(cuModuleUnload(module));
     ok(cuArrayDestroy(array));
 }
 

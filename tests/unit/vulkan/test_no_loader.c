@@ -72,12 +72,12 @@ TEST(mapped_memory_falls_back_to_descriptors_and_says_why) {
     for (size_t i = 0; i < MACHINE_LIBRARIES; i++)
         assert_non_null(strstr(why, machine_libraries[i]));
     gpumem_vulkan_info info = {.size = sizeof info};
-    OK(gpumem_device_query_vulkan(library, 0, &info));
+    OK(gpumem_device_get_vulkan_info(library, 0, &info));
     assert_false(info.available);
     assert_non_null(strstr(info.reason, "libEGL_nvidia.so.0"));
     install(machine_libraries[1]);
     assert_int_equal(chosen(&why), GPUMEM_MAPPED_VULKAN_IMPORT);
-    OK(gpumem_device_query_vulkan(library, 0, &info));
+    OK(gpumem_device_get_vulkan_info(library, 0, &info));
     assert_true(info.available);
 }
 

@@ -1,11 +1,11 @@
 /*
- * Virtual memory by hand. Contracts: gpumem/virtual.h, under the C call of the same name.
+ * Virtual memory by hand. Contracts: gpumem/vmm.h, under the C call of the same name.
  */
-#ifndef GPUMEM_CPP_VIRTUAL_HPP
-#define GPUMEM_CPP_VIRTUAL_HPP
+#ifndef GPUMEM_CPP_VMM_HPP
+#define GPUMEM_CPP_VMM_HPP
 
 #include <gpumem/cpp/device.hpp>
-#include <gpumem/virtual.h>
+#include <gpumem/vmm.h>
 
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
@@ -90,9 +90,6 @@ class physical : public owner<physical, borrowed<gpumem_physical>> {
             return gpumem_physical_from_address(device.get(), address, bytes, made);
         });
     }
-    std::size_t size() const noexcept {
-        return gpumem_physical_size(get());
-    }
     result<gpumem_physical_properties> try_properties() const noexcept {
         return detail::fetched<gpumem_physical_properties>(
             [this](auto *filled) { return gpumem_physical_get_properties(get(), filled); });
@@ -145,14 +142,10 @@ class mapping : public owner<mapping, borrowed<gpumem_mapping>> {
             return gpumem_mapping_create(where.get(), offset, memory.get(), made);
         });
     }
-    CUdeviceptr address() const noexcept {
-        return gpumem_mapping_address(get());
-    }
-    std::size_t size() const noexcept {
-        return gpumem_mapping_size(get());
-    }
-    gpumem_mapping_state state() const noexcept {
-        return gpumem_mapping_get_state(get());
+    /* Where it is, how large, and whether it is mapped still. */
+    result<gpumem_mapping_info> try_info() const noexcept {
+        return detail::fetched<gpumem_mapping_info>(
+            [this](auto *info) { return gpumem_mapping_get_info(get(), info); });
     }
     /* `ordinal` is that of a device; -1 is the CPU. */
     result<void> try_set_access(int ordinal,
@@ -169,6 +162,9 @@ class mapping : public owner<mapping, borrowed<gpumem_mapping>> {
 #if GPUMEM_CPP_EXCEPTIONS
     static mapping create(const reservation &where, std::size_t offset, const physical &memory) {
         return or_throw(try_create(where, offset, memory));
+    }
+    gpumem_mapping_info info() const {
+        return or_throw(try_info());
     }
     void set_access(int ordinal, gpumem_access access = GPUMEM_ACCESS_READ_WRITE) const {
         detail::require(gpumem_mapping_set_access(get(), ordinal, access));

@@ -6,9 +6,9 @@
  * In each round one block adds what the others leave to 2^31, so that the top bit changes when the
  * last has come; threads of a block meet at its barrier, before and after.
  */
-#include "audit.h"
+#include "softgpu/link/grid_sync.h"
 
-const char audit_grid_sync[] =
+const char sg_link_grid_sync[] =
     ".version 6.3\n.target sm_70\n.address_size 64\n"
     ".visible .func (.param .b64 handle) cudaCGGetIntrinsicHandle(.param .b32 scope) {\n"
     ".reg .b32 %scope, %high, %low; .reg .b64 %at; .reg .pred %grid;\n"
