@@ -285,6 +285,7 @@ static void look_for_others(struct sg_complaints *complaints) {
                                         "UUID",
                                         "KERNELS",
                                         "DRIVER_VERSION",
+                                        "CONTRACTION",
                                         "PTX",
                                         "KERNEL_LIMIT",
                                         "KERNEL_WORKERS",
@@ -323,6 +324,7 @@ static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
                                .profile = "h200",
                                .workers = 2,
                                .kernels = true,
+                               .contraction = true,
                                .kernel_workers = default_kernel_workers(),
                                .log_level = SG_LOG_WARNING};
     read_choice(complaints, "SOFTGPU_LOG", levels, 5, SG_LOG_OFF, &into->log_level);
@@ -337,6 +339,7 @@ static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
     read_flag(complaints, "SOFTGPU_POISON", &into->poison);
     read_flag(complaints, "SOFTGPU_ABORT", &into->abort_on_error);
     read_flag(complaints, "SOFTGPU_KERNELS", &into->kernels);
+    read_flag(complaints, "SOFTGPU_CONTRACTION", &into->contraction);
     read_version(complaints, into);
     read_ptx(complaints, into);
     read_int(complaints, "SOFTGPU_KERNEL_LIMIT", 0, 86400, &into->kernel_limit);

@@ -62,6 +62,9 @@ struct sg_config {
     bool fail_on_fault;
     bool kernels; /* SOFTGPU_KERNELS=0: launches are checked and captured, and else refused; nothing
                      runs. Default: kernels of PTX run */
+    bool
+        contraction; /* SOFTGPU_CONTRACTION=0: a product and its sum are never made one fma. Default:
+                         where ptxas does it */
     int kernel_limit; /* SOFTGPU_KERNEL_LIMIT: seconds after which a kernel that still runs is
                             ended, 1 to 86400; 0, the default: never */
     const char *profile_kernels; /* SOFTGPU_PROFILE_KERNELS: file, or "-" for standard error; NULL:

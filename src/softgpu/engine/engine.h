@@ -80,7 +80,8 @@ struct sg_grid_launch {
     /* For each variable of the program in .global and .const its device address, for .texref and
      * .surfref its handle; other elements are not read. NULL if there are no variables. Copied. */
     const uint64_t *variables;
-    uint64_t stack_limit; /* bytes of called functions' frames that a thread may have; 0: 1024 */
+    uint64_t stack_limit; /* bytes that a thread may have for recursion, calls through registers and
+                             alloca, beyond what other calls need; 0: 1024 */
     uint64_t resident;    /* blocks resident at most; 0: as many as SG_GRID_MEMORY has room for */
     bool cooperative;     /* all blocks are resident, however much memory they need */
     unsigned workers; /* threads that may advance it at the same time, at most SG_GRID_WORKERS; 0:

@@ -379,9 +379,11 @@ static void measure(struct sg_grid *grid) {
     uint64_t shared =
         grid->reserved_bytes ? grid->reserved_offset + grid->reserved_bytes : grid->shared_exact;
     grid->shared_bytes = (shared + 255) & ~UINT64_C(255);
-    uint64_t stack = launch->stack_limit ? launch->stack_limit : DEFAULT_STACK;
-    bool calls = program->function_count > 1 || grid->code->allocates;
-    grid->local_bytes = (program->functions[0].frame + (calls ? stack : 0) + 15) & ~UINT64_C(15);
+    /* What calls without recursion need is there in any case; the limit is for all others. */
+    uint64_t stack = program->call_stack;
+    if (program->open_stack || grid->code->allocates)
+        stack += launch->stack_limit ? launch->stack_limit : DEFAULT_STACK;
+    grid->local_bytes = (program->functions[0].frame + stack + 15) & ~UINT64_C(15);
     const struct sg_code *code = grid->code;
     uint64_t special = (code->special_bytes + 255u) & ~255u, frames = 0;
     for (size_t i = 1; i < program->function_count; i++)

@@ -51,18 +51,20 @@ typedef const struct sg_step *sg_run(struct sg_warp *warp, const struct sg_step 
 enum sg_width { SG_W_NONE, SG_W_PRED, SG_W_16, SG_W_32, SG_W_64 };
 
 /* sg_step.flags */
-#define SG_STEP_FTZ     1u
-#define SG_STEP_SAT     2u
-#define SG_STEP_WIDE    4u /* addresses have 64 bits */
-#define SG_STEP_STRONG  8u /* volatile, relaxed, acquire, release: accesses element by element */
-#define SG_STEP_ACQUIRE 16u
-#define SG_STEP_RELEASE 32u
-#define SG_STEP_NOT     64u  /* control steps: the guard is negated */
-#define SG_STEP_GUARD   128u /* control steps: `e` is a guard */
-#define SG_STEP_NAN     256u
-#define SG_STEP_XORSIGN 512u
-#define SG_STEP_RELU    1024u
-#define SG_STEP_ABS     2048u
+#define SG_STEP_FTZ           1u
+#define SG_STEP_SAT           2u
+#define SG_STEP_WIDE          4u /* addresses have 64 bits */
+#define SG_STEP_STRONG        8u /* volatile, relaxed, acquire, release: accesses element by element */
+#define SG_STEP_ACQUIRE       16u
+#define SG_STEP_RELEASE       32u
+#define SG_STEP_NOT           64u  /* control steps: the guard is negated */
+#define SG_STEP_GUARD         128u /* control steps: `e` is a guard */
+#define SG_STEP_NAN           256u
+#define SG_STEP_XORSIGN       512u
+#define SG_STEP_RELU          1024u
+#define SG_STEP_ABS           2048u
+#define SG_STEP_MINUS_PRODUCT 4096u /* of an fma */
+#define SG_STEP_MINUS_ADDEND  8192u
 
 struct sg_step {
     sg_run *run;

@@ -485,6 +485,19 @@ static void call_runtime(void *user, struct sg_device_call *call) {
     sg_device_runtime_call(&running->runtime, call);
 }
 
+/* A launch raises the limit to what its kernel is known to need of a thread's local memory. */
+static size_t stack_limit(const struct sg_function *function) {
+    size_t limit = function->context->limits[CU_LIMIT_STACK_SIZE];
+    size_t needed = ((size_t)function->image->local + 15) & ~(size_t)15;
+    return needed > limit ? needed : limit;
+}
+
+/* What of it is left to recursion, calls through registers and alloca. */
+static size_t stack_left(const struct sg_function *function) {
+    size_t limit = stack_limit(function), needed = function->image->local;
+    return limit > needed + 16 ? limit - needed : 16;
+}
+
 static CUresult begin(struct ready *ready, const struct sg_function *function,
                       const struct sg_launch *launch, struct running **made) {
     static uint64_t last_grid;
@@ -510,7 +523,7 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
             .parameter_bytes = image->parameter_bytes,
             .device = device->ordinal,
             .variables = ready->variables,
-            .stack_limit = function->context->limits[CU_LIMIT_STACK_SIZE],
+            .stack_limit = stack_left(function),
             .cooperative = launch->cooperative,
             .workers = sg_crew_size(),
             .held = launch->early != SG_EARLY_NOT,
@@ -581,6 +594,7 @@ CUresult sg_launch_make(struct sg_function *function, const struct sg_launch *la
     op->priority = launch->priority;
     op->again = goes_on;
     op->finish = finish;
+    function->context->limits[CU_LIMIT_STACK_SIZE] = stack_limit(function);
     *made = op;
     return CUDA_SUCCESS;
 }

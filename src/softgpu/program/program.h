@@ -320,6 +320,13 @@ struct sg_program {
     size_t location_count;
     struct sg_program_file *files;
     size_t file_count;
+    /*
+     * Bytes of the stack that calls take in all, behind the entry's frame. Functions that call
+     * themselves, directly or through others, do not count; of calls through registers one does,
+     * as if of the deepest function. `open_stack`: there are such calls, so it may be more.
+     */
+    uint64_t call_stack;
+    bool open_stack;
     uint64_t static_shared;            /* bytes per block, of what the entry reaches */
     uint64_t dynamic_shared_offset;    /* where extern .shared begins */
     uint64_t dynamic_shared_alignment; /* the strictest alignment among these */

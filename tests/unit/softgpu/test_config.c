@@ -105,6 +105,7 @@ TEST(each_variable_sets_its_value) {
     assert_true(read_with("SOFTGPU_CHECK", "memory").exact_bounds);
     assert_false(read_with("SOFTGPU_CHECK", "race").exact_bounds);
     assert_int_equal(read_with("SOFTGPU_KERNEL_LIMIT", "5").kernel_limit, 5);
+    assert_false(read_with("SOFTGPU_CONTRACTION", "0").contraction);
     assert_int_equal(read_with("SOFTGPU_CHECK", "init,memory").checks,
                      SG_CHECK_INIT | SG_CHECK_MEMORY);
     assert_int_equal(read_with("SOFTGPU_CHECK", "race,sync").checks, SG_CHECK_RACE | SG_CHECK_SYNC);
