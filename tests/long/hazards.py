@@ -82,7 +82,7 @@ GRAPHS = [
      VERTEX + "int sum = 0; " + EDGE + "sum += data[to[e]]; data[i@{@| + VERTICES@}] = sum;"),
     ("a list of work whose end is a plain count", (2, 4), f"{RW}|{WW}",
      VERTEX + "if (first[i + 1] - first[i] > 2) data[1 + @{data[0]++@|atomicAdd(data, 1)@}] = i;"),
-    ("paths that are halved by plain stores", (2, 4), f"{RW}|{WW}",
+    ("paths that are halved by plain stores", (2, 4), f"{RW}|{WW}|{ATOMIC}",
      VERTEX + """int v = i, up; atomicExch(data + i, i ? i - 1 : 0);
         for (;;) { up = atomicAdd(data + v, 0); if (up == v) break;
             int next = atomicAdd(data + up, 0); @{data[v] = next@|atomicCAS(data + v, up, next)@}; v = next; }"""),
