@@ -64,6 +64,8 @@ SCOPES = [
           "if (who) @{data[0] = 7@|atomicExch_block(data, 7)@}; else atomicAdd_block(data, 1);", [WARPS]),
     *both("a store outside of the lock", WW, "@{if (who) { data[0] = 5; return; }@|@} TAKE FENCE data[0] = who; FENCE GIVE"),
     *both("a store behind the lock", RW, "TAKE FENCE data[1 + who] = data[0]; FENCE GIVE @{if (!who) data[0] = 1;@|@}"),
+    *both("a store behind the lock of the one that comes last", RW,
+          "TAKE FENCE data[1 + who] = data[0]; FENCE GIVE @{if (who) data[0] = 1;@|@}"),
     ("order that is passed on through a third thread", (2, 64), RW, TWO.replace("t / 32", "t / 32 * 2") + """
         if (who == 0) { data[0] = 1; @{@|FENCE@} atomicExch(flag, 1); }
         if (who == 2) { while (atomicAdd(flag, 0) != 1) ; FENCE atomicExch(flag, 2); }
