@@ -197,16 +197,21 @@ static const char tail[] = "\nst.global.b64 [%at+24], %d; ret; }\n";
 
 static CUdeviceptr memory;
 
-static CUfunction load(CUmodule *module, const char *body) {
+static CUfunction load_at(CUmodule *module, const char *body, uintptr_t level) {
     static char text[8192], log[2048];
-    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {log, (void *)sizeof log};
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                              CU_JIT_OPTIMIZATION_LEVEL};
+    void *values[] = {log, (void *)sizeof log, (void *)level};
     snprintf(text, sizeof text, "%s%s%s", head, body, tail);
     log[0] = '\0';
-    if (cu.cuModuleLoadDataEx(module, text, 2, options, values) != CUDA_SUCCESS)
+    if (cu.cuModuleLoadDataEx(module, text, 3, options, values) != CUDA_SUCCESS)
         fail_msg("%s: %s", body, log);
     CUfunction function = function_of(*module, "k");
     return function;
+}
+
+static CUfunction load(CUmodule *module, const char *body) {
+    return load_at(module, body, 4);
 }
 
 /* The last value of a row, as computed. */
@@ -312,4 +317,39 @@ TEST(vector_and_128_bit_atomics_are_atomic) {
     for (int i = 8; i < 12; i++)
         assert_int_equal(halves[i], 0x5c00); /* 256 */
     OK_CU(cu.cuMemFree_v2(memory));
+}
+
+/* (1 + 2^-12)^2 - (1 + 2^-11): the last bit of the square, unless it is rounded. */
+static void squares_less_a_sum_are(uint64_t wanted, uintptr_t level) {
+    CUmodule module;
+    CUfunction function = load_at(&module,
+                                  FLOATS_WORD(".reg .f32 h, i; mov.b32 i, %z; mul.f32 h, f, g;"
+                                              "sub.f32 h, h, i; mov.b32 %w, h;"),
+                                  level);
+    const struct row row = {0x3f800800, 0x3f800800, 0x3f801000, 0};
+    assert_int_equal(computed(function, row), wanted);
+    OK_CU(cu.cuModuleUnload(module));
+}
+
+TEST(products_and_sums_are_contracted_where_the_driver_optimises) {
+    begin();
+    squares_less_a_sum_are(0x33800000, 4);
+    squares_less_a_sum_are(0x33800000, 1);
+    squares_less_a_sum_are(0, 0);
+    OK_CU(cu.cuMemFree_v2(memory));
+}
+
+CHILD(contracts_nothing) {
+    init_driver();
+    begin();
+    squares_less_a_sum_are(0, 4);
+    OK_CU(cu.cuMemFree_v2(memory));
+    return 0;
+}
+
+TEST_WHERE(contraction_can_be_switched_off, NEEDS_SOFTGPU("SOFTGPU_CONTRACTION")) {
+    assert_int_equal(setenv("SOFTGPU_CONTRACTION", "0", 1), 0);
+    int status = run_child("contracts_nothing", NULL);
+    unsetenv("SOFTGPU_CONTRACTION");
+    assert_int_equal(status, 0);
 }

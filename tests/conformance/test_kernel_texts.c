@@ -198,6 +198,7 @@ TEST(kernels_with_too_much_local_memory_are_not_launched) {
                {"1073741824", CUDA_ERROR_INVALID_VALUE}};
     if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) < 9)
         SKIP("the device is older than these kernels (compute capability 9.0)");
+    size_t before = MADE_CU(size_t, cuCtxGetLimit, CU_LIMIT_STACK_SIZE);
     for (unsigned i = 0; i < COUNT(all); i++) {
         char text[400];
         int bytes = 0;
@@ -216,6 +217,7 @@ TEST(kernels_with_too_much_local_memory_are_not_launched) {
         assert_int_equal(result, all[i].launched);
         OK_CU(cu.cuCtxSynchronize());
     }
+    OK_CU(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, before)); /* the first launch has raised it */
 }
 
 TEST(forms_of_text_that_few_compilers_write_are_run) {

@@ -34,6 +34,17 @@ static const char text[] = KERNELS_HEAD
     "mov.u64 %d2, own; cvta.local.u64 %d2, %d2; cvt.u64.u32 %d3, %r1; add.u64 %d3, %d3, %d2;\n"
     "st.volatile.u32 [%d3], %r2; st.volatile.u32 [%d2], %r2;\n"
     "ld.volatile.u32 %r3, [%d3]; red.global.add.u32 [%d1], %r3; ret; }\n"
+    /* Two calls, with four kilobytes of a frame each. */
+    ".func (.reg .b32 %res) inner(.reg .b32 %n) { .local .align 8 .b8 frame[4000];\n"
+    ".reg .b64 %d<3>; mov.u64 %d1, frame; cvta.local.u64 %d1, %d1; cvt.u64.u32 %d2, %n;\n"
+    "add.u64 %d1, %d1, %d2; st.volatile.u32 [%d1], %n; ld.volatile.u32 %res, [%d1]; ret; }\n"
+    ".func (.reg .b32 %res) outer(.reg .b32 %n) { .local .align 8 .b8 frame[4000];\n"
+    ".reg .b32 %r; .reg .b64 %d<3>; mov.u64 %d1, frame; cvta.local.u64 %d1, %d1;\n"
+    "cvt.u64.u32 %d2, %n; add.u64 %d1, %d1, %d2; st.volatile.u32 [%d1], %n;\n"
+    "call (%r), inner, (%n); ld.volatile.u32 %res, [%d1]; add.u32 %res, %res, %r; ret; }\n"
+    ".visible .entry twice(.param .u64 out, .param .u32 n) { .reg .b32 %r<3>; .reg .b64 %d<2>;\n"
+    "ld.param.u64 %d1, [out]; ld.param.u32 %r1, [n]; call (%r2), outer, (%r1);\n"
+    "st.global.u32 [%d1], %r2; ret; }\n"
     /* Four kilobytes of a frame for each call, as deep as the parameter says. */
     ".func (.reg .b32 %res) deep(.reg .b32 %n) { .local .align 16 .b8 frame[4096];\n"
     ".reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d<2>; mov.u64 %d1, frame;\n"
@@ -224,15 +235,34 @@ TEST(local_memory_may_exceed_the_stack_limit) {
     int bytes;
     unsigned last = 65536 - 4;
     void *params[] = {&words.device, &last};
-    size_t limit = MADE_CU(size_t, cuCtxGetLimit, CU_LIMIT_STACK_SIZE);
-    assert_true(limit < 65536);
+    size_t before = MADE_CU(size_t, cuCtxGetLimit, CU_LIMIT_STACK_SIZE);
+    OK_CU(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
     OK_CU(cu.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel("locals")));
     assert_true(bytes >= 65536);
     OK_CU(cu.cuLaunchKernel(kernel("locals"), 2, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
     assert_int_equal(take_sum(), 63 * 64); /* of the numbers of each block's threads, twice */
+    OK_CU(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, before));
 }
 
-/* Frames of calls take of the stack limit, which may be raised at any time. */
+/* Nor does it bound calls without recursion, whose depth is known: a launch raises it. */
+TEST(a_launch_raises_the_stack_limit_to_what_its_calls_need) {
+    begin();
+    int bytes;
+    unsigned n = 3996;
+    void *params[] = {&words.device, &n};
+    size_t before = MADE_CU(size_t, cuCtxGetLimit, CU_LIMIT_STACK_SIZE);
+    OK_CU(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
+    OK_CU(cu.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel("twice")));
+    assert_in_range(bytes, 8000, 9000);
+    assert_int_equal(MADE_CU(size_t, cuCtxGetLimit, CU_LIMIT_STACK_SIZE), 1024);
+    OK_CU(cu.cuLaunchKernel(kernel("twice"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    assert_int_equal(MADE_CU(size_t, cuCtxGetLimit, CU_LIMIT_STACK_SIZE), (bytes + 15) & ~15);
+    assert_int_equal(take_sum(), 2 * 3996);
+    OK_CU(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, before)); /* it may be lowered again */
+    assert_int_equal(MADE_CU(size_t, cuCtxGetLimit, CU_LIMIT_STACK_SIZE), before);
+}
+
+/* Frames of recursion take of the stack limit, which may be raised at any time. */
 TEST(calls_use_the_configured_stack_size) {
     begin();
     unsigned n = 20;

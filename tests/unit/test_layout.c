@@ -4,7 +4,7 @@
 ALL_TESTS(open_device, close_device);
 
 static gpumem_resource *make_virtual(void) {
-    return NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1, .capacity = 64 * MIB,
+    return NEW_VIRTUAL(.maximum_chunk_bytes = 4 * MIB, .exact_growth = 1, .capacity = 64 * MIB,
                        .handle_type = GPUMEM_HANDLE_POSIX_FD);
 }
 
@@ -35,8 +35,8 @@ TEST(a_virtual_buffer_has_one_segment_per_handle) {
     gpumem_segment segments[8];
     gpumem_layout layout = layout_of(buffer, segments, COUNT(segments));
     MEMBERS(layout, (base, gpumem_buffer_pointer(buffer)), (bytes, gpumem_buffer_committed(buffer)),
-            (capacity, 64 * MIB), (segment_count, chunks_of(buffer)),
-            (granularity, 2 * MIB), (offset, 0));
+            (capacity, 64 * MIB), (segment_count, chunks_of(buffer)), (granularity, 2 * MIB),
+            (offset, 0));
     check_segments(&layout, segments);
     /* Of a view the same, with where it begins. */
     view = NEW_VIEW(buffer, 3 * MIB + 5, 7);

@@ -25,7 +25,7 @@ TEST(a_mapping_keeps_its_bytes) {
     OK(fill_bytes(device, mapping_info(mapping).address, 4 * MIB, 42, NULL));
     unsigned char byte = 0;
     OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)&byte,
-                   mapping_info(mapping).address + 4 * MIB - 1, 1, NULL));
+                  mapping_info(mapping).address + 4 * MIB - 1, 1, NULL));
     synchronize(NULL);
     assert_int_equal(byte, 42);
     gpumem_stats stats = device_stats();
@@ -56,8 +56,9 @@ TEST(misuse_is_refused_without_a_driver_call) {
     FAILS(INVALID_ARGUMENT,
           gpumem_reservation_create(device, 2 * MIB, GPUMEM_RESERVATION_OPTIONS(.alignment = 5),
                                     &none));
-    FAILS(INVALID_ARGUMENT, gpumem_reservation_create(
-                                device, 2 * MIB, GPUMEM_RESERVATION_OPTIONS(.address = 5), &none));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_reservation_create(device, 2 * MIB, GPUMEM_RESERVATION_OPTIONS(.address_hint = 5),
+                                    &none));
     FAILS(INVALID_ARGUMENT, gpumem_physical_create(device, 1, NULL, &no_memory));
     FAILS(INVALID_ARGUMENT, gpumem_mapping_create(range, MIB, memory, &no_mapping));
     SAYS("not aligned");
@@ -106,7 +107,7 @@ TEST(physical_memory_is_shared_by_descriptor) {
     OK(fill_bytes(device, mapping_info(first).address, 2 * MIB, 17, NULL));
     unsigned char byte = 0;
     OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)&byte, mapping_info(second).address + MIB, 1,
-                   NULL));
+                  NULL));
     synchronize(NULL);
     assert_int_equal(byte, 17);
     assert_int_equal(device_stats().imported_bytes, 2 * MIB);

@@ -17,8 +17,7 @@ static unsigned char mark_of(size_t chunk, bool answer) {
 static bool has_marks(gpumem_buffer *buffer) {
     for (size_t at = 0; at < gpumem_buffer_size(buffer) / CHUNK; at++) {
         unsigned char byte = 0;
-        if (read_now(buffer, at * CHUNK, &byte, 1, NULL) != GPUMEM_OK ||
-            byte != mark_of(at, false))
+        if (read_now(buffer, at * CHUNK, &byte, 1, NULL) != GPUMEM_OK || byte != mark_of(at, false))
             return false;
     }
     return true;
@@ -26,8 +25,7 @@ static bool has_marks(gpumem_buffer *buffer) {
 
 static bool answers(gpumem_buffer *buffer) {
     for (size_t at = 0; at < gpumem_buffer_size(buffer) / CHUNK; at++)
-        if (fill_now(buffer, at * CHUNK + 1, 1, mark_of(at, true), NULL) !=
-            GPUMEM_OK)
+        if (fill_now(buffer, at * CHUNK + 1, 1, mark_of(at, true), NULL) != GPUMEM_OK)
             return false;
     return true;
 }
@@ -111,7 +109,7 @@ static void share(const struct owner *o) {
 static void a_mapped_resources(gpumem_mapped_method method) {
     struct owner o = {.view = NULL};
     gpumem_resource *mapped = NEW_MAPPED(.method = method, .method_strict = 1, .capacity = CAPACITY,
-                                         .chunk_maximum = CHUNK);
+                                         .maximum_chunk_bytes = CHUNK);
     o.buffer = NEW_BUFFER(mapped, CHUNK);
     o.host = gpumem_buffer_host_pointer(o.buffer);
     share(&o);
@@ -120,7 +118,7 @@ static void a_mapped_resources(gpumem_mapped_method method) {
 
 static void a_views(gpumem_mapped_method method) {
     struct owner o = {.view = NULL};
-    gpumem_resource *plain = NEW_VIRTUAL(.capacity = CAPACITY, .chunk_maximum = CHUNK);
+    gpumem_resource *plain = NEW_VIRTUAL(.capacity = CAPACITY, .maximum_chunk_bytes = CHUNK);
     o.buffer = NEW_BUFFER(plain, CHUNK);
     OK(gpumem_host_view_create(
         o.buffer, GPUMEM_HOST_VIEW_OPTIONS(.method = method, .method_strict = 1), &o.view));

@@ -56,8 +56,8 @@ static int holds(gpumem_buffer *buffer, unsigned char value) {
     unsigned char bytes[2] = {0};
     size_t last = gpumem_buffer_size(buffer) - 1;
     return read_now(buffer, 0, &bytes[0], 1, NULL) == GPUMEM_OK &&
-           read_now(buffer, last, &bytes[1], 1, NULL) == GPUMEM_OK &&
-           bytes[0] == value && bytes[1] == value;
+           read_now(buffer, last, &bytes[1], 1, NULL) == GPUMEM_OK && bytes[0] == value &&
+           bytes[1] == value;
 }
 
 static int survive(gpumem_buffer *buffer, int connection) {
@@ -105,7 +105,7 @@ static int setup(void **state) {
     if (open_device(state) != 0 || !temporary_folder(folder, "gpumem-deaths"))
         return -1;
     snprintf(path, sizeof path, "%s/socket", folder);
-    resource = NEW_VIRTUAL(.chunk_maximum = CHUNK, .exact_growth = 1);
+    resource = NEW_VIRTUAL(.maximum_chunk_bytes = CHUNK, .exact_growth = 1);
     buffer = NEW_BUFFER_WITH(resource, CHUNK, .capacity = 16 * MIB);
     OK(fill_now(buffer, 0, CHUNK, 0x66, NULL));
     /* The library keeps the event that the first shrink waits for. */

@@ -127,6 +127,14 @@ static void read_schedule(struct sg_complaints *complaints, struct sg_config *in
     read_choice(complaints, "SOFTGPU_SCHEDULE", names, 3, 0, &schedule);
     into->schedule = (enum sg_schedule)schedule;
 
+    static const char *const lanes[] = {"joined", "independent"};
+    int independent = 0;
+    read_choice(complaints, "SOFTGPU_LANES", lanes, 2, 0, &independent);
+    into->independent_lanes = independent && into->schedule == SG_SCHEDULE_RANDOM;
+    if (independent && !into->independent_lanes)
+        complain(complaints, "SOFTGPU_LANES", "independent",
+                 "that only with SOFTGPU_SCHEDULE=random");
+
     const char *seed = lookup("SOFTGPU_SEED");
     if (seed && parse_number(seed, UINT64_MAX, &into->seed))
         return;
@@ -265,6 +273,7 @@ static void look_for_others(struct sg_complaints *complaints) {
                                         "WORKERS",
                                         "SCHEDULE",
                                         "SEED",
+                                        "LANES",
                                         "LEAKS",
                                         "POISON",
                                         "BOUNDS",
@@ -276,6 +285,7 @@ static void look_for_others(struct sg_complaints *complaints) {
                                         "UUID",
                                         "KERNELS",
                                         "DRIVER_VERSION",
+                                        "CONTRACTION",
                                         "PTX",
                                         "KERNEL_LIMIT",
                                         "KERNEL_WORKERS",
@@ -314,6 +324,7 @@ static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
                                .profile = "h200",
                                .workers = 2,
                                .kernels = true,
+                               .contraction = true,
                                .kernel_workers = default_kernel_workers(),
                                .log_level = SG_LOG_WARNING};
     read_choice(complaints, "SOFTGPU_LOG", levels, 5, SG_LOG_OFF, &into->log_level);
@@ -328,6 +339,7 @@ static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
     read_flag(complaints, "SOFTGPU_POISON", &into->poison);
     read_flag(complaints, "SOFTGPU_ABORT", &into->abort_on_error);
     read_flag(complaints, "SOFTGPU_KERNELS", &into->kernels);
+    read_flag(complaints, "SOFTGPU_CONTRACTION", &into->contraction);
     read_version(complaints, into);
     read_ptx(complaints, into);
     read_int(complaints, "SOFTGPU_KERNEL_LIMIT", 0, 86400, &into->kernel_limit);

@@ -40,6 +40,7 @@ struct sg_config {
                                   0: automatic */
     enum sg_schedule schedule; /* SOFTGPU_SCHEDULE: eager, late, random */
     uint64_t seed;             /* SOFTGPU_SEED; drawn and printed if random and not given */
+    bool independent_lanes;    /* SOFTGPU_LANES: joined or independent; the latter only if random */
     unsigned schedule_changes; /* counts calls of sg_config_schedule: a scheduler with an older
                                   seed restarts */
     int workers;               /* SOFTGPU_WORKERS: threads for work that nobody waits for, 1 to 64;
@@ -61,6 +62,9 @@ struct sg_config {
     bool fail_on_fault;
     bool kernels; /* SOFTGPU_KERNELS=0: launches are checked and captured, and else refused; nothing
                      runs. Default: kernels of PTX run */
+    bool
+        contraction; /* SOFTGPU_CONTRACTION=0: a product and its sum are never made one fma. Default:
+                         where ptxas does it */
     int kernel_limit; /* SOFTGPU_KERNEL_LIMIT: seconds after which a kernel that still runs is
                             ended, 1 to 86400; 0, the default: never */
     const char *profile_kernels; /* SOFTGPU_PROFILE_KERNELS: file, or "-" for standard error; NULL:

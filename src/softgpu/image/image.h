@@ -89,6 +89,7 @@ struct sg_image {
     size_t machine_size;
     char *refused_text; /* machine code of a fatbin: why the text beside it was refused, or NULL */
     bool to_be_linked;  /* machine code that is input for linkers */
+    bool unoptimized;   /* products and sums of its text are not contracted */
     struct sg_image_function *functions; /* entries (kernels), in the order of the image */
     size_t function_count;
     struct sg_image_variable *variables;

@@ -120,6 +120,7 @@ CUresult sg_loaded_read(const void *bytes, size_t size, int device, const struct
         free(made);
         return result;
     }
+    made->image->unoptimized |= jit->unoptimized || !sg_config()->contraction;
     made->refs = 1;
     *program = made;
     return CUDA_SUCCESS;

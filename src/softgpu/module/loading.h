@@ -25,6 +25,7 @@ struct sg_jit {
     unsigned target;              /* 90 for 9.0 */
     CUresult target_result;       /* the answer to code for it, if there is no compiler for it */
     bool ptx_refused;             /* the compiler accepts no PTX with these options */
+    bool unoptimized;             /* CU_JIT_OPTIMIZATION_LEVEL is 0 */
     bool fallback, prefer_ptx;    /* CU_JIT_FALLBACK_STRATEGY was given; it is CU_PREFER_PTX */
 };
 

@@ -61,6 +61,8 @@ static CUresult read_one(struct sg_jit *jit, CUjit_option option, void *value) {
         jit->error_sized = true;
         return CUDA_SUCCESS;
     case CU_JIT_OPTIMIZATION_LEVEL:
+        jit->unoptimized = number(value) == 0;
+        return read_positive(jit, value);
     case CU_JIT_MIN_CTA_PER_SM:
     case CU_JIT_MAX_THREADS_PER_BLOCK:
     case CU_JIT_SPLIT_COMPILE:

@@ -161,6 +161,8 @@ bool sg_build_module_register(struct sg_build *b, size_t symbol, uint64_t index,
 /* A variable of the current function's frame without a name: of a call, or of the function. */
 bool sg_build_hidden(struct sg_build *b, uint64_t size, bool of_call, uint32_t *index);
 
+/* A register that no text names. False: out of memory. */
+bool sg_build_new_register(struct sg_build *b, unsigned type, uint32_t *number);
 /* Instructions that `in` implies (implied.c). Before it: operands that are sums become registers.
  */
 bool sg_build_sums(struct sg_build *b, const struct sg_instruction *in, struct sg_operand *operands,
@@ -218,10 +220,15 @@ const char *sg_build_check(const struct sg_program *program,
 
 /* Checks the calls of known functions in the whole program (calls.c). */
 bool sg_build_check_calls(struct sg_build *b);
+/* How deep calls go, in bytes of the stack: once all frames are laid out. */
+bool sg_build_measure_calls(struct sg_build *b);
 
 /* Resolves labels and builds the control-flow graph of the current function (flow.c). */
 bool sg_build_resolve(struct sg_build *b);
 bool sg_build_flow(struct sg_build *b);
+/* Makes one instruction of a product and its sum, as ptxas does (contract.c). Afterwards, since it
+ * moves instructions, only blocks and operands name them. */
+bool sg_build_contract(struct sg_build *b);
 
 unsigned sg_type_of_word(const char *word, size_t length); /* "f32"; SG_TYPE_NONE for any other
                                                               word */

@@ -1,6 +1,8 @@
 /* Checks calls of known functions: arguments and results must have the sizes of the callee's, and
- * constants get their types. */
+ * constants get their types. Measures how deep calls go. */
 #include "softgpu/program/build.h"
+
+#include <stdlib.h>
 
 static uint64_t size_of_operand(const struct sg_program *program, const struct sg_operand *one) {
     switch (one->kind) {
@@ -128,4 +130,109 @@ bool sg_build_check_calls(struct sg_build *b) {
             return false;
     }
     return true;
+}
+
+/* ---- depth ----------------------------------------------------------------------------------- */
+
+/* What is known of a function. */
+enum { NEW, BEING_LOOKED_AT, CALLS_ITSELF, DONE };
+
+struct depth {
+    struct sg_program *program;
+    uint64_t *bytes; /* by function: of the calls that it makes; when done, with its own frame */
+    uint32_t *next;  /* by function: the instruction to look at next */
+    uint32_t *stack; /* functions that are being looked at */
+    uint32_t height;
+    unsigned char *state;
+    uint64_t deepest;
+};
+
+/* A frame begins at a multiple of 16, or of its alignment, and none is empty. */
+static uint64_t bytes_of(const struct sg_program_function *function) {
+    uint64_t more = function->frame_alignment > 16 ? function->frame_alignment : 0;
+    return ((function->frame + !function->frame + 15) & ~UINT64_C(15)) + more;
+}
+
+static void push(struct depth *d, uint32_t function) {
+    d->state[function] = BEING_LOOKED_AT;
+    d->stack[d->height++] = function;
+}
+
+static void add_call(struct depth *d, uint32_t caller, uint32_t callee) {
+    if (d->bytes[callee] > d->bytes[caller])
+        d->bytes[caller] = d->bytes[callee];
+}
+
+/* Recursion takes nothing of what is known, and so do the calls that it makes. */
+static void finish(struct depth *d, uint32_t function) {
+    if (d->state[function] == CALLS_ITSELF)
+        d->bytes[function] = 0;
+    else if (function)
+        d->bytes[function] += bytes_of(&d->program->functions[function]);
+    d->state[function] = DONE;
+    d->height--;
+    if (function && d->bytes[function] > d->deepest)
+        d->deepest = d->bytes[function];
+    if (d->height)
+        add_call(d, d->stack[d->height - 1], function);
+}
+
+static void note_cycle(struct depth *d, uint32_t callee) {
+    uint32_t at = d->height;
+    do
+        d->state[d->stack[--at]] = CALLS_ITSELF;
+    while (d->stack[at] != callee);
+    d->program->open_stack = true;
+}
+
+/* The next function that the one on top calls directly; UINT32_MAX: there are no more. */
+static uint32_t next_callee(struct depth *d, uint32_t function) {
+    const struct sg_program_function *one = &d->program->functions[function];
+    while (d->next[function] < one->instructions) {
+        const struct sg_instruction *in =
+            &d->program->instructions[one->first_instruction + d->next[function]++];
+        const struct sg_operand *to = &d->program->operands[in->first_operand];
+        if (in->op == SG_OP_call && in->operand_count && to->kind == SG_OPERAND_FUNCTION)
+            return to->first;
+    }
+    return UINT32_MAX;
+}
+
+static void look_below(struct depth *d, uint32_t function) {
+    push(d, function);
+    while (d->height) {
+        uint32_t top = d->stack[d->height - 1], callee = next_callee(d, top);
+        if (callee == UINT32_MAX)
+            finish(d, top);
+        else if (d->state[callee] == NEW)
+            push(d, callee);
+        else if (d->state[callee] == DONE)
+            add_call(d, top, callee);
+        else
+            note_cycle(d, callee);
+    }
+}
+
+bool sg_build_measure_calls(struct sg_build *b) {
+    struct sg_program *program = b->program;
+    size_t count = program->function_count;
+    struct depth d = {.program = program,
+                      .bytes = calloc(count, sizeof *d.bytes),
+                      .next = calloc(count, sizeof *d.next),
+                      .stack = calloc(count, sizeof *d.stack),
+                      .state = calloc(count, 1)};
+    bool room = d.bytes && d.next && d.stack && d.state, indirect = false;
+    for (uint32_t i = 0; room && i < count; i++) {
+        indirect = indirect || program->functions[i].indirect_calls;
+        if (d.state[i] == NEW)
+            look_below(&d, i);
+    }
+    if (room)
+        program->call_stack = d.bytes[0] + (indirect ? d.deepest : 0);
+    program->open_stack = program->open_stack || indirect;
+    free(d.bytes);
+    free(d.next);
+    free(d.stack);
+    free(d.state);
+    return room || sg_build_no_memory(b);
 }

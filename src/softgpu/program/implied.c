@@ -12,7 +12,7 @@
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-static bool new_register(struct sg_build *b, unsigned type, uint32_t *number) {
+bool sg_build_new_register(struct sg_build *b, unsigned type, uint32_t *number) {
     struct sg_program *program = b->program;
     struct sg_register *grown =
         sg_image_grow(program->registers, &program->register_count, sizeof *grown);
@@ -62,7 +62,7 @@ static bool compute(struct sg_build *b, const struct sg_instruction *in, struct 
     unsigned type = sum ? whole(one->type) : (unsigned)SG_TYPE_B64;
     struct sg_operand made = {.kind = SG_OPERAND_REGISTER, .type = one->type}, from = *one;
     struct sg_operand added = {.kind = SG_OPERAND_IMMEDIATE, .value = one->value};
-    if (!new_register(b, type, &made.reg))
+    if (!sg_build_new_register(b, type, &made.reg))
         return false;
     from.value = sum ? 0 : one->value;
     made.type = from.type = (unsigned char)type;
@@ -238,7 +238,7 @@ bool sg_build_load_module(struct sg_build *b, const struct sg_ptx_name *name, ui
     if (!grown)
         return sg_build_no_memory(b);
     b->loaded = grown;
-    if (!new_register(b, type, reg))
+    if (!sg_build_new_register(b, type, reg))
         return false;
     grown[b->loaded_count - 1] = (struct sg_build_loaded){*reg, variable};
     if (type != SG_TYPE_PRED)
@@ -251,7 +251,8 @@ bool sg_build_load_module(struct sg_build *b, const struct sg_ptx_name *name, ui
                                         .result = true,
                                         .line = line_of(b),
                                         .location = b->location};
-    return new_register(b, SG_TYPE_U32, &word) && access(b, variable, word, SG_TYPE_U32, true) &&
+    return sg_build_new_register(b, SG_TYPE_U32, &word) &&
+           access(b, variable, word, SG_TYPE_U32, true) &&
            sg_build_append(b, &setp,
                            (struct sg_operand[]){of_register(*reg, type),
                                                  of_register(word, SG_TYPE_U32), constant_of(0)});
@@ -278,7 +279,7 @@ static bool store(struct sg_build *b, const struct sg_build_loaded *one) {
                                         .line = line_of(b),
                                         .location = b->location};
     if (type == SG_TYPE_PRED &&
-        (!new_register(b, SG_TYPE_U32, &word) ||
+        (!sg_build_new_register(b, SG_TYPE_U32, &word) ||
          !sg_build_append(b, &selp,
                           (struct sg_operand[]){of_register(word, SG_TYPE_U32), constant_of(1),
                                                 constant_of(0), of_register(one->reg, type)})))
@@ -316,7 +317,7 @@ bool sg_build_together(struct sg_build *b, struct sg_instruction *in, struct sg_
                                           .location = in->location,
                                           .guard = in->guard,
                                           .guard_negated = in->guard_negated};
-    if (!new_register(b, SG_TYPE_B32, &mask))
+    if (!sg_build_new_register(b, SG_TYPE_B32, &mask))
         return false;
     const struct sg_operand members = of_register(mask, SG_TYPE_B32);
     operands[in->operand_count++] = members;

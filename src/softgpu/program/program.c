@@ -222,7 +222,9 @@ static CUresult decode(struct sg_build *b, uint32_t function) {
     struct sg_program_function *one = &b->program->functions[function];
     one->instructions = (uint32_t)b->program->instruction_count - one->first_instruction;
     sg_build_lay_out_frame(b);
-    return sg_build_resolve(b) && sg_build_flow(b) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return sg_build_resolve(b) && sg_build_flow(b) && sg_build_contract(b)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static bool add_part(struct sg_build *b) {
@@ -311,7 +313,7 @@ static CUresult make(struct sg_build *b, const char *entry) {
     if (result != CUDA_SUCCESS)
         return result;
     sg_build_lay_out_thread(b);
-    if (!sg_build_check_calls(b) || !sg_build_lay_out_shared(b))
+    if (!sg_build_check_calls(b) || !sg_build_measure_calls(b) || !sg_build_lay_out_shared(b))
         return CUDA_ERROR_OUT_OF_MEMORY;
     b->program->name = b->program->functions[0].name;
     note_unsupported(b->program);

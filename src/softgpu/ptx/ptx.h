@@ -100,8 +100,10 @@ struct sg_ptx_symbol {
     uint64_t shared, shared_alignment;
     uint64_t local[8]; /* bytes by log2 of the alignment; the last for all greater ones */
     size_t first_use, use_count;
-    size_t first_own;  /* the first symbol made for its body's .global and .const variables */
-    const char *start; /* .entry or .func of its body, in the text */
+    uint64_t frame_start; /* in an entry's local memory (ptx_frames.c) */
+    size_t callers;       /* whose frames are not laid out yet */
+    size_t first_own;     /* the first symbol made for its body's .global and .const variables */
+    const char *start;    /* .entry or .func of its body, in the text */
     size_t start_line;
     size_t alias;            /* the symbol that this is another name of, + 1; or 0 */
     struct sg_ptx_type type; /* of a variable */
@@ -245,6 +247,12 @@ bool sg_ptx_close(struct sg_ptx *ptx);
  * where it declares none.
  */
 uint64_t sg_ptx_shared_unit(const struct sg_ptx_symbol *symbols, size_t count);
+/*
+ * Bytes of local memory for an entry, the first of those visited, and all that it calls; `own` is
+ * its own, by log2 of the alignment, and `queue` has room for those visited (ptx_frames.c).
+ */
+uint64_t sg_ptx_local_bytes(struct sg_ptx *ptx, const uint64_t *own, const size_t *visited,
+                            size_t count, size_t *queue);
 
 /* The symbol of this name, created if absent. NULL: out of memory. */
 struct sg_ptx_symbol *sg_ptx_symbol(struct sg_ptx *ptx, const struct sg_word *name, bool *made);

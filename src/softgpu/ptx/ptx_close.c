@@ -140,6 +140,8 @@ static bool keep_calls(struct sg_ptx *ptx) {
 struct walk {
     size_t *queue; /* functions reached but not yet visited */
     size_t queued, mark, steps;
+    size_t *visited; /* those of an entry, itself first */
+    size_t visited_count;
     size_t *found; /* what has shared memory: variables, and functions with some of their own */
     size_t found_count;
     uint64_t shared, unit;
@@ -204,6 +206,7 @@ static bool follow(struct sg_ptx *ptx, struct walk *walk) {
     while (walk->queued) {
         size_t here = walk->queue[--walk->queued];
         const struct sg_ptx_symbol *symbol = &ptx->symbols[here];
+        walk->visited[walk->visited_count++] = here;
         if (symbol->shared && symbol->what == SG_SYMBOL_FUNCTION)
             walk->found[walk->found_count++] = here;
         walk->steps += symbol->use_count + 1;
@@ -217,17 +220,6 @@ static bool follow(struct sg_ptx *ptx, struct walk *walk) {
     return true;
 }
 
-/* By decreasing alignment, with the total a multiple of 8, as ptxas lays out a frame. */
-static uint64_t frame(const uint64_t *local) {
-    uint64_t sum = 0;
-    for (unsigned log = 8; log-- > 0;) {
-        uint64_t alignment = (uint64_t)1 << log;
-        if (local[log])
-            sum = (sum + alignment - 1) / alignment * alignment + local[log];
-    }
-    return (sum + 7) & ~(uint64_t)7;
-}
-
 static bool memory_of(struct sg_ptx *ptx, struct walk *walk, size_t index) {
     const struct sg_ptx_symbol *entry = &ptx->symbols[index];
     struct sg_image_function *function = &ptx->image->functions[entry->index];
@@ -237,14 +229,15 @@ static bool memory_of(struct sg_ptx *ptx, struct walk *walk, size_t index) {
     walk->mark = ptx->symbol_count + 2 + index;
     walk->shared = entry->shared;
     memcpy(walk->local, entry->local, sizeof walk->local);
-    walk->found_count = 0;
+    walk->found_count = walk->visited_count = 0;
     walk->queue[walk->queued++] = index;
     if (!follow(ptx, walk))
         return false;
     add_found(ptx, walk);
     if (!ptx->options->relocatable)
         add_aligned(&walk->shared, walk->unit, 0);
-    uint64_t local = frame(walk->local);
+    uint64_t local =
+        sg_ptx_local_bytes(ptx, walk->local, walk->visited, walk->visited_count, walk->queue);
     /* An H200 accepts more than the 48 KiB that ptxas allows: all that a block can have. */
     const uint64_t most = ptx->options->most_shared ? ptx->options->most_shared : UINT32_MAX;
     if (walk->shared > most || local > UINT32_MAX)
@@ -273,6 +266,7 @@ static bool constants(struct sg_ptx *ptx) {
 bool sg_ptx_close(struct sg_ptx *ptx) {
     if (ptx->debug && !ptx->debug_found)
         return sg_ptx_wrong(ptx, "target debug, but no debug information");
+    ptx->image->unoptimized = ptx->debug;
     /* The narrowest register decides how wide addresses are, and only 32 bits are refused, with
      * .address_size 64 and without. */
     if (ptx->short_address && !ptx->tiny_addresses) {
@@ -283,8 +277,9 @@ bool sg_ptx_close(struct sg_ptx *ptx) {
         return false;
     struct walk walk = {.unit = sg_ptx_shared_unit(ptx->symbols, ptx->symbol_count),
                         .queue = calloc(ptx->symbol_count + 1, sizeof *walk.queue),
-                        .found = calloc(ptx->symbol_count + 1, sizeof *walk.found)};
-    bool good = walk.queue && walk.found;
+                        .found = calloc(ptx->symbol_count + 1, sizeof *walk.found),
+                        .visited = calloc(ptx->symbol_count + 1, sizeof *walk.visited)};
+    bool good = walk.queue && walk.found && walk.visited;
     if (!good)
         (void)sg_ptx_no_memory(ptx);
     for (size_t i = 0; good && i < ptx->symbol_count; i++) {
@@ -293,5 +288,6 @@ bool sg_ptx_close(struct sg_ptx *ptx) {
     }
     free(walk.queue);
     free(walk.found);
+    free(walk.visited);
     return good && (!ptx->options->relocatable || keep_calls(ptx));
 }

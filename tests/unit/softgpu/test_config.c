@@ -105,6 +105,7 @@ TEST(each_variable_sets_its_value) {
     assert_true(read_with("SOFTGPU_CHECK", "memory").exact_bounds);
     assert_false(read_with("SOFTGPU_CHECK", "race").exact_bounds);
     assert_int_equal(read_with("SOFTGPU_KERNEL_LIMIT", "5").kernel_limit, 5);
+    assert_false(read_with("SOFTGPU_CONTRACTION", "0").contraction);
     assert_int_equal(read_with("SOFTGPU_CHECK", "init,memory").checks,
                      SG_CHECK_INIT | SG_CHECK_MEMORY);
     assert_int_equal(read_with("SOFTGPU_CHECK", "race,sync").checks, SG_CHECK_RACE | SG_CHECK_SYNC);
@@ -128,6 +129,8 @@ TEST(bad_values_and_unknown_names_are_reported) {
     complains("SOFTGPU_DEVICES", "9", "'9' is not understood: it takes a number from 0 to 8");
     complains("SOFTGPU_MEMORY", "lots", "a number of bytes");
     complains("SOFTGPU_SCHEDULE", "EAGER", "one of eager, late, random");
+    complains("SOFTGPU_LANES", "apart", "one of joined, independent");
+    complains("SOFTGPU_LANES", "independent", "only with SOFTGPU_SCHEDULE=random");
     complains("SOFTGPU_SEED", "x", "a number below 2^64");
     complains("SOFTGPU_LEAKS", "yes", "0 or 1");
     complains("SOFTGPU_FAIL_ON", "leeks", "fault, leaks, or leaks of a kind");

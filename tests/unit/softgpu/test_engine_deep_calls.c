@@ -69,3 +69,26 @@ TEST(a_call_beside_deep_calls_gets_its_own_frame) {
         assert_int_equal(out[i], i % 2 ? 1 : 5);
     kernel_free(&kernel);
 }
+
+/* However many calls there are, and however large their frames: their depth is known. */
+TEST(calls_without_recursion_do_not_count_against_the_stack_limit) {
+    char source[16384] =
+        KERNEL_HEAD ".func f0(.param .u64 p) { .local .align 64 .b8 l[5000];\n"
+                    ".reg .b64 %p; ld.param.u64 %p, [p]; st.local.u32 [l+4996], 7;\n"
+                    ".reg .b32 %v; ld.local.u32 %v, [l+4996]; st.u32 [%p], %v; ret; }\n";
+    for (int i = 1; i <= 65; i++)
+        snprintf(source + strlen(source), sizeof source - strlen(source),
+                 ".func f%d(.param .u64 p) { .reg .b64 %%p; ld.param.u64 %%p, [p];\n"
+                 "{ .param .u64 a; st.param.u64 [a], %%p; call f%d, (a); } ret; }\n",
+                 i, i - 1);
+    /* Directly, and through a register. */
+    snprintf(source + strlen(source), sizeof source - strlen(source),
+             ".visible .entry k(.param .u64 p, .param .u64 q) { .reg .b64 %%p, %%f;\n"
+             "ld.param.u64 %%p, [p]; { .param .u64 a; st.param.u64 [a], %%p; call f65, (a); }\n"
+             "T: .callprototype _ (.param .u64 _);\n"
+             "ld.param.u64 %%p, [q]; mov.u64 %%f, f0;\n"
+             "{ .param .u64 a; st.param.u64 [a], %%p; call %%f, (a), T; } ret; }\n");
+    uint32_t out[2] = {0};
+    KERNEL_SUCCEEDS(source, SG_LEVEL_GENERIC, 1, 1, &out[0], &out[1]);
+    assert_int_equal(out[0] + out[1], 14);
+}

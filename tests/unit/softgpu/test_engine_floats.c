@@ -55,6 +55,18 @@ TEST(results_flush_saturate_and_use_the_canonical_nan) {
           {0x3f800000, 0x00800000, 0, 0x00800000}, {0xbf7fffff, 0x00800000, 0, 0x80000000});
 }
 
+/* The two operands of all 2^32 for which an H200's rcp.ftz is not what rcp gives, flushed: the exact
+ * result is subnormal, and rounding it would give the smallest normal number. Quotients likewise. */
+TEST(reciprocals_are_flushed_before_they_are_rounded) {
+    HOLDS(F32("rcp.rp.ftz.f32 r, f;"), {0x7e800001, 0, 0, 0}, {0x7e800000, 0, 0, 0x00800000},
+          {0x7e7fffff, 0, 0, 0x00800001}, {0x7f000000, 0, 0, 0}, {0, 0, 0, INF});
+    HOLDS(F32("rcp.rm.ftz.f32 r, f;"), {0xfe800001, 0, 0, 0x80000000},
+          {0xfe800000, 0, 0, 0x80800000}, {0x80000001, 0, 0, 0xff800000});
+    HOLDS(F32("rcp.rp.f32 r, f;"), {0x7e800001, 0, 0, 0x00800000});
+    HOLDS(F32("div.rm.ftz.f32 r, f, g;"), {0x00b59480, 0xbfb59481, 0, 0x80000000});
+    HOLDS(F32("div.rp.ftz.f32 r, f, g;"), {0x8142312e, 0xc042312f, 0, 0});
+}
+
 TEST(min_and_max_handle_nan_and_signed_zeros) {
     static const struct row min[] = {
         {0x7fc00000, 0x3f800000, 0, 0x3f800000}, {0x3f800000, 0xffc00000, 0, 0x3f800000},

@@ -594,6 +594,45 @@ TEST(entries_count_the_memory_of_everything_they_call) {
     sg_image_free(image);
 }
 
+/* As ptxas 13.0 sums them up: behind all that may call a function, with what alignment costs. */
+TEST(entries_count_the_frames_of_calls_without_recursion) {
+    static const struct {
+        const char *entry, *first, *second;
+        unsigned local;
+    } rows[] = {
+        {"", "", "", 0},
+        {"", ".local .align 4 .b8 l[100];", "", 104},
+        {".local .b8 l[10];", ".local .b8 l[10];", "", 24},
+        {".local .align 8 .b8 l[10];", ".local .align 8 .b8 l[10];", "", 32},
+        {".local .align 8 .b8 l[20];", ".local .align 4 .b8 l[20];", "", 40},
+        {".local .align 4 .b8 l[20];", ".local .align 16 .b8 l[20];", "", 64},
+        {".local .align 16 .b8 l[20];", ".local .align 4 .b8 l[20];", "", 48},
+        {".local .align 4 .b8 l[20];", ".local .align 32 .b8 l[100];", "", 176},
+        {".local .align 16 .b8 l[100];", "", "", 112},
+        {".local .align 128 .b8 l[100];", "", "", 240},
+        {".local .align 4 .b8 l[20];", ".local .align 4 .b8 l[100]; call second;",
+         ".local .align 4 .b8 l[200];", 320},
+        {".local .align 4 .b8 l[20]; call second;", ".local .align 4 .b8 l[100];",
+         ".local .align 4 .b8 l[200];", 224},
+        {".local .align 4 .b8 l[20];", "call second;", ".local .align 4 .b8 l[20];", 40},
+        /* One that calls itself, and what it calls, have the stack. */
+        {".local .align 4 .b8 l[20];", ".local .b8 l[4000]; call first;", "", 24},
+        {"call second;", ".local .b8 l[4000]; call first; call second;", ".local .b8 l[8];", 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char source[1024];
+        snprintf(source, sizeof source,
+                 HEAD ".func first();\n.func second() { %s ret; }\n.func first() { %s ret; }\n"
+                      ".entry k() { %s call first; ret; }\n",
+                 rows[i].second, rows[i].first, rows[i].entry);
+        struct sg_image *image = taken(source);
+        if (sg_image_find_function(image, "k")->local != rows[i].local)
+            fail_msg("%s\nhas %u bytes, not %u", source, sg_image_find_function(image, "k")->local,
+                     rows[i].local);
+        sg_image_free(image);
+    }
+}
+
 /* As ptxas of CUDA 13.0 takes and refuses them. */
 TEST(vector_parameters_and_registers_are_accepted_as_by_ptxas) {
     static const char *const good[] = {

@@ -48,6 +48,9 @@ SG_MAP2(sub, u64, u64, u64, result2(A, B, X - Y))
 SG_MAP2(mul, u64, u64, u64, result2(A, B, X *Y))
 SG_MAP2(div, u64, u64, u64, result2(B, A, X / Y))
 SG_MAP3(fma_, u64, u64, u64, u64, result3(A, B, C, fused(X, Y, Z)))
+SG_MAP3(fma_minus_product, u64, u64, u64, u64, result3(A, B, C, fused(-X, Y, Z)))
+SG_MAP3(fma_minus_addend, u64, u64, u64, u64, result3(A, B, C, fused(X, Y, -Z)))
+SG_MAP3(fma_minus_both, u64, u64, u64, u64, result3(A, B, C, fused(-X, Y, -Z)))
 SG_MAP1(sqrt_, u64, u64, result1(A, __builtin_sqrt(X)))
 SG_MAP1(rcp, u64, u64, result1(A, 1.0 / X))
 ROUNDED(add_directed, add)
@@ -93,6 +96,8 @@ static const struct row rows[] = {
     {SG_OP_max, 2, max_, NULL},
 };
 
+static sg_run *const signed_fma[] = {fma_, fma_minus_product, fma_minus_addend, fma_minus_both};
+
 bool SG_LEVEL(sg_theme_double)(const struct sg_instruction *in, struct sg_form *form) {
     if (in->type != SG_TYPE_F64 || (in->modifiers & SG_MOD(APPROX)))
         return false;
@@ -101,6 +106,8 @@ bool SG_LEVEL(sg_theme_double)(const struct sg_instruction *in, struct sg_form *
             continue;
         bool directed = in->rounding != SG_ROUND_NONE && in->rounding != SG_ROUND_RN;
         form->run = directed ? rows[i].directed : rows[i].usual;
+        if (sg_fma_signs(in))
+            form->run = signed_fma[sg_fma_signs(in)];
         form->rounding = in->rounding;
         form->gang = true;
         form->dest = SG_W_64;

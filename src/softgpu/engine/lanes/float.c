@@ -1,4 +1,5 @@
-/* Single precision: each operation is rounded by its own mode; nothing is contracted. */
+/* Single precision: each operation is rounded by its own mode; products and sums are contracted in
+ * the program (program/contract.c), not here. */
 #include "softgpu/engine/lanes/lanes.h"
 
 #include <math.h>
@@ -67,8 +68,17 @@ SG_MAP3(fma_full, u32, u32, u32, u32,
 SG_MAP3(fma_directed_full, u32, u32, u32, u32,
         finish_scaled(fmaf(FX, FY, FZ), fmaf(FX * 0x1p50F, FY * 0x1p50F, FZ * 0x1p100F),
                       step->flags))
+/* What a contracted sub or neg has become: the signs are those of the product and of the addend. */
+SG_MAP3(fma_minus_product, u32, u32, u32, u32, sg_canonical(fma_nearest(-X, Y, Z)))
+SG_MAP3(fma_minus_addend, u32, u32, u32, u32, sg_canonical(fma_nearest(X, Y, -Z)))
+SG_MAP3(fma_minus_both, u32, u32, u32, u32, sg_canonical(fma_nearest(-X, Y, -Z)))
+#define SX (step->flags & SG_STEP_MINUS_PRODUCT ? -FX : FX)
+#define SZ (step->flags & SG_STEP_MINUS_ADDEND ? -FZ : FZ)
+SG_MAP3(fma_signed_full, u32, u32, u32, u32,
+        finish_scaled(fma_nearest(SX, FY, SZ),
+                      fma_nearest(SX * 0x1p50F, FY * 0x1p50F, SZ * 0x1p100F), step->flags))
 SG_MAP1(sqrt_full, u32, u32, finish(__builtin_sqrtf(FX), step->flags))
-SG_MAP1(rcp_full, u32, u32, finish(1.0F / FX, step->flags))
+SG_MAP1(rcp_full, u32, u32, finish_scaled(1.0F / FX, 0x1p100F / FX, step->flags))
 ROUNDED(add_directed, add_full)
 ROUNDED(sub_directed, sub_full)
 ROUNDED(mul_directed, mul_full)
@@ -133,6 +143,8 @@ static const struct row rows[] = {
     {SG_OP_max, 2, max_, max_, NULL},
 };
 
+static sg_run *const signed_fma[] = {fma_, fma_minus_product, fma_minus_addend, fma_minus_both};
+
 bool SG_LEVEL(sg_theme_float)(const struct sg_instruction *in, struct sg_form *form) {
     if (in->type != SG_TYPE_F32 || (in->modifiers & SG_MOD(RELU)) ||
         (in->op == SG_OP_div && (in->modifiers & (SG_MOD(APPROX) | SG_MOD(FULL)))))
@@ -149,7 +161,11 @@ bool SG_LEVEL(sg_theme_float)(const struct sg_instruction *in, struct sg_form *f
             form->run = in->op == SG_OP_min ? min3 : max3;
             sources = 3;
         }
-        form->flags = (uint16_t)((in->modifiers & SG_MOD(FTZ) ? SG_STEP_FTZ : 0) |
+        unsigned signs = sg_fma_signs(in);
+        if (signs)
+            form->run = flags ? fma_signed_full : signed_fma[signs];
+        form->flags = (uint16_t)(signs * SG_STEP_MINUS_PRODUCT |
+                                 (in->modifiers & SG_MOD(FTZ) ? SG_STEP_FTZ : 0) |
                                  (in->modifiers & SG_MOD(SAT) ? SG_STEP_SAT : 0) |
                                  (in->modifiers & SG_MOD(NAN) ? SG_STEP_NAN : 0) |
                                  (in->modifiers & SG_MOD(XORSIGN) ? SG_STEP_XORSIGN : 0));

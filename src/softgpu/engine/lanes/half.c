@@ -117,6 +117,8 @@ static uint16_t compute(unsigned op, uint16_t a, uint16_t b, uint16_t c, uint32_
     if (op == SG_OP_min || op == SG_OP_max)
         return extreme(a, b, flags, op == SG_OP_max, brain);
     double x = widened(a, brain), y = widened(b, brain), value;
+    x = flags & SG_STEP_MINUS_PRODUCT ? -x : x;
+    c = flags & SG_STEP_MINUS_ADDEND ? c ^ 0x8000 : c;
     if (op == SG_OP_fma && flags & STEP_OOB && (is_out_of_bounds(a) || is_out_of_bounds(b)))
         return 0;
     if (op == SG_OP_fma)
@@ -193,7 +195,8 @@ bool SG_LEVEL(sg_theme_half)(const struct sg_instruction *in, struct sg_form *fo
     form->run = single ? one : two;
     form->choice = (unsigned char)in->op;
     form->second = brain;
-    form->flags = (uint16_t)((in->modifiers & SG_MOD(FTZ) ? SG_STEP_FTZ : 0) |
+    form->flags = (uint16_t)(sg_fma_signs(in) * SG_STEP_MINUS_PRODUCT |
+                             (in->modifiers & SG_MOD(FTZ) ? SG_STEP_FTZ : 0) |
                              (in->modifiers & SG_MOD(SAT) ? SG_STEP_SAT : 0) |
                              (in->modifiers & SG_MOD(NAN) ? SG_STEP_NAN : 0) |
                              (in->modifiers & SG_MOD(OOB) ? STEP_OOB : 0) |

@@ -255,6 +255,11 @@ static inline uint32_t sg_canonical(float value) {
 }
 
 /* .ftz: a subnormal number becomes a zero with its sign. */
+/* Of a contracted fma: 1 for minus the product, 2 for minus the addend. */
+static inline unsigned sg_fma_signs(const struct sg_instruction *in) {
+    return (in->modifiers & SG_MOD(MINUS_PRODUCT) ? 1 : 0) |
+           (in->modifiers & SG_MOD(MINUS_ADDEND) ? 2 : 0);
+}
 static inline uint32_t sg_flush_bits(uint32_t bits) {
     return (bits & UINT32_C(0x7f800000)) == 0 ? bits & UINT32_C(0x80000000) : bits;
 }
