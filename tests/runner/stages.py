@@ -131,6 +131,8 @@ PARTS = (
                 {"conformance/test_kernels.py", "conformance/test_kernel_threads"}),)),
     Stage("exact", "arithmetic against integers, all inputs of approximate functions",
           (long("exact", "release", ("unit", "parity"), {"unit/softgpu/test_engine_exact", "parity/test_ptx.py"}),)),
+    Stage("mutants", "texts with mistakes are refused as ptxas refuses them",
+          (long("mutants", "release", ("long",), {"long/test_ptx_mutants.py"}),), "clients"),
     Stage("stress", "allocations, deaths of importers, threads with kernels, for minutes",
           (long("stress", "release", ("unit", "long"), STRESS),)),
     Stage("stress-tsan", "the same with ThreadSanitizer", (long("stress-tsan", "tsan", ("unit", "long"), STRESS),)),
