@@ -47,18 +47,18 @@ def on_hardware(python, folder, driver, number):
 def files_of(folder):
     """All files of caches, with when they were written; not those of locks and of what was used when."""
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*")
-            if path.is_file() and path.stat().st_size and "tmp" not in path.relative_to(folder).parts}
+            if path.is_file() and not path.is_symlink() and path.stat().st_size and "tmp" not in path.relative_to(folder).parts}
 
 
 def texts_and_machine_code(files):
-    """Which of the files hold machine code for a GPU, and which PTX."""
+    """Which of the files hold machine code for a GPU, and which PTX, or machine code that holds its PTX."""
     kinds = {}
     for path in files:
         data = path.read_bytes()
-        if b"\x7fELF" in data:
-            kinds[path] = "machine code"
-        elif b".visible .entry" in data:
+        if b".softgpu." in data or (b"\x7fELF" not in data and b".visible .entry" in data):
             kinds[path] = "text"
+        elif b"\x7fELF" in data:
+            kinds[path] = "machine code"
     return kinds
 
 

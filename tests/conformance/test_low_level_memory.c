@@ -154,7 +154,7 @@ TEST_WHERE(the_physical_memory_of_an_address_is_found, NEEDS_VIRTUAL()) {
     assert_int_equal(physical_size(found), 2 * page);
     gpumem_physical_properties properties = {.size = sizeof properties};
     OK(gpumem_physical_get_properties(found, &properties));
-    MEMBERS(properties, (location, GPUMEM_LOCATION_DEVICE), (device, 0),
+    MEMBERS(properties, (location, GPUMEM_LOCATION_DEVICE), (ordinal, 0),
             (allocation_type, GPUMEM_ALLOCATION_PINNED));
     DESTROY(buffer, resource);
     gpumem_mapping *mapping = map(2, found);
