@@ -61,8 +61,10 @@ static double grow_bare(size_t chunk, unsigned steps) {
 }
 
 static void compare(size_t chunk, unsigned steps) {
-    gpumem_virtual_options options = {
-        .size = sizeof options, .chunk_minimum = chunk, .chunk_maximum = chunk, .exact_growth = 1};
+    gpumem_virtual_options options = {.size = sizeof options,
+                                      .minimum_chunk_bytes = chunk,
+                                      .maximum_chunk_bytes = chunk,
+                                      .exact_growth = 1};
     gpumem_resource *resource = NULL;
     ok(gpumem_virtual_resource_create(device, &options, &resource), "virtual resource");
     double library[ROUNDS], bare[ROUNDS];

@@ -112,7 +112,8 @@ static void importing(const char *what, size_t bytes, size_t chunk) {
     gpumem_buffer *buffer;
     gpumem_export *exported;
     ok(gpumem_virtual_resource_create(
-           device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = chunk, .exact_growth = 1), &resource),
+           device, GPUMEM_VIRTUAL_OPTIONS(.maximum_chunk_bytes = chunk, .exact_growth = 1),
+           &resource),
        "virtual resource");
     ok(gpumem_buffer_allocate(resource, bytes, NULL, &buffer), "allocate");
     ok(gpumem_export_create(buffer, &exported), "export");

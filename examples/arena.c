@@ -64,11 +64,11 @@ static struct block *cut(struct arena *arena, const gpumem_request *request, siz
 static gpumem_status add_block(struct arena *arena, const gpumem_request *request) {
     size_t most = (size_t)-1 - request->alignment;
     if (request->bytes > most)
-        return gpumem_resource_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "arena: no machine has so much");
+        return gpumem_set_last_error(GPUMEM_ERROR_OUT_OF_MEMORY, "arena: no machine has so much");
     size_t bytes = request->bytes + request->alignment;
     struct block *block = calloc(1, sizeof *block);
     if (!block)
-        return gpumem_resource_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "arena: no memory");
+        return gpumem_set_last_error(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "arena: no memory");
     block->bytes = bytes > arena->block_bytes ? bytes : arena->block_bytes;
     gpumem_status status =
         gpumem_buffer_allocate(arena->upstream, block->bytes, NULL, &block->buffer);
@@ -130,7 +130,7 @@ static void properties(void *user, gpumem_resource_properties *out) {
     out->device_accessible = up.device_accessible;
     out->host_accessible = up.host_accessible;
     out->location = up.location;
-    out->chunk_maximum = arena->block_bytes;
+    out->maximum_chunk_bytes = arena->block_bytes;
 }
 
 /* Bytes of blocks that are in no piece. */
@@ -180,7 +180,7 @@ static gpumem_status arena_create(gpumem_resource *upstream, size_t block_bytes,
                                   gpumem_resource **resource) {
     struct arena *arena = calloc(1, sizeof *arena);
     if (!arena)
-        return gpumem_resource_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "arena: no memory");
+        return gpumem_set_last_error(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "arena: no memory");
     arena->upstream = upstream;
     arena->block_bytes = block_bytes;
     pthread_mutex_init(&arena->lock, NULL);

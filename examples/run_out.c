@@ -26,7 +26,7 @@ struct results {
 };
 
 /* Called by the allocation that found no memory. */
-static gpumem_failure_answer drop_a_result(void *user, const gpumem_failure *failure) {
+static gpumem_failure_answer drop_a_result(void *user, const gpumem_allocation_failure *failure) {
     struct results *results = user;
     if (results->first == RESULTS)
         return GPUMEM_FAILURE_GIVE_UP;
@@ -62,9 +62,9 @@ int main(void) {
     check(gpumem_device_open(library, 0, &device));
     /* The limit simulates the end of the device's memory. */
     check(gpumem_device_pool_resource_create(device, NULL, &pool));
-    check(gpumem_limit_resource_create(pool, 64 * MIB, &limited));
-    check(gpumem_failure_resource_create(
-        limited, GPUMEM_FAILURE_OPTIONS(.fn = drop_a_result, .user = &results), &patient));
+    check(gpumem_limiting_resource_create(pool, 64 * MIB, &limited));
+    check(gpumem_failure_callback_resource_create(
+        limited, GPUMEM_FAILURE_CALLBACK_OPTIONS(.fn = drop_a_result, .user = &results), &patient));
     check(gpumem_pinned_resource_create(
         device, GPUMEM_PINNED_OPTIONS(.maximum_bytes = 64 * MIB, .slab_bytes = 16 * MIB), &pinned));
     check(gpumem_fallback_resource_create(patient, pinned, &memory));

@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
     check(gpumem_open(NULL, &library));
     check(gpumem_device_open(library, 0, &device));
     check(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 4 * MIB, .cache_bytes = 64 * MIB),
+        device, GPUMEM_VIRTUAL_OPTIONS(.maximum_chunk_bytes = 4 * MIB, .cache_bytes = 64 * MIB),
         &memory));
     /* Whose buffers remember the call that made them. */
     check(gpumem_tracking_resource_create(memory, NULL, &tracked));

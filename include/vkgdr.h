@@ -36,7 +36,8 @@ typedef enum vkgdr_open_flags {
     VKGDR_OPEN_CURRENT_CONTEXT_BIT = 1,
     /* Treat memory as non-coherent even if it is coherent: for debugging. */
     VKGDR_OPEN_FORCE_NON_COHERENT_BIT = 2,
-    /* Refuse to open unless memory is coherent. Not together with the flag above. */
+    /* Refuse to open unless memory is coherent. With the flag above too, it is treated as
+     * non-coherent nevertheless. */
     VKGDR_OPEN_REQUIRE_COHERENT_BIT = 4,
 } vkgdr_open_flags;
 

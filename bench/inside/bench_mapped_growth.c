@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 #define MIB    ((size_t)1 << 20)
-#define CHUNK  (512 * MIB) /* gpumem_mapped_options.chunk_maximum if it is 0 */
+#define CHUNK  (512 * MIB) /* gpumem_mapped_options.maximum_chunk_bytes if it is 0 */
 #define ROUNDS 21
 
 static const gpumem_driver_api *cu;

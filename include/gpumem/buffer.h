@@ -122,14 +122,14 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_move_to_capacity(gpumem
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_set_access(gpumem_buffer *buffer,
                                                                     size_t offset, size_t bytes,
-                                                                    int device,
+                                                                    int ordinal,
                                                                     gpumem_access access,
                                                                     CUstream stream);
 
 /* What a device may do with the byte at `offset` of a virtual buffer, as set by the library, or of
  * an imported one, as it was received (gpumem_share_options.access). NOT_SUPPORTED: another kind.
  * No driver call but cuDeviceGet. */
-GPUMEM_API gpumem_status gpumem_buffer_get_access(gpumem_buffer *buffer, size_t offset, int device,
+GPUMEM_API gpumem_status gpumem_buffer_get_access(gpumem_buffer *buffer, size_t offset, int ordinal,
                                                   gpumem_access *access);
 
 /*
@@ -194,7 +194,7 @@ typedef struct gpumem_buffer_attributes {
     size_t size;
     CUcontext context; /* of the driver's allocation; NULL: none (mapped memory) */
     gpumem_location location;
-    int device_ordinal;     /* of the device whose memory it is; -1: host memory */
+    int ordinal;            /* of the device whose memory it is; -1: host memory */
     int numa_node;          /* of HOST_NUMA; else -1 */
     bool device_accessible; /* the buffer's device can access it at present */
     bool host_accessible;   /* gpumem_buffer_host_pointer may be dereferenced */

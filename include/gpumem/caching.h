@@ -10,7 +10,7 @@
  * Device memory is handed out in stream order: memory freed on a stream can be reused on the same
  * stream at once, and on another when the first has passed. Memory that the CPU writes is reused
  * only when all streams that used it have passed, because the CPU does not wait for them, and that
- * takes an event for each 32 blocks of up to small_maximum, and for each larger one; allocate it
+ * takes an event for each 32 blocks of up to maximum_small_bytes, and for each larger one; allocate it
  * with GPUMEM_STREAM_NONE if no stream will use it at all.
  *
  * A freed buffer must not be used again, least of all freed: its object serves the next allocation,
@@ -35,10 +35,10 @@ extern "C" {
 
 typedef struct gpumem_caching_options {
     size_t size;
-    size_t segment_bytes;   /* most taken at once for small blocks; 0: 64 MiB; at least 2 MiB */
-    size_t small_maximum;   /* largest allocation cached per thread; 0: 1 MiB, the maximum */
-    size_t thread_bytes;    /* most that one thread keeps; 0: 32 MiB */
-    uint64_t maximum_bytes; /* of all segments; OUT_OF_CAPACITY above; 0: no limit */
+    size_t segment_bytes;       /* most taken at once for small blocks; 0: 64 MiB; at least 2 MiB */
+    size_t maximum_small_bytes; /* largest allocation cached per thread; 0: 1 MiB, the maximum */
+    size_t thread_bytes;        /* most that one thread keeps; 0: 32 MiB */
+    uint64_t maximum_bytes;     /* of all segments; OUT_OF_CAPACITY above; 0: no limit */
     /* Bytes of wholly free segments to keep when another segment is needed; the rest are given back
      * first, so that slowly increasing sizes do not each leave a segment unused. 0: a quarter of
      * the bytes in use, at least segment_bytes; SIZE_MAX: all are kept until memory runs out or is

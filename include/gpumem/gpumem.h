@@ -21,6 +21,7 @@
 #include <gpumem/pinned.h>
 #include <gpumem/pool.h>
 #include <gpumem/pool_interop.h>
+#include <gpumem/removed.h>
 #include <gpumem/resource.h>
 #include <gpumem/ring.h>
 #include <gpumem/share.h>

@@ -43,17 +43,17 @@ typedef struct gpumem_layout {
 GPUMEM_API gpumem_status gpumem_buffer_get_layout(gpumem_buffer *buffer, gpumem_layout *layout,
                                                   gpumem_segment *segments, size_t room);
 
-typedef enum gpumem_leaving {
-    GPUMEM_LEAVING_FREE = 1,     /* the buffer ends; its memory goes back to its origin */
-    GPUMEM_LEAVING_SHRINK = 2,   /* the end of the buffer is unmapped; the rest is kept */
-    GPUMEM_LEAVING_ACCESS = 3,   /* it stays mapped, but a device loses access */
-    GPUMEM_LEAVING_DECOMMIT = 4, /* chunks are unmapped; the addresses stay reserved */
-    GPUMEM_LEAVING_MOVE = 5,     /* gpumem_buffer_move_to_capacity: all of it gets new addresses */
-} gpumem_leaving;
+typedef enum gpumem_watch_reason {
+    GPUMEM_WATCH_FREE = 1,     /* the buffer ends; its memory goes back to its origin */
+    GPUMEM_WATCH_SHRINK = 2,   /* the end of the buffer is unmapped; the rest is kept */
+    GPUMEM_WATCH_ACCESS = 3,   /* it stays mapped, but a device loses access */
+    GPUMEM_WATCH_DECOMMIT = 4, /* chunks are unmapped; the addresses stay reserved */
+    GPUMEM_WATCH_MOVE = 5,     /* gpumem_buffer_move_to_capacity: all of it gets new addresses */
+} gpumem_watch_reason;
 
-typedef struct gpumem_leaving_event {
+typedef struct gpumem_watch_event {
     size_t size;
-    gpumem_leaving reason;
+    gpumem_watch_reason reason;
     /* With FREE it has already been given up, and only the plain getters may be called on it. NULL:
      * a caching resource gives back a segment with memory of many buffers that were freed
      * earlier. */
@@ -61,7 +61,7 @@ typedef struct gpumem_leaving_event {
     CUdeviceptr base; /* a multiple of the resource's granularity, */
     size_t bytes;     /* likewise; with FREE, all that was mapped */
     CUstream stream;  /* FREE of stream-ordered memory: the stream in whose order it goes back */
-} gpumem_leaving_event;
+} gpumem_watch_event;
 
 /*
  * Called before memory is unmapped, given back or made inaccessible, once per event and watch:
@@ -82,7 +82,7 @@ typedef struct gpumem_leaving_event {
  * free, grow, shrink, hold or view this buffer, destroy its resource, close the device, or call
  * gpumem_device_trim with `wait`: these would wait for the operation that this call is part of.
  */
-typedef void (*gpumem_leaving_fn)(void *user, const gpumem_leaving_event *event);
+typedef void (*gpumem_watch_fn)(void *user, const gpumem_watch_event *event);
 
 typedef struct gpumem_watch gpumem_watch;
 
@@ -95,10 +95,10 @@ typedef struct gpumem_watch gpumem_watch;
  * for buffers as their other calls. OUT_OF_HOST_MEMORY. No driver call.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_watch(gpumem_buffer *buffer,
-                                                               gpumem_leaving_fn fn, void *user,
+                                                               gpumem_watch_fn fn, void *user,
                                                                gpumem_watch **watch);
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_resource_watch(gpumem_resource *resource,
-                                                                 gpumem_leaving_fn fn, void *user,
+                                                                 gpumem_watch_fn fn, void *user,
                                                                  gpumem_watch **watch);
 
 /*
@@ -115,7 +115,7 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_resource_watch(gpumem_resource
  * INVALID_ARGUMENT: it has been ended. Thread-safe; of several threads that end one watch, each
  * inside a watch function, one gets OK. No driver call.
  */
-GPUMEM_API gpumem_status gpumem_watch_end(gpumem_watch *watch);
+GPUMEM_API gpumem_status gpumem_watch_destroy(gpumem_watch *watch);
 
 #ifdef __cplusplus
 }

@@ -134,8 +134,9 @@ GPUMEM_API gpumem_status gpumem_device_get_vulkan_info(gpumem_library *library, 
 GPUMEM_API gpumem_status gpumem_device_get_memory(gpumem_device *device, uint64_t *free_bytes,
                                                   uint64_t *total_bytes);
 
-/* Whether `device` can reach memory of device `peer` (ordinal). Driver: cuDeviceCanAccessPeer. */
-GPUMEM_API gpumem_status gpumem_device_can_access_peer(gpumem_device *device, int peer,
+/* Whether `device` can reach memory of the device with this ordinal. Driver:
+ * cuDeviceCanAccessPeer. */
+GPUMEM_API gpumem_status gpumem_device_can_access_peer(gpumem_device *device, int ordinal,
                                                        bool *can_access);
 
 /* Plain getters; no driver call, cannot fail. The context is borrowed. */

@@ -87,7 +87,7 @@ typedef enum gpumem_advice {
  */
 GPUMEM_API gpumem_status gpumem_buffer_advise(gpumem_buffer *buffer, size_t offset, size_t bytes,
                                               gpumem_advice advice, gpumem_location location,
-                                              int id);
+                                              int ordinal_or_node);
 
 /*
  * Moves pages to a place, in order of `stream` (NULL: the legacy stream), which is recorded as
@@ -96,7 +96,8 @@ GPUMEM_API gpumem_status gpumem_buffer_advise(gpumem_buffer *buffer, size_t offs
  * Driver: cuMemPrefetchAsync, cuPointerGetAttribute, cuStreamGetCaptureInfo.
  */
 GPUMEM_API gpumem_status gpumem_buffer_prefetch(gpumem_buffer *buffer, size_t offset, size_t bytes,
-                                                gpumem_location location, int id, CUstream stream);
+                                                gpumem_location location, int ordinal_or_node,
+                                                CUstream stream);
 
 /*
  * Discards content, in order of `stream`: whole pages in the range are undefined afterwards, until
@@ -110,19 +111,19 @@ GPUMEM_API gpumem_status gpumem_buffer_discard(gpumem_buffer *buffer, size_t off
                                                CUstream stream);
 GPUMEM_API gpumem_status gpumem_buffer_discard_and_prefetch(gpumem_buffer *buffer, size_t offset,
                                                             size_t bytes, gpumem_location location,
-                                                            int id, CUstream stream);
+                                                            int ordinal_or_node, CUstream stream);
 
 /* What all pages of a range have in common. */
 typedef struct gpumem_managed_range {
     size_t size;
-    bool read_mostly;          /* all of them are */
-    bool has_preferred;        /* all prefer the next place */
-    gpumem_location preferred; /* DEVICE if has_preferred is 0 */
-    int preferred_id;          /* ordinal or node; -1 if not applicable */
-    bool has_prefetched;       /* all were last prefetched to the next place, whether or not they
+    bool read_mostly;              /* all of them are */
+    bool has_preferred;            /* all prefer the next place */
+    gpumem_location preferred;     /* DEVICE if has_preferred is 0 */
+    int preferred_ordinal_or_node; /* ordinal or node; -1 if not applicable */
+    bool has_prefetched; /* all were last prefetched to the next place, whether or not they
                                   have arrived, and wherever they went since */
     gpumem_location prefetched;
-    int prefetched_id;
+    int prefetched_ordinal_or_node;
     bool accessed_by_host; /* all have SET_ACCESSED_BY for HOST */
     uint64_t accessed_by;  /* bit n: likewise for device ordinal n, up to 63 */
 } gpumem_managed_range;

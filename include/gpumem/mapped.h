@@ -53,8 +53,8 @@ typedef struct gpumem_mapped_options {
     bool force_non_coherent; /* flush and invalidate as if the memory needed it, where possible
                              */
     size_t capacity;         /* bytes that buffers may grow to unless they say otherwise; 0: none */
-    size_t chunk_maximum;    /* bytes of one piece of memory; 0: 512 MiB */
-    uint64_t cache_bytes;    /* of freed buffers, kept mapped on both sides; 0: none */
+    size_t maximum_chunk_bytes; /* bytes of one piece of memory; 0: 512 MiB */
+    uint64_t cache_bytes;       /* of freed buffers, kept mapped on both sides; 0: none */
     /* Buffers without a capacity and of at most a quarter of this size are cut out of slabs of this
      * size. 0: 2 MiB, which is also the minimum; SIZE_MAX: no slabs, each buffer has memory of its
      * own. Cannot be combined with `capacity`, which gives every buffer one. */

@@ -69,7 +69,7 @@ typedef struct gpumem_pool_info {
     bool mapped;            /* the pool of another process; cannot allocate */
     bool device_accessible; /* as in the resource's properties */
     bool host_accessible;   /* likewise */
-    int device_id;          /* ordinal of the device whose memory it is; -1: host memory, or
+    int ordinal;            /* ordinal of the device whose memory it is; -1: host memory, or
                                managed memory that prefers no device */
     int numa_node;          /* of host memory; -1: placed by the system */
     bool has_uuid;          /* `uuid` is set: in pools with ipc, and in mapped ones that got it
@@ -119,12 +119,12 @@ GPUMEM_API gpumem_status gpumem_pool_set_attribute(gpumem_resource *resource,
  * device can reach, access is advice about its pages (ACCESSED_BY).
  * Does not block. Driver: cuMemPoolSetAccess, cuMemPoolGetAccess.
  */
-GPUMEM_API gpumem_status gpumem_pool_set_access(gpumem_resource *resource, int device,
+GPUMEM_API gpumem_status gpumem_pool_set_access(gpumem_resource *resource, int ordinal,
                                                 gpumem_access access);
 
 /* What a device may do according to the driver; the resource's own device too. Driver:
  * cuMemPoolGetAccess. */
-GPUMEM_API gpumem_status gpumem_pool_get_access(gpumem_resource *resource, int device,
+GPUMEM_API gpumem_status gpumem_pool_get_access(gpumem_resource *resource, int ordinal,
                                                 gpumem_access *access);
 
 /* Sets all other devices at once: those in `peers` (ordinals; the pool's own device may be named

@@ -27,7 +27,7 @@ typedef struct gpumem_resource_properties {
     gpumem_location location;
     gpumem_handle_type handle_type; /* the one in effect */
     size_t granularity;             /* allocations are rounded up to this, bytes; 1: not rounded */
-    size_t chunk_maximum;           /* largest physical handle or slab, bytes; 0 if meaningless */
+    size_t maximum_chunk_bytes;     /* largest physical handle or slab, bytes; 0 if meaningless */
     char note[192];                 /* what was requested and not granted, and why; else "" */
 } gpumem_resource_properties;
 
@@ -81,7 +81,7 @@ typedef struct gpumem_resource_ops {
      * overrides what the properties function writes there. */
     const char *kind;
     /* Fills *allocation, or fails without effect. The device's context is current. A message can be
-     * set with gpumem_resource_fail. Must be thread-safe, like all of these functions. */
+     * set with gpumem_set_last_error. Must be thread-safe, like all of these functions. */
     gpumem_status (*allocate)(void *user, const gpumem_request *request,
                               gpumem_allocation *allocation);
     /* Takes memory back; cannot fail. Without `stream_ordered` it is called when no stream that the
@@ -130,7 +130,7 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_resource_create(gpumem_device 
                                                                   gpumem_resource **resource);
 
 /* Records a message for gpumem_last_error and returns `status`: for the functions above. */
-GPUMEM_API gpumem_status gpumem_resource_fail(gpumem_status status, const char *message);
+GPUMEM_API gpumem_status gpumem_set_last_error(gpumem_status status, const char *message);
 
 #ifdef __cplusplus
 }

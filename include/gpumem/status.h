@@ -67,10 +67,11 @@ GPUMEM_API const char *gpumem_status_string(gpumem_status status);
 GPUMEM_API const char *gpumem_status_name(gpumem_status status);
 
 typedef enum gpumem_log_level {
-    GPUMEM_LOG_ERROR = 0,
-    GPUMEM_LOG_WARNING = 1,
-    GPUMEM_LOG_INFO = 2,
-    GPUMEM_LOG_DEBUG = 3,
+    GPUMEM_LOG_DEFAULT = 0, /* what each use says; no line has this level */
+    GPUMEM_LOG_ERROR = 1,
+    GPUMEM_LOG_WARNING = 2,
+    GPUMEM_LOG_INFO = 3,
+    GPUMEM_LOG_DEBUG = 4,
 } gpumem_log_level;
 
 /*
@@ -80,9 +81,9 @@ typedef enum gpumem_log_level {
 typedef void (*gpumem_log_fn)(void *user, gpumem_log_level level, const char *text);
 
 /*
- * Sets the process-wide log callback and the most detailed level that it receives; NULL restores
- * the default: warnings and errors to standard error, or as GPUMEM_LOG (error, warning, info,
- * debug, off) says; anything else there is ignored with a warning. Thread-safe; a line that another
+ * Sets the process-wide log callback and the most detailed level that it receives; DEFAULT is
+ * warnings and errors, or what GPUMEM_LOG (error, warning, info, debug, off) says; anything else
+ * there is ignored with a warning. NULL restores the default, which writes to standard error. Thread-safe; a line that another
  * thread is just writing may still go to the former callback after the return.
  */
 GPUMEM_API void gpumem_set_log(gpumem_log_fn fn, void *user, gpumem_log_level max_level);

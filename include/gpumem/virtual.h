@@ -25,11 +25,11 @@ typedef struct gpumem_virtual_options {
     bool gpu_direct_rdma; /* RDMA-capable if possible; the properties' note says if not */
     bool compression;     /* compressible if possible, likewise */
     gpumem_granularity_kind granularity;
-    /* Preferred address of reservations, a multiple of the granularity and of addr_align. 0: the
+    /* Preferred address of reservations, a multiple of the granularity and of address_alignment. 0: the
      * driver decides. */
-    CUdeviceptr addr_hint;
-    size_t addr_align; /* of reservations, bytes, a power of two; 0: the granularity */
-    const int *peers;  /* ordinals of further devices that get access; copied */
+    CUdeviceptr address_hint;
+    size_t address_alignment; /* of reservations, bytes, a power of two; 0: the granularity */
+    const int *peers;         /* ordinals of further devices that get access; copied */
     size_t peer_count;
     gpumem_access self_access; /* of the owning device */
     gpumem_access peer_access; /* of the peers */
@@ -40,14 +40,15 @@ typedef struct gpumem_virtual_options {
      * handle, whatever its size. But exporting a handle of 1 GiB took 165 ms, one of 512 MiB under
      * 1 ms; hence the default maximum. An allocation is divided into handles of the maximum size
      * and a remainder. */
-    size_t chunk_minimum; /* bytes; 0: the granularity */
-    size_t chunk_maximum; /* bytes; 0: 512 MiB; with handle type NONE as give_back_bytes says */
+    size_t minimum_chunk_bytes; /* bytes; 0: the granularity */
+    size_t
+        maximum_chunk_bytes; /* bytes; 0: 512 MiB; with handle type NONE as give_back_bytes says */
     /* A small growth step takes a handle of up to this share of the buffer's memory, so that many
      * small steps do not make many small handles. Percent; 0: 50. */
     unsigned growth_percent;
-    bool exact_growth; /* never more than requested, rounded up to chunk_minimum */
+    bool exact_growth; /* never more than requested, rounded up to minimum_chunk_bytes */
     /* The unit in which memory can be given back: no handle is larger, so that shrink and decommit
-     * find handles wholly inside the range. A multiple of the granularity, at least chunk_minimum;
+     * find handles wholly inside the range. A multiple of the granularity, at least minimum_chunk_bytes;
      * 0: no such limit. Memory of handle type NONE then takes one handle per growth step, whatever
      * its size, which is fastest; a shrink into the middle of that step gives none of it back. */
     size_t give_back_bytes;
@@ -64,7 +65,7 @@ typedef struct gpumem_virtual_options {
 
 /*
  * Buffers whose address does not change as they grow: address space is reserved for the capacity,
- * and memory is mapped into it. INVALID_ARGUMENT: chunk sizes, addr_hint or addr_align that are not
+ * and memory is mapped into it. INVALID_ARGUMENT: chunk sizes, address_hint or address_alignment that are not
  * valid multiples or that no address satisfies, unknown peers, nodes that do not exist.
  * NOT_SUPPORTED: no virtual memory on this device, or no `handle_type` that was required strictly.
  * Driver: cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess and their counterparts,
@@ -87,7 +88,7 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_virtual_resource_create(
  * that the resource was created with. Driver: cuMemSetAccess, 26 us per handle.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
-gpumem_virtual_resource_set_access(gpumem_resource *resource, int device, gpumem_access access);
+gpumem_virtual_resource_set_access(gpumem_resource *resource, int ordinal, gpumem_access access);
 
 /* The same for all other devices at once: those in `peers` get `access`, the rest none. The owning
  * device may be in the list and keeps its access. `count` 0: no peers. */

@@ -27,7 +27,7 @@ typedef struct gpumem_reservation_options {
      * granularity. `bytes` need not be a multiple of it. OUT_OF_MEMORY: no range with this
      * alignment. */
     size_t alignment;
-    CUdeviceptr address; /* preferred, if free: check the result; 0: the driver decides */
+    CUdeviceptr address_hint; /* preferred, if free: check the result; 0: the driver decides */
 } gpumem_reservation_options;
 #define GPUMEM_RESERVATION_OPTIONS(...) GPUMEM_OPTIONS(gpumem_reservation_options, __VA_ARGS__)
 
@@ -83,7 +83,7 @@ typedef struct gpumem_physical_properties {
     gpumem_allocation_type allocation_type;
     /* An H200 reports memory that was requested as HOST as that of HOST_NUMA node 0. */
     gpumem_location location;
-    int device;          /* the ordinal, for memory of a device; else -1 */
+    int ordinal;         /* for memory of a device; else -1 */
     int numa_node;       /* for HOST_NUMA; else -1 */
     bool exports_fd;     /* made with POSIX_FD, so that gpumem_physical_export_fd works */
     bool exports_fabric; /* made with FABRIC. An H200 reports 0 for both if imported */

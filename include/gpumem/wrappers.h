@@ -31,14 +31,13 @@ typedef int (*gpumem_write_fn)(void *user, const char *text, size_t bytes);
  * Refuses allocations that would bring the bytes in its live buffers above `maximum_bytes`:
  * OUT_OF_CAPACITY. The wrapped resource must outlive it and may still be used directly.
  */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_limit_resource_create(gpumem_resource *upstream,
-                                                                        uint64_t maximum_bytes,
-                                                                        gpumem_resource **resource);
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_limiting_resource_create(
+    gpumem_resource *upstream, uint64_t maximum_bytes, gpumem_resource **resource);
 
 /* One line for each allocation, resize and free, with the reason if it failed. */
 typedef struct gpumem_logging_options {
     size_t size;
-    gpumem_log_level level; /* used only when fn is NULL; 0 is GPUMEM_LOG_ERROR, so set it */
+    gpumem_log_level level; /* used only when fn is NULL; 0: GPUMEM_LOG_INFO */
     const char *name;       /* starts each line; NULL: the wrapped resource's kind. Copied */
     gpumem_log_fn fn;       /* NULL: the library's log */
     void *user;
@@ -166,7 +165,7 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_alignment_resource_create(
 
 /* ---- When memory runs out -------------------------------------------------------------------- */
 
-typedef struct gpumem_failure {
+typedef struct gpumem_allocation_failure {
     size_t size;
     gpumem_resource *resource; /* the wrapper */
     gpumem_status status;      /* OUT_OF_MEMORY, OUT_OF_HOST_MEMORY or OUT_OF_CAPACITY */
@@ -175,7 +174,7 @@ typedef struct gpumem_failure {
     CUstream stream;
     unsigned attempt;       /* 1 for the first failure of an allocation, then 2, ... */
     unsigned attempts_left; /* how often RETRY will still be obeyed, including this time */
-} gpumem_failure;
+} gpumem_allocation_failure;
 
 typedef enum gpumem_failure_answer {
     GPUMEM_FAILURE_GIVE_UP = 0, /* the allocation fails */
@@ -188,16 +187,18 @@ typedef enum gpumem_failure_answer {
  * growing, and may allocate, except from a caching resource over this one, which may be growing; an
  * allocation that fails inside it does not call it again.
  */
-typedef gpumem_failure_answer (*gpumem_failure_fn)(void *user, const gpumem_failure *failure);
+typedef gpumem_failure_answer (*gpumem_failure_callback_fn)(
+    void *user, const gpumem_allocation_failure *failure);
 
-typedef struct gpumem_failure_options {
+typedef struct gpumem_failure_callback_options {
     size_t size;
-    gpumem_failure_fn fn; /* not NULL */
+    gpumem_failure_callback_fn fn; /* not NULL */
     void *user;
     unsigned maximum_retries; /* of one allocation; 0: 8 */
-} gpumem_failure_options;
+} gpumem_failure_callback_options;
 
-#define GPUMEM_FAILURE_OPTIONS(...) GPUMEM_OPTIONS(gpumem_failure_options, __VA_ARGS__)
+#define GPUMEM_FAILURE_CALLBACK_OPTIONS(...)                                                       \
+    GPUMEM_OPTIONS(gpumem_failure_callback_options, __VA_ARGS__)
 
 /*
  * Calls `fn` when an allocation or a growth has run out of memory, after waiting for deferred frees
@@ -205,8 +206,9 @@ typedef struct gpumem_failure_options {
  * `maximum_retries` the allocation fails whatever `fn` returns. Under another wrapper or a cache
  * that reclaims memory itself, a failed allocation may be tried a second time from the start.
  */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_failure_resource_create(
-    gpumem_resource *upstream, const gpumem_failure_options *options, gpumem_resource **resource);
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_failure_callback_resource_create(
+    gpumem_resource *upstream, const gpumem_failure_callback_options *options,
+    gpumem_resource **resource);
 
 /*
  * What `first` has no memory for comes from `second`, of the same device: device memory, then

@@ -9,9 +9,8 @@
 #include <string.h>
 
 static const char *const level_names[] = {
-    [GPUMEM_LOG_ERROR] = "error",
-    [GPUMEM_LOG_WARNING] = "warning",
-    [GPUMEM_LOG_INFO] = "info",
+    [GPUMEM_LOG_DEFAULT] = "default", [GPUMEM_LOG_ERROR] = "error",
+    [GPUMEM_LOG_WARNING] = "warning", [GPUMEM_LOG_INFO] = "info",
     [GPUMEM_LOG_DEBUG] = "debug",
 };
 
@@ -35,7 +34,7 @@ static int level_from_environment(void) {
     const char *wanted = secure_getenv("GPUMEM_LOG");
     if (!wanted)
         return GPUMEM_LOG_WARNING;
-    for (int level = 0; level < LEVELS; level++)
+    for (int level = GPUMEM_LOG_ERROR; level < LEVELS; level++)
         if (strcmp(wanted, level_names[level]) == 0)
             return level;
     if (strcmp(wanted, "off") == 0)
@@ -73,6 +72,6 @@ void gpumem_set_log(gpumem_log_fn fn, void *user, gpumem_log_level max_level) {
     pthread_mutex_lock(&lock);
     log_fn = fn ? fn : to_stderr;
     log_user = fn ? user : NULL;
-    log_level = fn ? (int)max_level : level_from_environment();
+    log_level = fn && max_level != GPUMEM_LOG_DEFAULT ? (int)max_level : level_from_environment();
     pthread_mutex_unlock(&lock);
 }

@@ -12,7 +12,7 @@ static size_t direct_bytes(const gpumem_request *request) {
 
 static int is_small(const struct gm_cache *cache, const struct gm_lane *lane,
                     const gpumem_request *request) {
-    return !lane->pool && request->bytes <= cache->small_maximum &&
+    return !lane->pool && request->bytes <= cache->maximum_small_bytes &&
            request->alignment <= GM_CLASS_UNIT;
 }
 

@@ -104,7 +104,7 @@ struct gm_cache {
     gpumem_resource *resource, *upstream;
     uint64_t serial;
     int host; /* the CPU writes the memory */
-    size_t segment_bytes, small_maximum, thread_bytes, idle_bytes, granularity;
+    size_t segment_bytes, maximum_small_bytes, thread_bytes, idle_bytes, granularity;
     uint64_t maximum_bytes;
     _Atomic(CUstream) stream; /* for requests to a stream-ordered resource; NULL until needed */
     pthread_mutex_t grow;     /* one thread at a time requests memory of the wrapped resource; taken

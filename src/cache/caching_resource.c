@@ -40,7 +40,7 @@ static inline CUstream canonical(CUstream stream) {
 
 static inline struct gm_block *at_hand(struct gm_cache *cache, size_t bytes, CUstream stream,
                                        int counted) {
-    if (bytes - 1 >= cache->small_maximum)
+    if (bytes - 1 >= cache->maximum_small_bytes)
         return NULL;
     /* Memory that the CPU writes has one lane for all streams, including captured ones. */
     if (cache->host && atomic_load_explicit(&cache->capturing, memory_order_relaxed))
@@ -297,7 +297,7 @@ static void properties(void *user, gpumem_resource_properties *out) {
     out->location = up->location;
     out->stream_ordered = !cache->host;
     out->granularity = GM_CLASS_UNIT;
-    out->chunk_maximum = cache->segment_bytes;
+    out->maximum_chunk_bytes = cache->segment_bytes;
 }
 
 /* ---- Trimming -------------------------------------------------------------------------------- */
@@ -449,9 +449,9 @@ static gpumem_status check_options(const gpumem_caching_options *options) {
                                            options->segment_bytes <= SIZE_MAX / 4),
                "caching resource: segment_bytes is %zu; the minimum is 2 MiB",
                options->segment_bytes);
-    GM_REQUIRE(options->small_maximum <= GM_CLASS_MOST,
-               "caching resource: small_maximum is %zu; the maximum is 1 MiB",
-               options->small_maximum);
+    GM_REQUIRE(options->maximum_small_bytes <= GM_CLASS_MOST,
+               "caching resource: maximum_small_bytes is %zu; the maximum is 1 MiB",
+               options->maximum_small_bytes);
     return GPUMEM_OK;
 }
 
@@ -471,7 +471,8 @@ static struct gm_cache *make_cache(gpumem_resource *upstream,
     cache->serial = atomic_fetch_add(&serials, 1);
     cache->host = upstream->properties.host_accessible;
     cache->segment_bytes = options->segment_bytes ? options->segment_bytes : DEFAULT_SEGMENT;
-    cache->small_maximum = options->small_maximum ? options->small_maximum : GM_CLASS_MOST;
+    cache->maximum_small_bytes =
+        options->maximum_small_bytes ? options->maximum_small_bytes : GM_CLASS_MOST;
     cache->thread_bytes = options->thread_bytes ? options->thread_bytes : DEFAULT_THREAD;
     cache->idle_bytes = options->idle_bytes;
     cache->granularity = unit > GM_CLASS_UNIT ? unit : GM_CLASS_UNIT;

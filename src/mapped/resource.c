@@ -64,7 +64,7 @@ static gpumem_status make_resource(gpumem_device *device, const gpumem_mapped_op
     gpumem_virtual_options options = {
         .size = sizeof options,
         .capacity = o->capacity,
-        .chunk_maximum = o->chunk_maximum,
+        .maximum_chunk_bytes = o->maximum_chunk_bytes,
         .cache_bytes = o->cache_bytes,
     };
     gpumem_mapped_method method = mapped->mapper.ops->method;

@@ -54,7 +54,7 @@ gpumem_status gm_ring_map_twice(gpumem_buffer *buffer) {
     } else {
         status = gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                          "a mirrored ring has exactly its bytes, and the resource takes %zu for "
-                         "%zu (chunk_minimum)",
+                         "%zu (minimum_chunk_bytes)",
                          range->extent.committed, gpumem_buffer_size(buffer));
     }
     pthread_rwlock_unlock(&v->mapped.lock);

@@ -12,7 +12,7 @@
 
 #define SLAB_BYTES ((size_t)2 << 20) /* the default, and the minimum */
 #define SHARE      4                 /* of a slab: larger buffers have memory of their own */
-#define CLASS_MOST ((size_t)1 << 20) /* the limit of small_maximum */
+#define CLASS_MOST ((size_t)1 << 20) /* the limit of maximum_small_bytes */
 
 gpumem_status gm_slabs_check(size_t slab_bytes) {
     GM_REQUIRE(!slab_bytes || slab_bytes >= SLAB_BYTES,
@@ -35,7 +35,7 @@ gpumem_status gm_slabs_add(gpumem_resource *resource, size_t slab_bytes, size_t 
     gpumem_status status = gpumem_caching_resource_create(
         resource,
         GPUMEM_CACHING_OPTIONS(.segment_bytes = bytes,
-                               .small_maximum = most < CLASS_MOST ? most : CLASS_MOST,
+                               .maximum_small_bytes = most < CLASS_MOST ? most : CLASS_MOST,
                                .thread_bytes = bytes),
         &slabs);
     if (status != GPUMEM_OK)

@@ -41,7 +41,7 @@ static void write_properties(struct gm_json *json, const gpumem_resource *resour
     gm_json_bool(json, "exportable", p->exportable);
     gm_json_string(json, "handle_type", gpumem_handle_type_name(p->handle_type));
     gm_json_number(json, "granularity", p->granularity);
-    gm_json_number(json, "chunk_maximum", p->chunk_maximum);
+    gm_json_number(json, "maximum_chunk_bytes", p->maximum_chunk_bytes);
     gm_json_string(json, "note", p->note[0] ? p->note : NULL);
     gm_json_close(json, '}');
 }

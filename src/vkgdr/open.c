@@ -39,15 +39,10 @@ static const gpumem_driver_api *open_driver(void) {
 /* ---- Opening --------------------------------------------------------------------------------- */
 
 static bool check_flags(uint32_t flags) {
-    const uint32_t both = VKGDR_OPEN_FORCE_NON_COHERENT_BIT | VKGDR_OPEN_REQUIRE_COHERENT_BIT;
-    const uint32_t known = both | VKGDR_OPEN_CURRENT_CONTEXT_BIT;
+    const uint32_t known = VKGDR_OPEN_FORCE_NON_COHERENT_BIT | VKGDR_OPEN_REQUIRE_COHERENT_BIT |
+                           VKGDR_OPEN_CURRENT_CONTEXT_BIT;
     if (flags & ~known) {
         gm_vkgdr_error_set("vkgdr_open: unknown flags 0x%x", flags & ~known);
-        return false;
-    }
-    if ((flags & both) == both) {
-        gm_vkgdr_error_set("vkgdr_open: memory cannot be required to be coherent and forced not to "
-                           "be");
         return false;
     }
     return true;

@@ -63,8 +63,8 @@ gpumem_status gm_vulkan_get_budget(struct gm_vulkan *vulkan, uint64_t *budget, u
 /* Which memory: always in the device and visible to the host; coherent if there is a choice. */
 enum gm_vulkan_flags {
     GM_VULKAN_REQUIRE_COHERENT = 1, /* refuse memory that needs flushes */
-    /* Use memory that needs flushes; if there is none, treat coherent memory as if it did. Not
-     * together with the flag above. */
+    /* Use memory that needs flushes; if there is none, or with the flag above, treat coherent
+     * memory as if it did. */
     GM_VULKAN_FORCE_NON_COHERENT = 2,
 };
 

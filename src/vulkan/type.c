@@ -54,11 +54,8 @@ static void list_types(const VkPhysicalDeviceMemoryProperties *memory, char *tex
 gpumem_status gm_vulkan_choose(struct gm_vulkan *vulkan, unsigned flags,
                                struct gm_vulkan_type *type) {
     const unsigned both = GM_VULKAN_REQUIRE_COHERENT | GM_VULKAN_FORCE_NON_COHERENT;
-    if ((flags & ~both) || flags == both)
-        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%s",
-                       flags == both
-                           ? "memory cannot be required to be coherent and forced not to be"
-                           : "unknown flags for mapped memory");
+    if (flags & ~both)
+        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "unknown flags for mapped memory");
     if (gm_vulkan_type_at(vulkan, flags, 0, type))
         return GPUMEM_OK;
     char types[192];

@@ -91,7 +91,7 @@ gpumem_status gpumem_logging_resource_create(gpumem_resource *upstream,
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
     l->fn = options.fn;
     l->user = options.user;
-    l->level = options.level;
+    l->level = options.level == GPUMEM_LOG_DEFAULT ? GPUMEM_LOG_INFO : options.level;
     snprintf(l->name, sizeof l->name, "%s", options.name ? options.name : upstream->kind);
     return gm_wrapper_make(&l->wrapper, upstream, &own, resource);
 }

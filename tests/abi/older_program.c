@@ -107,9 +107,8 @@ static void growth_and_sharing(void) {
     gpumem_resource *made;
     gpumem_buffer *buffer, *imported;
     gpumem_export *exported;
-    const void *description;
     size_t bytes;
-    int descriptor;
+
     virtually.given.exact_growth = 1;
     OK(gpumem_virtual_resource_create(device, &virtually.given, &made));
     options.given.capacity = 64 * MIB;
@@ -119,9 +118,9 @@ static void growth_and_sharing(void) {
     RESULT(gpumem_buffer_attributes, attributes,
            gpumem_buffer_get_attributes(buffer, &attributes.given));
     OK(gpumem_export_create(buffer, &exported));
-    OK(gpumem_export_get_description(exported, &description, &bytes));
-    OK(gpumem_export_get_descriptor(exported, 0, &descriptor));
-    OK(gpumem_import_create(device, description, bytes, &descriptor, 1, &share.given, &imported));
+    RESULT(gpumem_export_info, info, gpumem_export_get_info(exported, &info.given));
+    OK(gpumem_import_create(device, info.given.description, info.given.description_bytes,
+                            info.given.descriptors, 1, &share.given, &imported));
     EXPECT(gpumem_buffer_size(imported) == 2 * MIB);
     OK(gpumem_buffer_free(imported, NULL));
     OK(gpumem_export_destroy(exported));

@@ -55,8 +55,8 @@ static void macros_say_what_was_written(void) {
     SAYS(gpumem_trace_options, path, name, buffer_bytes, GPUMEM_TRACE_OPTIONS(.path = name));
     SAYS(gpumem_alignment_options, alignment, 512, threshold,
          GPUMEM_ALIGNMENT_OPTIONS(.alignment = 512));
-    SAYS(gpumem_failure_options, maximum_retries, 2, user,
-         GPUMEM_FAILURE_OPTIONS(.maximum_retries = 2));
+    SAYS(gpumem_failure_callback_options, maximum_retries, 2, user,
+         GPUMEM_FAILURE_CALLBACK_OPTIONS(.maximum_retries = 2));
     SAYS(gpumem_mapped_calibrate_options, maximum_bytes, 9, keep_nothing,
          GPUMEM_MAPPED_CALIBRATE_OPTIONS(.maximum_bytes = 9));
     SAYS(gpumem_mapped_options, capacity, 9, method_strict, GPUMEM_MAPPED_OPTIONS(.capacity = 9));

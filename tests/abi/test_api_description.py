@@ -2,6 +2,8 @@
 """tools/api/api.json is what the headers say, what is generated from it is current, and each function,
 struct, member and value that programs see has a text."""
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -57,11 +59,44 @@ def is_whole(description):
                   "a value of an enum is described", str(busy))
 
 
+def every_name_is_in_the_list(description):
+    page = (SOURCE / "docs/api-1.0.md").read_text()
+    stays = dict(re.findall(r"^\| `(gpumem_\w+)` \| `(\w+\.h)` \|", page, re.M))
+    REPORT.expect(stays == {name: record["header"] for name, record in description["functions"].items()},
+                  "docs/api-1.0.md says of each function why it stays, and of no other",
+                  "\n".join(sorted(set(stays) ^ set(description["functions"]))))
+    text = (SOURCE / "include/gpumem/removed.h").read_text()
+    gone = re.findall(r"^GPUMEM_REMOVED(?:_TYPE)?\(\s*(gpumem_\w+)", text, re.M)
+    unlisted = [name for name in gone if f"| `{name}` | " not in page]
+    known = set().union(*(description[kind] for kind in ("functions", "structs", "enums", "callbacks")))
+    REPORT.expect(len(gone) > 30 and not unlisted and not known & set(gone),
+                  "removed names are listed, and are gone", "\n".join(unlisted + sorted(known & set(gone))))
+
+
+def old_names_are_refused():
+    """With a message that names the new word, by each compiler that can."""
+    for compiler, oldest in (("gcc", 12), ("clang", 14)):
+        if not shutil.which(compiler):
+            REPORT.skip(f"old names are refused by {compiler}", f"{compiler} is not installed")
+            continue
+        version = subprocess.run([compiler, "-dumpversion"], capture_output=True, text=True, check=True).stdout
+        if int(version.split(".")[0]) < oldest:
+            REPORT.skip(f"old names are refused by {compiler}", f"{compiler} {version} has no such attribute")
+            continue
+        program = "#include <gpumem/gpumem.h>\nvoid *f(void);\nvoid *f(void) { return (void *)gpumem_watch_end; }\n"
+        done = subprocess.run([compiler, "-std=c17", "-I", str(SOURCE / "include"), "-fsyntax-only", "-xc", "-"],
+                              input=program, capture_output=True, text=True, check=False)
+        REPORT.expect(done.returncode != 0 and "use gpumem_watch_destroy" in done.stderr,
+                      f"old names are refused by {compiler}", done.stderr)
+
+
 def main():
     description = json.loads((MAKER.parent / "api.json").read_text())
     is_current()
     has_text(description)
     is_whole(description)
+    every_name_is_in_the_list(description)
+    old_names_are_refused()
     return REPORT.end()
 
 

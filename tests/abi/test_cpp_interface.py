@@ -29,12 +29,12 @@ LINK = [f"-L{BUILD}/lib", "-lgpumem", f"-Wl,-rpath,{BUILD}/lib", "-pthread"]
 AS_THEY_ARE = {"gpumem_last_error", "gpumem_status_string", "gpumem_status_name", "gpumem_set_log",
                "gpumem_version", "gpumem_location_name",
                "gpumem_access_name", "gpumem_handle_type_name", "gpumem_capability_name",
-               "gpumem_resource_fail", "gpumem_mapped_method_name"}
+               "gpumem_set_last_error", "gpumem_mapped_method_name"}
 # The driver's own API and softgpu's controls are interfaces of their own.
 OTHER_INTERFACES = {"driver.h", "softgpu.h", "cuda_api.h"}
 
 # Their functions are callables in C++.
-WITH_CALLABLES = {"gpumem_load_options", "gpumem_trace_options", "gpumem_failure_options",
+WITH_CALLABLES = {"gpumem_load_options", "gpumem_trace_options", "gpumem_failure_callback_options",
                   "gpumem_foreign_options"}
 # Counts are part of the spans that they count.
 NOT_MEMBERS = {"size", "peer_count", "user_count", "ndim"}
@@ -55,15 +55,15 @@ REFUSED = [
     ("an ignored result", "if (!gpumem::buffer().try_close()) q = nullptr;",
      "gpumem::buffer().try_close();"),
     ("a callable of a temporary, to be kept",
-     "auto f = [q](const gpumem_failure &) { return q ? GPUMEM_FAILURE_RETRY : GPUMEM_FAILURE_GIVE_UP; };"
-     " gpumem::failure_options o{.fn = f};",
-     "gpumem::failure_options o{.fn = [q](const gpumem_failure &) "
+     "auto f = [q](const gpumem_allocation_failure &) { return q ? GPUMEM_FAILURE_RETRY : GPUMEM_FAILURE_GIVE_UP; };"
+     " gpumem::failure_callback_options o{.fn = f};",
+     "gpumem::failure_callback_options o{.fn = [q](const gpumem_allocation_failure &) "
      "{ return q ? GPUMEM_FAILURE_RETRY : GPUMEM_FAILURE_GIVE_UP; }};"),
     ("a watch by a temporary callable",
-     "auto f = [](const gpumem_leaving_event &) {}; "
+     "auto f = [](const gpumem_watch_event &) {}; "
      "auto w = gpumem::watch::create(gpumem::buffer_ref(nullptr), f);",
      "auto w = gpumem::watch::create(gpumem::buffer_ref(nullptr), "
-     "[](const gpumem_leaving_event &) {});"),
+     "[](const gpumem_watch_event &) {});"),
     ("options in another order", "gpumem::buffer_options o{.alignment = 1, .capacity = 2};",
      "gpumem::buffer_options o{.capacity = 2, .alignment = 1};"),
 ]

@@ -3,4 +3,4 @@
 import client
 
 # libgomp keeps a stack for each thread that the device could run: a small device.
-client.run_debian("gcc", "offload.py", "--profile", "mig", "--memory", "4G")
+client.run_debian("gcc", "offload.py", "--profile", "mig")

@@ -194,7 +194,7 @@ static inline gpumem_status fallback(struct stack *stack, unsigned which) {
     if (status == GPUMEM_OK)
         status = memory_virtual(stack, VIRTUAL_SHARED);
     if (status == GPUMEM_OK)
-        status = gpumem_limit_resource_create(stack->resources[1], 8 * MIB, &little);
+        status = gpumem_limiting_resource_create(stack->resources[1], 8 * MIB, &little);
     if (status != GPUMEM_OK)
         return status;
     stack->resources[stack->count++] = little;

@@ -185,7 +185,7 @@ static inline void refuses_huge_sizes(struct scene *s) {
 static inline void is_limited(struct scene *s) {
     gpumem_resource *limited = NULL;
     gpumem_buffer *first = NULL, *second = NULL;
-    OK(gpumem_limit_resource_create(s->resource, 3 * MIB, &limited));
+    OK(gpumem_limiting_resource_create(s->resource, 3 * MIB, &limited));
     first = NEW_BUFFER_WITH(limited, 2 * MIB, .stream = s->stream);
     REFUSED(OUT_OF_CAPACITY,
             gpumem_buffer_allocate(limited, 2 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = s->stream),

@@ -243,6 +243,45 @@ CHILD_THAT_ENDS(virtual_memory) {
     OK_CU(cu.cuMemAddressFree(range, 3 * CHUNK));
 }
 
+/* Two handles that other processes may have: both ways of passing them on, one after the other. A
+ * memory file is either a handle's or a buffer's. */
+CHILD_THAT_ENDS(several_handles) {
+    begin();
+    const CUmemAllocationHandleType type = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    CUdeviceptr range = MADE_CU(CUdeviceptr, cuMemAddressReserve, 2 * CHUNK, 0, 0, 0);
+    CUmemGenericAllocationHandle first = place(range, type), second = place(range + CHUNK, type);
+    fill_pattern(host, 2 * CHUNK, 9);
+    OK_CU(cu.cuMemcpyHtoD_v2(range, host, 2 * CHUNK));
+    int fd = export_range(range, 2 * CHUNK), own = -1;
+    REQUIRE(lseek(fd, 0, SEEK_END) == (off_t)(2 * CHUNK));
+    unsigned char *view = map(fd, 2 * CHUNK);
+    REQUIRE(has_pattern(view, 2 * CHUNK, 9));
+    same_bytes(fd, view, range, 2 * CHUNK, 3);
+    close(fd);
+    if (!kernel_makes_them())
+        FAILS_CU(NOT_SUPPORTED, cu.cuMemExportToShareableHandle(&own, second, type, 0));
+    munmap(view, 2 * CHUNK);
+    OK_CU(cu.cuMemExportToShareableHandle(&own, second, type, 0));
+    if (soft) {
+        view = map(own, CHUNK);
+        same_bytes(own, view, range + CHUNK, CHUNK, 5);
+        munmap(view, CHUNK);
+    }
+    if (!kernel_makes_them())
+        FAILS_CU(NOT_SUPPORTED, try_export(range, 2 * CHUNK));
+    fd = export_range(range + CHUNK, CHUNK);
+    REQUIRE(lseek(fd, 0, SEEK_END) == (off_t)CHUNK);
+    close(fd);
+    fd = export_range(range, CHUNK);
+    REQUIRE(lseek(fd, 0, SEEK_END) == (off_t)CHUNK);
+    OK_CU(cu.cuMemUnmap(range, 2 * CHUNK));
+    OK_CU(cu.cuMemRelease(first));
+    OK_CU(cu.cuMemRelease(second));
+    OK_CU(cu.cuMemAddressFree(range, 2 * CHUNK));
+    close(fd);
+    close(own);
+}
+
 /* Legacy IPC finds memory by its place, so one of the two must be refused. */
 CHILD(beside_ipc) {
     begin();
@@ -383,6 +422,7 @@ TEST(a_dma_buffer_mapping_outlives_poisoned_memory) {
 }
 
 PROFILED(memory_of_cumemcreate_is_exported_as_a_dma_buffer, "virtual_memory")
+PROFILED(several_handles_are_one_dma_buffer, "several_handles")
 PROFILED(legacy_ipc_works_beside_dma_buffers, "beside_ipc")
 PROFILED(dma_buffers_are_exported_while_work_is_running, "under_work")
 PROFILED(bytes_never_written_consume_no_memory, "sparse")

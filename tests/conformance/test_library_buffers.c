@@ -25,7 +25,7 @@ static gpumem_buffer_attributes attributes_of(gpumem_buffer *buffer) {
 }
 
 static gpumem_resource *make_virtual(gpumem_location location) {
-    return NEW_VIRTUAL(.location = location, .capacity = 64 * MIB, .chunk_maximum = 2 * MIB,
+    return NEW_VIRTUAL(.location = location, .capacity = 64 * MIB, .maximum_chunk_bytes = 2 * MIB,
                        .exact_growth = 1);
 }
 
@@ -215,7 +215,7 @@ static void check_attributes(gpumem_resource *resource, gpumem_location location
     assert_true(is.location == location || (!soft && location == GPUMEM_LOCATION_HOST_NUMA &&
                                             is.location == GPUMEM_LOCATION_HOST));
     MEMBERS(is, (host_accessible, on_cpu), (managed, managed), (device_accessible, 1),
-            (device_ordinal, location == GPUMEM_LOCATION_DEVICE ? 0 : -1));
+            (ordinal, location == GPUMEM_LOCATION_DEVICE ? 0 : -1));
     OK(gpumem_buffer_free(buffer, stream));
     OK(gpumem_resource_destroy(resource));
 }
@@ -238,11 +238,11 @@ TEST(buffers_of_every_resource_have_their_attributes) {
 
 struct heard {
     int count;
-    gpumem_leaving_event event;
+    gpumem_watch_event event;
     CUresult mapped;
 };
 
-static void listen(void *user, const gpumem_leaving_event *event) {
+static void listen(void *user, const gpumem_watch_event *event) {
     struct heard *heard = user;
     CUdeviceptr base;
     size_t bytes;
@@ -270,7 +270,7 @@ TEST(an_unmapping_is_announced_to_the_watcher_first) {
     assert_int_equal(sum, layout.bytes);
     OK(gpumem_buffer_shrink(buffer, 3 * MIB, stream));
     assert_int_equal(heard.count, 1);
-    assert_int_equal(heard.event.reason, GPUMEM_LEAVING_SHRINK);
+    assert_int_equal(heard.event.reason, GPUMEM_WATCH_SHRINK);
     assert_int_equal(heard.event.base % layout.granularity, 0);
     assert_int_equal(heard.event.base + heard.event.bytes, layout.base + layout.bytes);
     assert_int_equal(heard.mapped, CUDA_SUCCESS);
@@ -282,7 +282,7 @@ TEST(an_unmapping_is_announced_to_the_watcher_first) {
     assert_int_equal(heard.count, 2);
     MEMBERS(heard.event, (base, layout.base), (bytes, later.bytes));
     assert_int_equal(heard.mapped, CUDA_SUCCESS);
-    OK(gpumem_watch_end(watch));
+    OK(gpumem_watch_destroy(watch));
     OK(gpumem_resource_destroy(resource));
     end();
 }

@@ -438,7 +438,7 @@ TEST(a_free_in_a_capture_through_a_wrapper_is_deferred) {
     gpumem_resource *pool = make_pool(), *limit;
     CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
     uint64_t used = pool_used();
-    OK(gpumem_limit_resource_create(pool, 4 * MIB, &limit));
+    OK(gpumem_limiting_resource_create(pool, 4 * MIB, &limit));
     gpumem_buffer *buffer = allocate(limit, stream);
     OK_CU(cu.cuStreamSynchronize(stream));
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));

@@ -46,7 +46,7 @@ TEST_WHERE(advice_and_prefetch_are_read_back, NEEDS_MANAGED()) {
     MEMBERS(first, (read_mostly, 1), (has_preferred, 1), (preferred, GPUMEM_LOCATION_HOST),
             (accessed_by, 0));
     MEMBERS(second, (read_mostly, 0), (has_preferred, 0), (accessed_by, 1), (has_prefetched, 1),
-            (prefetched, GPUMEM_LOCATION_DEVICE), (prefetched_id, 0));
+            (prefetched, GPUMEM_LOCATION_DEVICE), (prefetched_ordinal_or_node, 0));
     assert_true(has_pattern(bytes, 4 * MIB, 3));
     end();
 }

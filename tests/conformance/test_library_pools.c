@@ -54,7 +54,7 @@ static void use_choices(bool host) {
         gpumem_resource *pool = make(host, (gpumem_pool_choice)choice, false);
         gpumem_pool_info info = {.size = sizeof info};
         OK(gpumem_pool_get_info(pool, &info));
-        MEMBERS(info, (owned, choice == GPUMEM_POOL_OWN), (device_id, host ? -1 : 0));
+        MEMBERS(info, (owned, choice == GPUMEM_POOL_OWN), (ordinal, host ? -1 : 0));
         gpumem_buffer *ordered = take(pool, SIZE, NULL),
                       *none = take(pool, SIZE, GPUMEM_STREAM_NONE);
         fill(ordered, 3);

@@ -86,7 +86,7 @@ struct owner {
 static void begin_sharing(struct owner *owner) {
     char place[64];
     name_place(place);
-    owner->resource = NEW_VIRTUAL(.chunk_maximum = CHUNK, .exact_growth = 1);
+    owner->resource = NEW_VIRTUAL(.maximum_chunk_bytes = CHUNK, .exact_growth = 1);
     owner->buffer = NEW_BUFFER_WITH(owner->resource, CHUNK, .capacity = 64 * MIB);
     OK(gpumem_export_create(owner->buffer, &owner->exported));
     OK(gpumem_listen(place, NULL, &owner->listener));

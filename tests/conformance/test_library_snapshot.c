@@ -69,8 +69,9 @@ static CUresult is_mapped_at(CUdeviceptr address) {
 
 /* Where a chunk is listed the driver has memory, and where none is it has not. */
 TEST(decommitted_ranges_are_not_listed_in_a_snapshot) {
-    gpumem_resource *resource = make_virtual(
-        GPUMEM_VIRTUAL_OPTIONS(.capacity = 32 * MIB, .chunk_maximum = 4 * MIB, .exact_growth = 1));
+    gpumem_resource *resource =
+        make_virtual(GPUMEM_VIRTUAL_OPTIONS(.capacity = 32 * MIB, .maximum_chunk_bytes = 4 * MIB,
+                                            .exact_growth = 1));
     gpumem_buffer *buffer = NEW_BUFFER(resource, 16 * MIB);
     OK(gpumem_buffer_decommit(buffer, 4 * MIB, 8 * MIB, NULL, NULL));
     char *text = take();
@@ -88,8 +89,8 @@ TEST(decommitted_ranges_are_not_listed_in_a_snapshot) {
 }
 
 TEST(cached_ranges_stay_mapped_and_listed) {
-    gpumem_resource *resource =
-        make_virtual(GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 4 * MIB, .cache_bytes = 64 * MIB));
+    gpumem_resource *resource = make_virtual(
+        GPUMEM_VIRTUAL_OPTIONS(.maximum_chunk_bytes = 4 * MIB, .cache_bytes = 64 * MIB));
     gpumem_buffer *buffer = NEW_BUFFER(resource, 4 * MIB);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_free(buffer, NULL));

@@ -105,8 +105,8 @@ TEST(a_new_stream_with_a_reused_handle_is_a_different_stream) {
 TEST(access_to_parts_of_a_buffer_is_removed_and_restored) {
     open_library();
     CUstream stream = new_stream();
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
+    gpumem_resource *resource = make(
+        GPUMEM_OPTIONS(gpumem_virtual_options, .maximum_chunk_bytes = 4 * MIB, .exact_growth = 1));
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 16 * MIB, stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     for (int i = 0; i < 64; i++)
@@ -151,8 +151,8 @@ TEST_WHERE(peer_access_to_a_buffer_is_granted_and_revoked, NEEDS_DEVICES(2)) {
 TEST(decommitting_and_moving_keep_the_other_bytes) {
     open_library();
     CUstream stream = new_stream();
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
+    gpumem_resource *resource = make(
+        GPUMEM_OPTIONS(gpumem_virtual_options, .maximum_chunk_bytes = 4 * MIB, .exact_growth = 1));
     gpumem_buffer *buffer = allocate(resource, 12 * MIB, 0, stream);
     OK(gpumem_buffer_fill(buffer, 0, 12 * MIB, 0x11, stream));
     assert_int_equal(MADE(size_t, gpumem_buffer_decommit, buffer, 4 * MIB, 4 * MIB, NULL), 4 * MIB);

@@ -146,7 +146,7 @@ TEST_WHERE(peers_have_separate_access_rights, NEEDS_VIRTUAL()) {
 
 TEST_WHERE(the_physical_memory_of_an_address_is_found, NEEDS_VIRTUAL()) {
     gpumem_physical *found;
-    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 2 * page);
+    gpumem_resource *resource = NEW_VIRTUAL(.maximum_chunk_bytes = 2 * page);
     gpumem_buffer *buffer = NEW_BUFFER(resource, 4 * page);
     CUdeviceptr start = gpumem_buffer_pointer(buffer);
     fill(start, 4 * page, 0x71);
@@ -197,7 +197,7 @@ static void check_both_sides(gpumem_physical *memory) {
     gpumem_physical_properties properties = {.size = sizeof properties};
     OK(gpumem_physical_get_properties(memory, &properties));
     assert_int_not_equal(properties.location, GPUMEM_LOCATION_DEVICE);
-    assert_int_equal(properties.device, -1);
+    assert_int_equal(properties.ordinal, -1);
     gpumem_physical *found;
     OK(gpumem_physical_from_address(device, address, page, &found));
     DESTROY(found, mapping, memory);

@@ -254,16 +254,32 @@ TEST_WHERE(exports_of_unshareable_memory_are_refused, NEEDS_POOL_DESCRIPTORS()) 
     FAILS_CU(INVALID_VALUE, cu.cuMemPoolExportPointer(&data, q));
 }
 
+/* 0 is no descriptor to the driver, whatever it is to the system; memory is no pool. */
 TEST_WHERE(imports_of_invalid_descriptors_are_refused, NEEDS_POOL_DESCRIPTORS()) {
     CUmemoryPool pool;
-    int ends[2];
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
+    int ends[2], memory = -1;
+    prop.location = device_location(dev);
+    CUmemGenericAllocationHandle handle =
+        MADE_CU(CUmemGenericAllocationHandle, cuMemCreate, 2 * MIB, &prop, 0);
+    OK_CU(cu.cuMemExportToShareableHandle(&memory, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                          0));
     assert_int_equal(pipe(ends), 0);
-    FAILS_CU(UNKNOWN,
-             cu.cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)ends[0],
-                                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    FAILS_CU(UNKNOWN,
-             cu.cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)9999,
-                                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    const struct {
+        int descriptor;
+        CUresult result;
+    } rows[] = {{ends[0], CUDA_ERROR_UNKNOWN},
+                {9999, CUDA_ERROR_UNKNOWN},
+                {-1, CUDA_ERROR_UNKNOWN},
+                {0, CUDA_ERROR_INVALID_VALUE},
+                {memory, CUDA_ERROR_NOT_SUPPORTED}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        ANSWERS_CU(rows[i].result, cu.cuMemPoolImportFromShareableHandle(
+                                       &pool, (void *)(intptr_t)rows[i].descriptor,
+                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    OK_CU(cu.cuMemRelease(handle));
+    close(memory);
     close(ends[0]);
     close(ends[1]);
 }

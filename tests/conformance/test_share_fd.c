@@ -150,6 +150,7 @@ TEST_WHERE(descriptors_that_are_not_exports_are_refused, NEEDS_DESCRIPTORS()) {
     assert_int_equal(ftruncate(foreign, (off_t)PAGE + 4096), 0);
     FAILS_CU(INVALID_VALUE, cu.cuMemExportToShareableHandle(&fd, plain, FD, 0));
     assert_int_equal(fd, -1);
+    FAILS_CU(INVALID_VALUE, cu.cuMemImportFromShareableHandle(&handle, as_handle(0), FD));
     FAILS_CU(UNKNOWN, cu.cuMemImportFromShareableHandle(&handle, as_handle(9999), FD));
     FAILS_CU(UNKNOWN, cu.cuMemImportFromShareableHandle(&handle, as_handle(-1), FD));
     FAILS_CU(UNKNOWN, cu.cuMemImportFromShareableHandle(&handle, as_handle(null), FD));

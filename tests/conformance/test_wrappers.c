@@ -140,7 +140,7 @@ TEST(a_fallback_resource_uses_pinned_memory_when_device_memory_is_full) {
     gpumem_resource *memory = NULL, *little = NULL, *pinned = NULL, *both = NULL, *source = NULL;
     open_library();
     memory = NEW_VIRTUAL();
-    OK(gpumem_limit_resource_create(memory, 8 * MIB, &little));
+    OK(gpumem_limiting_resource_create(memory, 8 * MIB, &little));
     pinned = NEW_PINNED();
     OK(gpumem_fallback_resource_create(little, pinned, &both));
     gpumem_buffer *first = allocate(both, 7 * MIB, 0), *second = allocate(both, 3 * MIB, 0);

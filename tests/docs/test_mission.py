@@ -76,7 +76,7 @@ def problems_of(text, root):
 def planted():
     """That each kind of mistake is noticed, and a right row is not."""
     row = "| a | b | c |\n|---|---|---|\n| `x` | `{}` | `{}` |\n"
-    good = "gpumem_virtual_options.addr_hint", "unit/test_low_level:a_mapping_keeps_its_bytes"
+    good = "gpumem_virtual_options.address_hint", "unit/test_low_level:a_mapping_keeps_its_bytes"
     cases = [(good, 0), (("gpumem_no_such_call", good[1]), 1),
              (("gpumem_virtual_options.no_member", good[1]), 1),
              ((good[0], "unit/test_no_such"), 1), ((good[0], "unit/test_low_level:no_such"), 1),

@@ -48,7 +48,7 @@ static inline struct subject make_subject(unsigned threads, gpumem_resource *pin
                     .pinned = pinned},
     };
     /* Pieces of 2 MiB: the file needs several. */
-    subject.memory = NEW_VIRTUAL(.chunk_maximum = 2 * MIB);
+    subject.memory = NEW_VIRTUAL(.maximum_chunk_bytes = 2 * MIB);
     return subject;
 }
 

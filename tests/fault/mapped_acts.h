@@ -24,14 +24,14 @@ static inline gpumem_mapped_options options_of(const struct subject *s) {
                                    .force_non_coherent = 1,
                                    .capacity =
                                        s->method == GPUMEM_MAPPED_VULKAN_EXPORT ? 0 : 16 * MIB,
-                                   .chunk_maximum = 4 * MIB};
+                                   .maximum_chunk_bytes = 4 * MIB};
 }
 
 static inline void begin_subject(struct subject *s, gpumem_mapped_method method) {
     *s = (struct subject){.method = method};
     const gpumem_mapped_options options = options_of(s);
     OK(gpumem_mapped_resource_create(device, &options, &s->mapped));
-    s->virtual = NEW_VIRTUAL(.capacity = 16 * MIB, .chunk_maximum = 4 * MIB);
+    s->virtual = NEW_VIRTUAL(.capacity = 16 * MIB, .maximum_chunk_bytes = 4 * MIB);
 }
 
 /* Resources with memory that was lost stay. */

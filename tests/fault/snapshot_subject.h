@@ -18,7 +18,8 @@ static inline void hold_all(struct held *held) {
     gpumem_resource **r = held->resources;
     r[POOL] = NEW_POOL();
     r[PINNED] = NEW_PINNED(.slab_bytes = 2 * MIB);
-    r[VIRTUAL] = NEW_VIRTUAL(.cache_bytes = 16 * MIB, .chunk_maximum = 2 * MIB, .exact_growth = 1);
+    r[VIRTUAL] =
+        NEW_VIRTUAL(.cache_bytes = 16 * MIB, .maximum_chunk_bytes = 2 * MIB, .exact_growth = 1);
     r[CACHE] = NEW_CACHING(r[PINNED]);
     r[LIMIT] = NEW_LIMIT(r[POOL], MIB);
     OK(gpumem_tracking_resource_create(r[LIMIT], NULL, &r[TRACKING]));

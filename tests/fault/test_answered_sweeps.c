@@ -22,7 +22,8 @@ static struct side here;
 
 static gpumem_status make_resource(struct side *side) {
     return gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = CHUNK, .exact_growth = 1), &side->resource);
+        device, GPUMEM_VIRTUAL_OPTIONS(.maximum_chunk_bytes = CHUNK, .exact_growth = 1),
+        &side->resource);
 }
 
 static gpumem_status export_a_chunk(struct side *side) {

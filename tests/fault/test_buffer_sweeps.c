@@ -45,7 +45,7 @@ static int ask_attributes(void *user) {
 
 static unsigned told;
 
-static void listen(void *user, const gpumem_leaving_event *event) {
+static void listen(void *user, const gpumem_watch_event *event) {
     told += event->base % (2 * MIB) == 0 && event->bytes % (2 * MIB) == 0;
 }
 
@@ -60,7 +60,7 @@ static int shrink_watched(void *user) {
     result = (int)gpumem_buffer_shrink(s->buffer, MIB, NULL);
     if (gpumem_buffer_committed(s->buffer) != before)
         assert_int_equal(told, 1); /* never without a word */
-    OK(gpumem_watch_end(watch));
+    OK(gpumem_watch_destroy(watch));
     return result;
 }
 
@@ -250,7 +250,7 @@ TEST(dlpack_conversions_are_all_or_nothing) {
 static int begin(void **state) {
     if (begin_sweeps(state) != 0)
         return -1;
-    memory = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .exact_growth = 1);
+    memory = NEW_VIRTUAL(.maximum_chunk_bytes = 2 * MIB, .exact_growth = 1);
     return 0;
 }
 

@@ -125,7 +125,7 @@ static int load(void *user) {
 /* ---- The sweeps ------------------------------------------------------------------------------ */
 
 static gpumem_resource *virtual_resource(void) {
-    return NEW_VIRTUAL(.chunk_maximum = 4 * MIB);
+    return NEW_VIRTUAL(.maximum_chunk_bytes = 4 * MIB);
 }
 
 static gpumem_resource *pinned_resource(void) {

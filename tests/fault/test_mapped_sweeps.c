@@ -11,7 +11,7 @@ static const gpumem_mapped_options options = {.size = sizeof options,
                                               .method = GPUMEM_MAPPED_DESCRIPTOR,
                                               .method_strict = 1,
                                               .capacity = 16 * MIB,
-                                              .chunk_maximum = 4 * MIB};
+                                              .maximum_chunk_bytes = 4 * MIB};
 
 /* ---- Resources ------------------------------------------------------------------------------- */
 
@@ -116,7 +116,7 @@ static int viewed_growth(void *user) {
 /* Growth that a view cannot follow fails whole. */
 TEST(growing_a_viewed_buffer_is_all_or_nothing) {
     struct subject s = {0};
-    s.resource = NEW_VIRTUAL(.capacity = 16 * MIB, .chunk_maximum = 4 * MIB);
+    s.resource = NEW_VIRTUAL(.capacity = 16 * MIB, .maximum_chunk_bytes = 4 * MIB);
     sweep_act("a view that follows growth", viewed_growth, NULL, &s);
     (void)gpumem_resource_destroy(s.resource);
 }

@@ -74,7 +74,7 @@ TEST(creating_a_resource_is_all_or_nothing) {
 /* ---- Buffers --------------------------------------------------------------------------------- */
 
 static void make_buffer(size_t bytes) {
-    resource = NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1);
+    resource = NEW_VIRTUAL(.maximum_chunk_bytes = 4 * MIB, .exact_growth = 1);
     buffer = NEW_BUFFER_WITH(resource, bytes, .capacity = 64 * MIB);
 }
 

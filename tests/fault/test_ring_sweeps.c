@@ -18,7 +18,7 @@ static const gpumem_ring_options mirrored = {
 
 static gpumem_resource *make_resource(void) {
     return NEW_MAPPED(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1,
-                      .chunk_maximum = 4 * MIB);
+                      .maximum_chunk_bytes = 4 * MIB);
 }
 
 /* ---- Making and ending ----------------------------------------------------------------------- */

@@ -63,7 +63,7 @@ static void sweep_import(const char *name, struct subject *subject) {
 }
 
 static gpumem_resource *virtual_resource(void) {
-    return NEW_VIRTUAL(.chunk_maximum = CHUNK, .exact_growth = 1);
+    return NEW_VIRTUAL(.maximum_chunk_bytes = CHUNK, .exact_growth = 1);
 }
 
 /* ---- Growth ---------------------------------------------------------------------------------- */

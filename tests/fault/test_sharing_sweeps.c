@@ -86,7 +86,7 @@ static int receive_the_pool(void *user) {
 }
 
 TEST(a_failed_buffer_transfer_is_an_error_on_both_sides) {
-    memory = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .exact_growth = 1);
+    memory = NEW_VIRTUAL(.maximum_chunk_bytes = 2 * MIB, .exact_growth = 1);
     buffer = NEW_BUFFER(memory, 6 * MIB);
     exported = NEW_EXPORT(buffer);
     sweep_act("send a buffer", send_it, NULL, NULL);

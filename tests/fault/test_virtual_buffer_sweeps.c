@@ -15,7 +15,7 @@ struct subject {
 static struct subject make(uint64_t cache_bytes) {
     struct subject s = {.stream = NEW_STREAM()};
     s.resource =
-        NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1, .cache_bytes = cache_bytes);
+        NEW_VIRTUAL(.maximum_chunk_bytes = 4 * MIB, .exact_growth = 1, .cache_bytes = cache_bytes);
     return s;
 }
 

@@ -95,7 +95,8 @@ static void sweep_warm(const char *name, gpumem_resource *resource, size_t bytes
 }
 
 TEST(failures_beside_cached_virtual_memory_change_nothing_in_use) {
-    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .cache_bytes = 64 * MIB);
+    gpumem_resource *resource =
+        NEW_VIRTUAL(.maximum_chunk_bytes = 2 * MIB, .cache_bytes = 64 * MIB);
     sweep_warm("allocate beside a warm cache of ranges", resource, 4 * MIB);
 }
 
@@ -154,7 +155,8 @@ static void sweep_change(const char *name, int (*act)(void *), void (*undo)(void
 TEST(failed_changes_beside_a_warm_cache_change_nothing_in_use) {
     struct subject s = {.bytes = 4 * MIB};
     s.stream = NEW_STREAM();
-    s.resource = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .exact_growth = 1, .cache_bytes = 64 * MIB);
+    s.resource =
+        NEW_VIRTUAL(.maximum_chunk_bytes = 2 * MIB, .exact_growth = 1, .cache_bytes = 64 * MIB);
     s.kept = NEW_BUFFER_WITH(s.resource, s.bytes, .capacity = 16 * MIB);
     sweep_change("grow beside a warm cache", grow, shrink_back, &s);
     decommit_again(&s);

@@ -16,7 +16,7 @@ struct subject {
 
 /* ---- The wrappers ---------------------------------------------------------------------------- */
 
-static gpumem_failure_answer once_more(void *user, const gpumem_failure *failure) {
+static gpumem_failure_answer once_more(void *user, const gpumem_allocation_failure *failure) {
     struct subject *s = user;
     s->asked++;
     return failure->attempt < 2 ? GPUMEM_FAILURE_RETRY : GPUMEM_FAILURE_GIVE_UP;
@@ -43,9 +43,9 @@ static gpumem_status wrap(enum wrapper which, struct subject *s, gpumem_resource
         return gpumem_alignment_resource_create(
             upstream, GPUMEM_ALIGNMENT_OPTIONS(.alignment = 8 * MIB, .size_multiple = 4 * MIB),
             &s->resource);
-    if (which == WRAPPER_failure)
-        return gpumem_failure_resource_create(
-            upstream, GPUMEM_FAILURE_OPTIONS(.fn = once_more, .user = s), &s->resource);
+    if (which == WRAPPER_failure_callback)
+        return gpumem_failure_callback_resource_create(
+            upstream, GPUMEM_FAILURE_CALLBACK_OPTIONS(.fn = once_more, .user = s), &s->resource);
     return make_wrapper(which, upstream, spare, &s->resource);
 }
 
@@ -133,7 +133,7 @@ static void sweep_all(struct subject *s) {
 }
 
 static gpumem_resource *virtual_resource(void) {
-    return NEW_VIRTUAL(.chunk_maximum = 4 * MIB);
+    return NEW_VIRTUAL(.maximum_chunk_bytes = 4 * MIB);
 }
 
 static void sweep_wrapper(enum wrapper which) {
@@ -141,7 +141,7 @@ static void sweep_wrapper(enum wrapper which) {
     gpumem_resource *upstream = virtual_resource(), *spare = virtual_resource();
     OK(wrap(which, &subject, upstream, spare));
     sweep_all(&subject);
-    if (which == WRAPPER_failure)
+    if (which == WRAPPER_failure_callback)
         assert_true(subject.asked > 0); /* softgpu's faults say out of memory where they can */
     DESTROY(subject.resource, spare, upstream);
     if (which == WRAPPER_trace)

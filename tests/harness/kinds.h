@@ -26,7 +26,8 @@ static inline int kinds_write_nowhere(void *user, const char *text, size_t bytes
 
 static unsigned kinds_asked; /* how often kinds_give_up was */
 
-static inline gpumem_failure_answer kinds_give_up(void *user, const gpumem_failure *failure) {
+static inline gpumem_failure_answer kinds_give_up(void *user,
+                                                  const gpumem_allocation_failure *failure) {
     __atomic_fetch_add(&kinds_asked, 1, __ATOMIC_RELAXED);
     return GPUMEM_FAILURE_GIVE_UP;
 }

@@ -33,7 +33,7 @@
 /* Over others. */
 #define NEW_OVER(kind, upstream, ...)                                                              \
     MADE(gpumem_resource *, gpumem_##kind##_resource_create, upstream, __VA_ARGS__)
-#define NEW_LIMIT(upstream, bytes) NEW_OVER(limit, upstream, bytes)
+#define NEW_LIMIT(upstream, bytes) NEW_OVER(limiting, upstream, bytes)
 #define NEW_CACHING(upstream)      NEW_OVER(caching, upstream, NULL)
 #define NEW_CACHING_WITH(upstream, ...)                                                            \
     NEW_OVER(caching, upstream, GPUMEM_CACHING_OPTIONS(__VA_ARGS__))
@@ -43,7 +43,8 @@
     NEW_OVER(tracking, upstream, GPUMEM_TRACKING_OPTIONS(__VA_ARGS__))
 #define NEW_ALIGNMENT(upstream, ...)                                                               \
     NEW_OVER(alignment, upstream, GPUMEM_ALIGNMENT_OPTIONS(__VA_ARGS__))
-#define NEW_FAILURE(upstream, ...)  NEW_OVER(failure, upstream, GPUMEM_FAILURE_OPTIONS(__VA_ARGS__))
+#define NEW_FAILURE(upstream, ...)                                                                 \
+    NEW_OVER(failure_callback, upstream, GPUMEM_FAILURE_CALLBACK_OPTIONS(__VA_ARGS__))
 #define NEW_FALLBACK(first, second) NEW_OVER(fallback, first, second)
 
 #define NEW_BUFFER(from, bytes) MADE(gpumem_buffer *, gpumem_buffer_allocate, from, bytes, NULL)

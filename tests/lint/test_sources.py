@@ -148,7 +148,7 @@ def check_threads(root):
 
 
 # Their fast paths have no cancellation point; the rest of each is a function that begins so.
-UNGUARDED = {"gpumem_resource_fail", "gpumem_buffer_allocate", "gpumem_buffer_free", "gpumem_mapped_write"}
+UNGUARDED = {"gpumem_set_last_error", "gpumem_buffer_allocate", "gpumem_buffer_free", "gpumem_mapped_write"}
 PUBLIC_CALL = re.compile(r"^gpumem_status (gpumem_\w+)\([^;{]*?\)\s*\{\n\s*(.*)", re.M)
 
 

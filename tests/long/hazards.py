@@ -64,6 +64,8 @@ SCOPES = [
           "if (who) @{data[0] = 7@|atomicExch_block(data, 7)@}; else atomicAdd_block(data, 1);", [WARPS]),
     *both("a store outside of the lock", WW, "@{if (who) { data[0] = 5; return; }@|@} TAKE FENCE data[0] = who; FENCE GIVE"),
     *both("a store behind the lock", RW, "TAKE FENCE data[1 + who] = data[0]; FENCE GIVE @{if (!who) data[0] = 1;@|@}"),
+    *both("a store behind the lock of the one that comes last", RW,
+          "TAKE FENCE data[1 + who] = data[0]; FENCE GIVE @{if (who) data[0] = 1;@|@}"),
     ("order that is passed on through a third thread", (2, 64), RW, TWO.replace("t / 32", "t / 32 * 2") + """
         if (who == 0) { data[0] = 1; @{@|FENCE@} atomicExch(flag, 1); }
         if (who == 2) { while (atomicAdd(flag, 0) != 1) ; FENCE atomicExch(flag, 2); }
@@ -82,7 +84,7 @@ GRAPHS = [
      VERTEX + "int sum = 0; " + EDGE + "sum += data[to[e]]; data[i@{@| + VERTICES@}] = sum;"),
     ("a list of work whose end is a plain count", (2, 4), f"{RW}|{WW}",
      VERTEX + "if (first[i + 1] - first[i] > 2) data[1 + @{data[0]++@|atomicAdd(data, 1)@}] = i;"),
-    ("paths that are halved by plain stores", (2, 4), f"{RW}|{WW}",
+    ("paths that are halved by plain stores", (2, 4), f"{RW}|{WW}|{ATOMIC}",
      VERTEX + """int v = i, up; atomicExch(data + i, i ? i - 1 : 0);
         for (;;) { up = atomicAdd(data + v, 0); if (up == v) break;
             int next = atomicAdd(data + up, 0); @{data[v] = next@|atomicCAS(data + v, up, next)@}; v = next; }"""),

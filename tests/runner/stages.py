@@ -120,7 +120,7 @@ def beside_loops(folder, rounds=5, **more):
 
 
 # Programs that others wrote, each against its own CPU form or a model; environments and packages are made for them.
-APPLICATIONS = {f"long/test_client_{name}.py" for name in ("cycles", "gprmax", "hashcat")}
+APPLICATIONS = {f"long/test_client_{name}.py" for name in ("cycles", "gprmax", "hashcat", "openmm")}
 STRESS = {"unit/test_stress", "unit/test_share_deaths", "unit/vkgdr/test_slabs", "long/test_kernel_stress.py"}
 
 PARTS = (
@@ -131,6 +131,8 @@ PARTS = (
                 {"conformance/test_kernels.py", "conformance/test_kernel_threads"}),)),
     Stage("exact", "arithmetic against integers, all inputs of approximate functions",
           (long("exact", "release", ("unit", "parity"), {"unit/softgpu/test_engine_exact", "parity/test_ptx.py"}),)),
+    Stage("mutants", "texts with mistakes are refused as ptxas refuses them",
+          (long("mutants", "release", ("long",), {"long/test_ptx_mutants.py"}),), "clients"),
     Stage("stress", "allocations, deaths of importers, threads with kernels, for minutes",
           (long("stress", "release", ("unit", "long"), STRESS),)),
     Stage("stress-tsan", "the same with ThreadSanitizer", (long("stress-tsan", "tsan", ("unit", "long"), STRESS),)),
@@ -138,7 +140,7 @@ PARTS = (
           (Suite("tsan", "tsan", ("programs", "unit", "conformance"), long=True),)),
     Stage("clients", "all of numba-cuda's own tests, and those left out alone",
           (long("clients", "release", ("clients",)),), "clients"),
-    Stage("applications", "hashcat, Blender's Cycles, gprMax, against their CPU forms",
+    Stage("applications", "hashcat, OpenMM, Blender's Cycles, gprMax, against their CPU forms",
           (long("applications", "release", ("long",), APPLICATIONS),), "clients"),
     Stage("hazards", "kinds of hazard that public suites plant, found, and their mended twins silent",
           (long("hazards", "release", ("long",), {"long/test_hazards.py"}),), "clients"),

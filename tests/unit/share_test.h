@@ -13,7 +13,7 @@ static inline int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
     return gpumem_virtual_resource_create(
-               device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .exact_growth = 1),
+               device, GPUMEM_VIRTUAL_OPTIONS(.maximum_chunk_bytes = 2 * MIB, .exact_growth = 1),
                &resource) == GPUMEM_OK
                ? 0
                : -1;

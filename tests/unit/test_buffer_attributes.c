@@ -11,7 +11,7 @@ TEST(device_memory_reports_location_and_access) {
     gpumem_resource *resource = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     gpumem_buffer *buffer = allocate(resource);
     gpumem_buffer_attributes is = attributes_of(buffer);
-    MEMBERS(is, (location, GPUMEM_LOCATION_DEVICE), (device_ordinal, 0), (numa_node, -1),
+    MEMBERS(is, (location, GPUMEM_LOCATION_DEVICE), (ordinal, 0), (numa_node, -1),
             (device_accessible, 1), (host_accessible, 0));
     assert_int_equal(is.managed | is.imported | is.foreign | is.view | is.read_only, 0);
     MEMBERS(is, (exportable, 0), (handle_type, GPUMEM_HANDLE_NONE));
@@ -25,7 +25,7 @@ TEST(pinned_memory_reports_location_and_access) {
         gpumem_resource *resource = NEW_PINNED(.method = methods[i]);
         gpumem_buffer *buffer = allocate(resource);
         gpumem_buffer_attributes is = attributes_of(buffer);
-        MEMBERS(is, (location, GPUMEM_LOCATION_HOST), (device_ordinal, -1), (device_accessible, 1),
+        MEMBERS(is, (location, GPUMEM_LOCATION_HOST), (ordinal, -1), (device_accessible, 1),
                 (host_accessible, 1), (managed, 0));
         if (methods[i] != GPUMEM_PINNED_POOL)
             assert_ptr_equal(is.context, gpumem_device_context(device));
@@ -67,7 +67,7 @@ TEST(memory_that_the_driver_does_not_know_is_as_its_resource_says) {
         for (size_t j = 0; j < COUNT(both); j++) {
             gpumem_buffer_attributes is = attributes_of(both[j]);
             assert_int_equal(is.location, GPUMEM_LOCATION_HOST);
-            assert_int_equal(is.device_ordinal, -1);
+            assert_int_equal(is.ordinal, -1);
             assert_int_equal(is.host_accessible, 1);
             assert_int_equal(is.device_accessible | is.managed | is.foreign | is.exportable, 0);
             assert_null(is.context);
@@ -93,9 +93,8 @@ TEST(virtual_memory_reports_its_location) {
             NEW_VIRTUAL(.location = places[i], .handle_type = GPUMEM_HANDLE_POSIX_FD);
         gpumem_buffer *buffer = allocate(resource);
         gpumem_buffer_attributes is = attributes_of(buffer);
-        MEMBERS(is, (location, places[i]), (device_ordinal, i == 0 ? 0 : -1),
-                (numa_node, i == 0 ? -1 : 0), (host_accessible, i == 1), (exportable, 1),
-                (handle_type, GPUMEM_HANDLE_POSIX_FD));
+        MEMBERS(is, (location, places[i]), (ordinal, i == 0 ? 0 : -1), (numa_node, i == 0 ? -1 : 0),
+                (host_accessible, i == 1), (exportable, 1), (handle_type, GPUMEM_HANDLE_POSIX_FD));
         assert_null(is.context);
         gpumem_buffer *view = NEW_VIEW(buffer, 4096, 4096);
         is = attributes_of(view);
@@ -127,7 +126,7 @@ TEST(imported_memory_reports_its_location) {
         gpumem_buffer *imported = import(buffer, GPUMEM_ACCESS_READ_WRITE);
         gpumem_buffer_attributes is = attributes_of(imported);
         MEMBERS(is, (imported, 1), (foreign, 0), (exportable, 0), (location, places[i]),
-                (host_accessible, i == 1), (device_ordinal, i == 0 ? 0 : -1));
+                (host_accessible, i == 1), (ordinal, i == 0 ? 0 : -1));
         DESTROY(imported, buffer, resource);
     }
 }

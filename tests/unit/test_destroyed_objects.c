@@ -34,7 +34,7 @@ TEST(destroyed_resources_and_wrappers_are_refused_by_name) {
     gpumem_resource *limited = NEW_LIMIT(pool, MIB);
     DESTROY(limited, pool);
     DESTROYED(gpumem_buffer_allocate(limited, 1, NULL, &buffer));
-    DESTROYED(gpumem_limit_resource_create(pool, MIB, &none));
+    DESTROYED(gpumem_limiting_resource_create(pool, MIB, &none));
     DESTROYED(gpumem_resource_trim(pool, 0));
     DESTROYED(gpumem_resource_destroy(pool));
 }

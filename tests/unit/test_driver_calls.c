@@ -52,7 +52,7 @@ static int drop(void *user, const char *text, size_t bytes) {
     return 0;
 }
 
-static gpumem_failure_answer give_up(void *user, const gpumem_failure *failure) {
+static gpumem_failure_answer give_up(void *user, const gpumem_allocation_failure *failure) {
     return GPUMEM_FAILURE_GIVE_UP;
 }
 
@@ -91,7 +91,7 @@ TEST(pieces_of_pinned_slabs_are_handed_out_without_a_driver_call) {
 }
 
 TEST(growing_within_memory_that_is_there_makes_no_driver_call) {
-    gpumem_resource *grows = NEW_VIRTUAL(.chunk_minimum = 32 * MIB);
+    gpumem_resource *grows = NEW_VIRTUAL(.minimum_chunk_bytes = 32 * MIB);
     gpumem_buffer *buffer = NEW_BUFFER_WITH(grows, MIB, .capacity = 64 * MIB);
     uint64_t before = soft->call_count(NULL);
     for (size_t mib = 2; mib <= 32; mib++)

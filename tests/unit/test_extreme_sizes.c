@@ -129,12 +129,12 @@ static void try_resource(gpumem_status status, gpumem_resource *made) {
     } while (0)
 
 static void of_options(size_t x) {
-    TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.chunk_minimum = x));
-    TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = x));
+    TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.minimum_chunk_bytes = x));
+    TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.maximum_chunk_bytes = x));
     TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.give_back_bytes = x));
     TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.capacity = x));
-    TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.addr_align = TOP));
-    TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.addr_hint = x));
+    TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.address_alignment = TOP));
+    TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.address_hint = x));
     TRIED(gpumem_virtual_resource_create, device, GPUMEM_VIRTUAL_OPTIONS(.cache_bytes = x));
     TRIED(gpumem_pinned_resource_create, device, GPUMEM_PINNED_OPTIONS(.slab_bytes = x));
     TRIED(gpumem_pinned_resource_create, device, GPUMEM_PINNED_OPTIONS(.maximum_bytes = x));
@@ -142,13 +142,13 @@ static void of_options(size_t x) {
           GPUMEM_DEVICE_POOL_OPTIONS(.maximum_bytes = x));
     TRIED(gpumem_caching_resource_create, memory, GPUMEM_CACHING_OPTIONS(.segment_bytes = x));
     TRIED(gpumem_caching_resource_create, memory, GPUMEM_CACHING_OPTIONS(.thread_bytes = x));
-    TRIED(gpumem_caching_resource_create, memory, GPUMEM_CACHING_OPTIONS(.small_maximum = x));
+    TRIED(gpumem_caching_resource_create, memory, GPUMEM_CACHING_OPTIONS(.maximum_small_bytes = x));
     TRIED(gpumem_caching_resource_create, memory, GPUMEM_CACHING_OPTIONS(.maximum_bytes = x));
     TRIED(gpumem_alignment_resource_create, memory, GPUMEM_ALIGNMENT_OPTIONS(.alignment = TOP));
     TRIED(gpumem_alignment_resource_create, memory, GPUMEM_ALIGNMENT_OPTIONS(.size_multiple = TOP));
     TRIED(gpumem_alignment_resource_create, pool, GPUMEM_ALIGNMENT_OPTIONS(.size_multiple = TOP));
     TRIED(gpumem_alignment_resource_create, pinned, GPUMEM_ALIGNMENT_OPTIONS(.alignment = TOP));
-    TRIED(gpumem_limit_resource_create, memory, x);
+    TRIED(gpumem_limiting_resource_create, memory, x);
 }
 
 static void of_tensors(size_t x) {
@@ -187,7 +187,7 @@ TEST_OF(of_tensors)
 static int begin(void **state) {
     if (open_device(state) != 0)
         return -1;
-    memory = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .exact_growth = 1);
+    memory = NEW_VIRTUAL(.maximum_chunk_bytes = 2 * MIB, .exact_growth = 1);
     pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     pinned = NEW_PINNED(.slab_bytes = 2 * MIB);
     buffer = NEW_BUFFER_WITH(memory, 4 * MIB, .capacity = 8 * MIB);

@@ -84,7 +84,7 @@ TEST(every_kind_of_driver_memory_is_recognized) {
 
 /* A virtual buffer of many handles, as if another library had mapped it. */
 TEST(foreign_memory_may_be_mapped_in_many_pieces) {
-    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .capacity = 16 * MIB);
+    gpumem_resource *resource = NEW_VIRTUAL(.maximum_chunk_bytes = 2 * MIB, .capacity = 16 * MIB);
     gpumem_buffer *inner = NEW_BUFFER(resource, 8 * MIB);
     CUdeviceptr pointer = gpumem_buffer_pointer(inner);
     gpumem_buffer *buffer = over(pointer + KIB, 8 * MIB - KIB, NULL);
@@ -172,10 +172,10 @@ TEST(memory_of_another_device_is_refused) {
     FAILS(NO_DEVICE, gpumem_buffer_from_pointer(device, pointer, KIB, NULL, &buffer));
     assert_null(buffer);
     OK(gpumem_buffer_from_pointer(other, pointer, KIB, NULL, &buffer));
-    assert_int_equal(attributes_of(buffer).device_ordinal, 1);
+    assert_int_equal(attributes_of(buffer).ordinal, 1);
     OK(gpumem_buffer_free(buffer, NULL));
     buffer = over((CUdeviceptr)(uintptr_t)pinned, KIB, NULL);
-    assert_int_equal(attributes_of(buffer).device_ordinal, -1);
+    assert_int_equal(attributes_of(buffer).ordinal, -1);
     OK(gpumem_buffer_free(buffer, NULL));
     OK_CU(cu->cuMemFree_v2(pointer));
     OK_CU(cu->cuMemFreeHost(pinned));

@@ -29,8 +29,8 @@ static volatile unsigned char *host_of(gpumem_host_view *view) {
 static void by_each(void (*test)(void), size_t cache_bytes) {
     for (size_t i = 0; i < COUNT(methods); i++) {
         method = methods[i];
-        plain =
-            NEW_VIRTUAL(.capacity = 32 * MIB, .chunk_maximum = 2 * MIB, .cache_bytes = cache_bytes);
+        plain = NEW_VIRTUAL(.capacity = 32 * MIB, .maximum_chunk_bytes = 2 * MIB,
+                            .cache_bytes = cache_bytes);
         test();
         OK(gpumem_resource_destroy(plain));
         MEMBERS(device_stats(), (committed_bytes, 0), (quarantined, 0));

@@ -4,7 +4,7 @@
 ALL_TESTS(open_device, close_device);
 
 static gpumem_resource *make_virtual(void) {
-    return NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1, .capacity = 64 * MIB,
+    return NEW_VIRTUAL(.maximum_chunk_bytes = 4 * MIB, .exact_growth = 1, .capacity = 64 * MIB,
                        .handle_type = GPUMEM_HANDLE_POSIX_FD);
 }
 

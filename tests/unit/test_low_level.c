@@ -56,8 +56,9 @@ TEST(misuse_is_refused_without_a_driver_call) {
     FAILS(INVALID_ARGUMENT,
           gpumem_reservation_create(device, 2 * MIB, GPUMEM_RESERVATION_OPTIONS(.alignment = 5),
                                     &none));
-    FAILS(INVALID_ARGUMENT, gpumem_reservation_create(
-                                device, 2 * MIB, GPUMEM_RESERVATION_OPTIONS(.address = 5), &none));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_reservation_create(device, 2 * MIB, GPUMEM_RESERVATION_OPTIONS(.address_hint = 5),
+                                    &none));
     FAILS(INVALID_ARGUMENT, gpumem_physical_create(device, 1, NULL, &no_memory));
     FAILS(INVALID_ARGUMENT, gpumem_mapping_create(range, MIB, memory, &no_mapping));
     SAYS("not aligned");

@@ -40,7 +40,7 @@ TEST(advice_applies_to_its_range_only) {
     gpumem_managed_range all = range_of(0, 4 * MIB);
     assert_true(!all.read_mostly && !all.has_preferred && !all.has_prefetched);
     assert_true(!all.accessed_by && !all.accessed_by_host);
-    assert_int_equal(all.preferred_id, -1);
+    assert_int_equal(all.preferred_ordinal_or_node, -1);
     advise(MIB, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY, GPUMEM_LOCATION_DEVICE, 0);
     assert_int_equal(range_of(MIB, MIB).read_mostly, 1);
     assert_int_equal(range_of(MIB - PAGE, MIB).read_mostly, 0);
@@ -50,10 +50,11 @@ TEST(advice_applies_to_its_range_only) {
 
     advise(0, 2 * MIB, GPUMEM_ADVICE_SET_PREFERRED_LOCATION, GPUMEM_LOCATION_DEVICE, 1);
     gpumem_managed_range first = range_of(0, 2 * MIB);
-    MEMBERS(first, (has_preferred, 1), (preferred, GPUMEM_LOCATION_DEVICE), (preferred_id, 1));
+    MEMBERS(first, (has_preferred, 1), (preferred, GPUMEM_LOCATION_DEVICE),
+            (preferred_ordinal_or_node, 1));
     advise(2 * MIB, 2 * MIB, GPUMEM_ADVICE_SET_PREFERRED_LOCATION, GPUMEM_LOCATION_HOST, 0);
     assert_int_equal(range_of(2 * MIB, 2 * MIB).preferred, GPUMEM_LOCATION_HOST);
-    assert_int_equal(range_of(2 * MIB, 2 * MIB).preferred_id, -1);
+    assert_int_equal(range_of(2 * MIB, 2 * MIB).preferred_ordinal_or_node, -1);
     assert_int_equal(range_of(0, 4 * MIB).has_preferred, 0); /* nothing in common */
     advise(0, 4 * MIB, GPUMEM_ADVICE_UNSET_PREFERRED_LOCATION, GPUMEM_LOCATION_DEVICE, 0);
     assert_int_equal(range_of(2 * MIB, MIB).has_preferred, 0);
@@ -76,7 +77,8 @@ TEST(prefetches_run_in_stream_order) {
     synchronize(stream);
     synchronize(NULL);
     gpumem_managed_range range = range_of(MIB, MIB);
-    MEMBERS(range, (has_prefetched, 1), (prefetched, GPUMEM_LOCATION_DEVICE), (prefetched_id, 0));
+    MEMBERS(range, (has_prefetched, 1), (prefetched, GPUMEM_LOCATION_DEVICE),
+            (prefetched_ordinal_or_node, 0));
     assert_int_equal(range_of(2 * MIB, MIB).prefetched, GPUMEM_LOCATION_HOST);
     assert_int_equal(range_of(0, MIB).has_prefetched, 0);
     const unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
@@ -84,7 +86,7 @@ TEST(prefetches_run_in_stream_order) {
         assert_int_equal(bytes[i], 6); /* content is kept */
     OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST_NUMA, 0, stream));
     range = range_of(0, MIB);
-    MEMBERS(range, (prefetched, GPUMEM_LOCATION_HOST_NUMA), (prefetched_id, 0));
+    MEMBERS(range, (prefetched, GPUMEM_LOCATION_HOST_NUMA), (prefetched_ordinal_or_node, 0));
     OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST_NUMA_CURRENT, 0, stream));
     end();
 }
@@ -220,7 +222,7 @@ TEST(managed_pool_memory_is_host_accessible_and_stream_ordered) {
     assert_true(properties.stream_ordered && properties.host_accessible &&
                 properties.device_accessible);
     gpumem_pool_info info = pool_info_of(resource);
-    MEMBERS(info, (owned, 0), (device_id, -1));
+    MEMBERS(info, (owned, 0), (ordinal, -1));
     gpumem_buffer_attributes attributes = attributes_of(buffer);
     assert_int_equal(attributes.managed, 1);
     memset(gpumem_buffer_host_pointer(buffer), 7, 3 * MIB);
@@ -244,7 +246,7 @@ TEST(own_managed_pools_have_the_requested_location) {
         buffer = NEW_BUFFER_WITH(resource, MIB, .stream = GPUMEM_STREAM_NONE);
         gpumem_pool_info info = pool_info_of(resource);
         assert_int_equal(info.owned, 1);
-        assert_int_equal(info.device_id, places[i] == GPUMEM_MANAGED_ON_DEVICE ? 0 : -1);
+        assert_int_equal(info.ordinal, places[i] == GPUMEM_MANAGED_ON_DEVICE ? 0 : -1);
         gpumem_managed_range range = range_of(0, MIB);
         assert_int_equal(range.has_preferred, places[i] != GPUMEM_MANAGED_ANYWHERE);
         if (range.has_preferred)
@@ -309,7 +311,7 @@ TEST(an_older_driver_is_called_by_its_older_functions) {
     soft->fault_arm("cuMemRangeGetAttributes", 1, CUDA_ERROR_INVALID_VALUE, SOFTGPU_FAULT_BEFORE);
     gpumem_managed_range older = range_of(0, MIB);
     assert_int_equal(soft->fault_disarm(), 1);
-    MEMBERS(older, (preferred, GPUMEM_LOCATION_DEVICE), (preferred_id, 1),
+    MEMBERS(older, (preferred, GPUMEM_LOCATION_DEVICE), (preferred_ordinal_or_node, 1),
             (prefetched, GPUMEM_LOCATION_HOST), (accessed_by_host, 1));
     assert_memory_equal(&now, &older, sizeof now);
     end();

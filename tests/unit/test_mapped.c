@@ -8,7 +8,7 @@ static gpumem_resource *mapped;
 
 BEFORE(open_device) {
     mapped = NEW_MAPPED(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1,
-                        .capacity = 64 * MIB, .chunk_maximum = 4 * MIB);
+                        .capacity = 64 * MIB, .maximum_chunk_bytes = 4 * MIB);
 }
 
 AFTER(close_device) {
@@ -208,7 +208,7 @@ TEST(invalid_options_are_refused) {
 /* ---- Views ----------------------------------------------------------------------------------- */
 
 TEST(a_view_of_a_buffer_follows_its_growth) {
-    gpumem_resource *plain = NEW_VIRTUAL(.capacity = 32 * MIB, .chunk_maximum = 2 * MIB);
+    gpumem_resource *plain = NEW_VIRTUAL(.capacity = 32 * MIB, .maximum_chunk_bytes = 2 * MIB);
     gpumem_buffer *buffer = NEW_BUFFER(plain, 4 * MIB);
     OK(fill_now(buffer, 0, 4 * MIB, 8, NULL));
     gpumem_host_view *view = MADE(gpumem_host_view *, gpumem_host_view_create, buffer, NULL);

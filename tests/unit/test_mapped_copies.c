@@ -11,7 +11,7 @@ static int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
     mapped = NEW_MAPPED(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1,
-                        .capacity = 16 * MIB, .chunk_maximum = 2 * MIB);
+                        .capacity = 16 * MIB, .maximum_chunk_bytes = 2 * MIB);
     return 0;
 }
 

@@ -70,7 +70,7 @@ static void check_vulkan(unsigned chunks) {
 /* ---- Growth ---------------------------------------------------------------------------------- */
 
 static gpumem_resource *open_mapped(gpumem_mapped_method method, size_t chunk) {
-    return NEW_MAPPED(.method = method, .method_strict = 1, .chunk_maximum = chunk);
+    return NEW_MAPPED(.method = method, .method_strict = 1, .maximum_chunk_bytes = chunk);
 }
 
 static void grows(gpumem_mapped_method method) {

@@ -35,7 +35,8 @@ static void use_view(void) {
     gpumem_host_view *view;
     char byte;
     DONE(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 8 * MIB, .chunk_maximum = 2 * MIB), &plain));
+        device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 8 * MIB, .maximum_chunk_bytes = 2 * MIB),
+        &plain));
     DONE(gpumem_buffer_allocate(plain, 2 * MIB, NULL, &buffer));
     DONE(gpumem_host_view_create(buffer, NULL, &view));
     DONE(gpumem_buffer_grow(buffer, 6 * MIB, NULL));
@@ -55,7 +56,7 @@ static void use(gpumem_mapped_method method, void (*meanwhile)(void)) {
     DONE(gpumem_mapped_resource_create(device,
                                        GPUMEM_MAPPED_OPTIONS(.method = method, .method_strict = 1,
                                                              .capacity = grows ? 8 * MIB : 0,
-                                                             .chunk_maximum = 2 * MIB),
+                                                             .maximum_chunk_bytes = 2 * MIB),
                                        &mapped));
     DONE(gpumem_buffer_allocate(mapped, 4 * MIB, NULL, &buffer));
     see_that_it_works(buffer, 4 * MIB - 5);

@@ -109,7 +109,7 @@ static void share(const struct owner *o) {
 static void a_mapped_resources(gpumem_mapped_method method) {
     struct owner o = {.view = NULL};
     gpumem_resource *mapped = NEW_MAPPED(.method = method, .method_strict = 1, .capacity = CAPACITY,
-                                         .chunk_maximum = CHUNK);
+                                         .maximum_chunk_bytes = CHUNK);
     o.buffer = NEW_BUFFER(mapped, CHUNK);
     o.host = gpumem_buffer_host_pointer(o.buffer);
     share(&o);
@@ -118,7 +118,7 @@ static void a_mapped_resources(gpumem_mapped_method method) {
 
 static void a_views(gpumem_mapped_method method) {
     struct owner o = {.view = NULL};
-    gpumem_resource *plain = NEW_VIRTUAL(.capacity = CAPACITY, .chunk_maximum = CHUNK);
+    gpumem_resource *plain = NEW_VIRTUAL(.capacity = CAPACITY, .maximum_chunk_bytes = CHUNK);
     o.buffer = NEW_BUFFER(plain, CHUNK);
     OK(gpumem_host_view_create(
         o.buffer, GPUMEM_HOST_VIEW_OPTIONS(.method = method, .method_strict = 1), &o.view));

@@ -22,11 +22,11 @@ static bool grows(gpumem_mapped_method method) {
 
 static void make(gpumem_mapped_method method) {
     s.mapped = NEW_MAPPED(.method = method, .method_strict = 1,
-                          .capacity = grows(method) ? 8 * MIB : 0, .chunk_maximum = 2 * MIB);
+                          .capacity = grows(method) ? 8 * MIB : 0, .maximum_chunk_bytes = 2 * MIB);
     s.buffer = NEW_BUFFER(s.mapped, 4 * MIB);
     OK(gpumem_ring_create(s.mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = 4096, .chunk_count = 2),
                           &s.ring));
-    s.plain = NEW_VIRTUAL(.capacity = 8 * MIB, .chunk_maximum = 2 * MIB);
+    s.plain = NEW_VIRTUAL(.capacity = 8 * MIB, .maximum_chunk_bytes = 2 * MIB);
     s.viewed = NEW_BUFFER(s.plain, 2 * MIB);
     OK(gpumem_host_view_create(s.viewed, NULL, &s.view));
 }

@@ -110,11 +110,12 @@ static void *work(void *argument) {
 static void run(gpumem_mapped_method method, bool views) {
     struct group group = {.grows = method != GPUMEM_MAPPED_VULKAN_EXPORT};
     struct worker workers[THREADS];
-    group.mapped = NEW_MAPPED(.method = method, .method_strict = 1,
-                              .capacity = group.grows ? 8 * MIB : 0, .chunk_maximum = 2 * MIB);
+    group.mapped =
+        NEW_MAPPED(.method = method, .method_strict = 1, .capacity = group.grows ? 8 * MIB : 0,
+                   .maximum_chunk_bytes = 2 * MIB);
     group.small = NEW_CACHING(group.mapped);
     if (views)
-        group.plain = NEW_VIRTUAL(.capacity = 8 * MIB, .chunk_maximum = 2 * MIB);
+        group.plain = NEW_VIRTUAL(.capacity = 8 * MIB, .maximum_chunk_bytes = 2 * MIB);
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.group = &group, .number = i};
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);

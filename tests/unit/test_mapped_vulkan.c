@@ -62,7 +62,7 @@ TEST(flushed_ranges_are_widened_to_whole_atoms) {
             gpumem_buffer *buffer;
             setenv("VULKAN_ICD_ATOM", atoms[a], 1);
             make(GPUMEM_MAPPED_OPTIONS(.method = methods[m], .method_strict = 1,
-                                       .chunk_maximum = 2 * MIB));
+                                       .maximum_chunk_bytes = 2 * MIB));
             assert_int_equal(info_of(mapped).atom, strtoul(atoms[a], NULL, 10));
             assert_false(info_of(mapped).coherent);
             /* Over the end of a piece of memory, and up to the end of the buffer. */
@@ -253,7 +253,7 @@ TEST(freed_memory_returns_to_the_vulkan_budget) {
 TEST(growing_beyond_the_allocation_limit_is_refused) {
     setenv("VULKAN_ICD_ALLOCATIONS", "4", 1);
     make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1,
-                               .capacity = 64 * MIB, .chunk_maximum = 2 * MIB));
+                               .capacity = 64 * MIB, .maximum_chunk_bytes = 2 * MIB));
     gpumem_buffer *buffer = NEW_BUFFER(mapped, 4 * MIB);
     OK(gpumem_mapped_write(buffer, 4 * MIB - 5, "last", 5));
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_grow(buffer, 16 * MIB, NULL));

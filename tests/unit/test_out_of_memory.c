@@ -26,13 +26,13 @@ struct answers {
     gpumem_buffer *spare[4];
     unsigned asked, spares;
     gpumem_failure_answer last;
-    gpumem_failure failure;
+    gpumem_allocation_failure failure;
     char message[256];
     gpumem_resource *recurse;
     CUstream free_on;
 };
 
-static gpumem_failure_answer answer(void *user, const gpumem_failure *failure) {
+static gpumem_failure_answer answer(void *user, const gpumem_allocation_failure *failure) {
     struct answers *a = user;
     a->asked++;
     a->failure = *failure;
@@ -129,7 +129,7 @@ TEST(other_failures_do_not_call_the_callback) {
     assert_int_not_equal(gpumem_buffer_allocate(resource, MIB, NULL, &buffer), GPUMEM_OK);
     assert_int_equal(soft->fault_disarm(), 1);
     assert_int_equal(a.asked, 0);
-    FAILS(INVALID_ARGUMENT, gpumem_failure_resource_create(limited, NULL, &none));
+    FAILS(INVALID_ARGUMENT, gpumem_failure_callback_resource_create(limited, NULL, &none));
     OK(gpumem_resource_destroy(resource));
 }
 

@@ -112,7 +112,7 @@ static void named_properties(void *user, gpumem_resource_properties *properties)
 
 static gpumem_status refuse(void *user, const gpumem_request *request,
                             gpumem_allocation *allocation) {
-    return gpumem_resource_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "nothing to give");
+    return gpumem_set_last_error(GPUMEM_ERROR_OUT_OF_MEMORY, "nothing to give");
 }
 
 static void take_nothing(void *user, const gpumem_allocation *allocation, CUstream stream) {
@@ -176,7 +176,7 @@ static gpumem_status slow_resize(void *user, gpumem_allocation *allocation, size
                                  CUstream stream) {
     struct slow *slow = user;
     if (pthread_create(&slow->thread, NULL, hold, slow) != 0)
-        return gpumem_resource_fail(GPUMEM_ERROR_SYSTEM, "no thread");
+        return gpumem_set_last_error(GPUMEM_ERROR_SYSTEM, "no thread");
     wait_a_little();
     slow->passed_during_resize = atomic_load(&slow->hold_has_passed);
     allocation->bytes = allocation->committed_bytes = bytes;

@@ -82,7 +82,7 @@ TEST(memory_found_by_address_can_be_mapped_again) {
 /* Of a virtual buffer, whose handles the library never shows: the chunk, not the buffer. */
 TEST(the_memory_of_a_virtual_buffer_is_found_by_address) {
     char *before = soft->state_dump();
-    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 2 * PAGE);
+    gpumem_resource *resource = NEW_VIRTUAL(.maximum_chunk_bytes = 2 * PAGE);
     gpumem_buffer *buffer = NEW_BUFFER(resource, 5 * PAGE);
     gpumem_physical *found = find(gpumem_buffer_pointer(buffer) + 2 * PAGE);
     assert_int_equal(physical_size(found), 2 * PAGE);
@@ -134,7 +134,7 @@ TEST(properties_are_those_the_driver_reports) {
     gpumem_physical *memory = create(2, NULL);
     gpumem_physical_properties p = physical_properties_of(memory);
     MEMBERS(p, (bytes, 2 * PAGE), (granularity, PAGE), (allocation_type, GPUMEM_ALLOCATION_PINNED),
-            (location, GPUMEM_LOCATION_DEVICE), (device, 0), (numa_node, -1), (exports_fd, 1),
+            (location, GPUMEM_LOCATION_DEVICE), (ordinal, 0), (numa_node, -1), (exports_fd, 1),
             (exports_fabric, 0));
     MEMBERS(p, (gpu_direct_rdma, 0), (compression, 0));
     OK(gpumem_physical_destroy(memory));
@@ -142,7 +142,7 @@ TEST(properties_are_those_the_driver_reports) {
     memory =
         create(1, MEMORY(.location = GPUMEM_LOCATION_HOST_NUMA, .handle_type = GPUMEM_HANDLE_NONE));
     p = physical_properties_of(memory);
-    MEMBERS(p, (location, GPUMEM_LOCATION_HOST_NUMA), (device, -1), (numa_node, 0),
+    MEMBERS(p, (location, GPUMEM_LOCATION_HOST_NUMA), (ordinal, -1), (numa_node, 0),
             (exports_fd, 0));
     OK(gpumem_physical_destroy(memory));
 

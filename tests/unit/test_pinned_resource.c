@@ -97,7 +97,7 @@ TEST(a_small_maximum_makes_smaller_slabs) {
     for (size_t i = 0; i < COUNT(methods); i++) {
         gpumem_resource *resource = NEW_PINNED(.method = methods[i], .maximum_bytes = MIB + 5000);
         gpumem_resource_properties properties = properties_of(resource);
-        assert_int_equal(properties.chunk_maximum, MIB + 4096);
+        assert_int_equal(properties.maximum_chunk_bytes, MIB + 4096);
         gpumem_buffer *first = NEW_BUFFER(resource, 1000), *rest = NEW_BUFFER(resource, MIB), *none;
         check_shared(first);
         check_shared(rest);

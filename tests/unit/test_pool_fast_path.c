@@ -353,7 +353,7 @@ TEST(later_calls_complete_deferred_frees) {
     DESTROY(stream, pinned, pool);
 }
 
-static void note(void *user, const gpumem_leaving_event *event) {
+static void note(void *user, const gpumem_watch_event *event) {
     size_t *bytes = user;
     *bytes += event->bytes;
 }
@@ -367,12 +367,12 @@ TEST(watches_are_notified) {
     OK(gpumem_resource_watch(pool, note, &left, &watch));
     OK(gpumem_buffer_free(allocate_on(pool, 4096, stream), NULL));
     assert_int_equal(left, 4096);
-    OK(gpumem_watch_end(watch));
+    OK(gpumem_watch_destroy(watch));
     gpumem_buffer *buffer = allocate_on(pool, 4096, stream);
     OK(gpumem_buffer_watch(buffer, note, &left, &watch));
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(left, 2 * 4096);
-    OK(gpumem_watch_end(watch));
+    OK(gpumem_watch_destroy(watch));
     DESTROY(stream, pool);
 }
 

@@ -55,7 +55,7 @@ TEST(without_options_the_current_host_pool_is_used) {
     assert_int_equal(soft->call_count("cuMemPoolCreate"), made);
     gpumem_pool_info info = pool_info_of(resource);
     assert_ptr_equal(info.handle, driver_pool(1, CU_MEM_LOCATION_TYPE_HOST));
-    MEMBERS(info, (owned, 0), (ipc_enabled, 0), (mapped, 0), (device_id, -1), (numa_node, -1),
+    MEMBERS(info, (owned, 0), (ipc_enabled, 0), (mapped, 0), (ordinal, -1), (numa_node, -1),
             (device_accessible, 1), (host_accessible, 1), (has_uuid, 0));
     check_bytes(resource);
     /* Closing it leaves the pool, which can be allocated from afterwards. */
@@ -101,7 +101,7 @@ TEST(device_pools_report_their_handle_and_owner) {
     assert_ptr_equal(pool_info_of(fallback).handle, driver_pool(0, CU_MEM_LOCATION_TYPE_DEVICE));
     assert_int_equal(pool_info_of(current).owned, 0);
     gpumem_pool_info info = pool_info_of(own);
-    MEMBERS(info, (owned, 1), (device_id, gpumem_device_ordinal(device)), (numa_node, -1),
+    MEMBERS(info, (owned, 1), (ordinal, gpumem_device_ordinal(device)), (numa_node, -1),
             (device_accessible, 1), (host_accessible, 0));
     check_bytes(own);
     DESTROY(current, fallback, own);

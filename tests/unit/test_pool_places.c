@@ -64,7 +64,7 @@ TEST(the_registry_finds_pools_of_every_device) {
     OK(gpumem_pool_get_share_handle(pool, &handle));
     OK(gpumem_pool_from_share_handle(other, &handle, &mapped));
     gpumem_pool_info info = pool_info_of(mapped);
-    assert_int_equal(info.device_id, 1);
+    assert_int_equal(info.ordinal, 1);
     OK(gpumem_pool_register(mapped, handle.uuid, NULL));
     OK(gpumem_pool_from_registry(library, handle.uuid, &found));
     assert_ptr_equal(found, mapped);

@@ -45,7 +45,7 @@ static int check_mapped(gpumem_resource *pool, int host, const struct offer *off
     uint64_t value;
     WANT(gpumem_pool_get_info(pool, &info) == GPUMEM_OK);
     WANT(info.mapped && info.owned && info.ipc_enabled && info.device_accessible);
-    WANT(info.host_accessible == host && info.device_id == (host ? -1 : 0));
+    WANT(info.host_accessible == host && info.ordinal == (host ? -1 : 0));
     WANT(info.numa_node == (host ? 0 : -1));
     WANT(info.has_uuid && memcmp(info.uuid, offer->first.pool, 16) == 0);
     WANT(gpumem_buffer_allocate(pool, 100, NULL, &none) == GPUMEM_ERROR_NOT_SUPPORTED);

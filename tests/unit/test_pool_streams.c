@@ -146,7 +146,7 @@ TEST(host_memory_is_not_reused_before_queued_copies_read_it) {
 static gpumem_resource *slabs, *full;
 
 static void make_limit(gpumem_resource *pool, gpumem_resource **made) {
-    OK(gpumem_limit_resource_create(pool, GIB, made));
+    OK(gpumem_limiting_resource_create(pool, GIB, made));
 }
 
 /* As the driver aligns anyway, and by more than that. */

@@ -52,7 +52,7 @@ TEST(settings_of_shared_pools_are_not_changed) {
     FAILS(BUSY, gpumem_resource_destroy(pool));
     OK(gpumem_buffer_free(buffer, NULL));
     uint64_t trims = soft->call_count("cuMemPoolTrimTo");
-    OK(gpumem_resource_trim(pool, 0));
+    OK(gpumem_device_trim(device, true));
     assert_int_equal(soft->call_count("cuMemPoolTrimTo"), trims);
     OK(gpumem_resource_destroy(pool));
     gpumem_resource *own = NEW_POOL(.maximum_bytes = 64 * MIB);
@@ -161,10 +161,10 @@ static gpumem_status own_allocate(void *user, const gpumem_request *request,
     OK_CU(cu->cuCtxGetCurrent(&now));
     assert_ptr_equal(now, gpumem_device_context(device));
     if (own->refuse)
-        return gpumem_resource_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "the well is dry");
+        return gpumem_set_last_error(GPUMEM_ERROR_OUT_OF_MEMORY, "the well is dry");
     CUdeviceptr pointer;
     if (cu->cuMemAlloc_v2(&pointer, request->bytes) != CUDA_SUCCESS)
-        return gpumem_resource_fail(GPUMEM_ERROR_DRIVER, "cuMemAlloc");
+        return gpumem_set_last_error(GPUMEM_ERROR_DRIVER, "cuMemAlloc");
     own->live++;
     allocation->pointer = pointer;
     allocation->bytes = allocation->committed_bytes = allocation->capacity = request->bytes;

@@ -77,8 +77,9 @@ static void there_is_no_seam(const gpumem_mapped_options *options) {
 TEST(a_ring_mirrored_by_descriptors_is_contiguous) {
     there_is_no_seam(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1));
     /* Several pieces of memory on either side of the seam. */
-    make_ring(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .chunk_maximum = 2 * MIB),
-              MIB, 5);
+    make_ring(
+        GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .maximum_chunk_bytes = 2 * MIB),
+        MIB, 5);
     assert_true(go_round(3) >= 2);
     end_ring();
 }
@@ -143,7 +144,7 @@ TEST(memory_of_a_mirrored_ring_is_not_cached) {
 TEST(a_ring_refused_by_vulkan_leaks_nothing) {
     unsigned call = 1, refused = 0;
     mapped = NEW_MAPPED(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1,
-                        .chunk_maximum = 2 * MIB);
+                        .maximum_chunk_bytes = 2 * MIB);
     const struct vulkan_icd_live before = icd->live();
     for (;; call++) {
         icd->reset();

@@ -200,7 +200,7 @@ TEST(a_description_can_be_sent_by_other_means) {
     OK(export_description(exported, &description, &bytes));
     for (size_t i = 0; i < 3; i++)
         OK(export_descriptor(exported, i, &fds[i]));
-    FAILS(INVALID_ARGUMENT, export_descriptor(exported, 3, &fds[0]));
+    assert_int_equal(export_info(exported).descriptor_count, 3);
     FAILS(DATA, gpumem_import_create(device, description, bytes, fds, 2, NULL, &imported));
     OK(gpumem_import_create(device, description, bytes, fds, 3, NULL, &imported));
     assert_true(gpumem_buffer_pointer(imported) != gpumem_buffer_pointer(buffer));

@@ -105,7 +105,7 @@ static int setup(void **state) {
     if (open_device(state) != 0 || !temporary_folder(folder, "gpumem-deaths"))
         return -1;
     snprintf(path, sizeof path, "%s/socket", folder);
-    resource = NEW_VIRTUAL(.chunk_maximum = CHUNK, .exact_growth = 1);
+    resource = NEW_VIRTUAL(.maximum_chunk_bytes = CHUNK, .exact_growth = 1);
     buffer = NEW_BUFFER_WITH(resource, CHUNK, .capacity = 16 * MIB);
     OK(fill_now(buffer, 0, CHUNK, 0x66, NULL));
     /* The library keeps the event that the first shrink waits for. */

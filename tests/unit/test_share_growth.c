@@ -377,11 +377,8 @@ TEST(a_detached_export_lets_its_buffer_shrink) {
     FAILS(INVALID_ARGUMENT, gpumem_export_send(pair.exported, pair.sockets[0], NULL));
     SAYS("detached");
     FAILS(INVALID_ARGUMENT, gpumem_export_update(pair.exported));
-    const void *description;
-    size_t size;
-    int fd;
-    FAILS(INVALID_ARGUMENT, export_description(pair.exported, &description, &size));
-    FAILS(INVALID_ARGUMENT, export_descriptor(pair.exported, 0, &fd));
+    const gpumem_export_info info = export_info(pair.exported);
+    MEMBERS(info, (descriptor_count, 0), (description_bytes, 0));
     char *before = soft->state_dump();
     FAILS_SAYING(PEER, "detached", update(&pair, NULL));
     FAILS(INVALID_ARGUMENT, pair.status);

@@ -26,7 +26,7 @@ static int setup(void **state) {
     void *failed = NULL;
     if (open_device(state) != 0)
         return -1;
-    resource = NEW_VIRTUAL(.chunk_maximum = CHUNK, .exact_growth = 1);
+    resource = NEW_VIRTUAL(.maximum_chunk_bytes = CHUNK, .exact_growth = 1);
     on_host = NEW_VIRTUAL(.location = GPUMEM_LOCATION_HOST_NUMA);
     buffer = NEW_BUFFER_WITH(resource, CHUNK, .capacity = 64 * MIB);
     stranger = NEW_BUFFER(resource, CHUNK);

@@ -87,11 +87,11 @@ TEST(wrappers_and_growth_name_the_request) {
     gpumem_buffer *none, *growing = NEW_BUFFER_WITH(limited, 2 * MIB, .capacity = 64 * MIB);
     soft->fault_arm("cuMemCreate", 0, CUDA_ERROR_OUT_OF_MEMORY, SOFTGPU_FAULT_BEFORE);
     FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(limited, 10 * MIB, NULL, &none));
-    check_message("limit resource", "cuMemCreate", "bytes free; ");
+    check_message("limiting resource", "cuMemCreate", "bytes free; ");
     FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(cache, 10 * MIB, NULL, &none));
     check_message("caching resource", "cuMemCreate", "bytes free; ");
     FAILS(OUT_OF_MEMORY, gpumem_buffer_grow(growing, 12 * MIB, NULL));
-    check_message("limit resource", "cuMemCreate", "bytes free; ");
+    check_message("limiting resource", "cuMemCreate", "bytes free; ");
     assert_true(soft->fault_disarm() > 0);
     DESTROY(growing, cache, limited, memory);
 }

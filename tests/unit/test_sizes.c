@@ -79,7 +79,7 @@ TEST(a_limit_refuses_impossible_sizes) {
 
 /* "As large as can be" is how a program says that it wants one handle. */
 TEST(the_largest_chunk_and_growth_options_mean_unlimited) {
-    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = SIZE_MAX - 2 * MIB + 1,
+    gpumem_resource *resource = NEW_VIRTUAL(.maximum_chunk_bytes = SIZE_MAX - 2 * MIB + 1,
                                             .growth_percent = UINT_MAX, .capacity = 64 * MIB);
     gpumem_buffer *buffer = NEW_BUFFER(resource, 6 * MIB);
     assert_int_equal(chunks_of(buffer), 1);

@@ -20,7 +20,7 @@ TEST(the_snapshot_header_names_schema_driver_and_devices) {
 
 TEST(virtual_buffers_are_listed_with_their_memory) {
     gpumem_resource *resource =
-        NEW_VIRTUAL(.capacity = 64 * MIB, .chunk_maximum = 4 * MIB, .exact_growth = 1);
+        NEW_VIRTUAL(.capacity = 64 * MIB, .maximum_chunk_bytes = 4 * MIB, .exact_growth = 1);
     gpumem_buffer *buffer = NEW_BUFFER(resource, 8 * MIB);
     const char *now = take();
     const char *listed = buffer_of(resource_of_kind(now, "virtual"), buffer);
@@ -225,7 +225,7 @@ TEST(memory_that_could_not_be_released_is_marked) {
 
 static gpumem_status no_memory(void *user, const gpumem_request *request,
                                gpumem_allocation *allocation) {
-    return gpumem_resource_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "none");
+    return gpumem_set_last_error(GPUMEM_ERROR_OUT_OF_MEMORY, "none");
 }
 
 static void take_nothing(void *user, const gpumem_allocation *allocation, CUstream stream) {
@@ -359,7 +359,7 @@ static void *make_and_end(void *data) {
 TEST(a_snapshot_is_valid_while_threads_run) {
     enum { THREADS = 3 };
     pthread_t threads[THREADS + 1];
-    shared[0] = NEW_VIRTUAL(.capacity = 16 * MIB, .chunk_maximum = 2 * MIB);
+    shared[0] = NEW_VIRTUAL(.capacity = 16 * MIB, .maximum_chunk_bytes = 2 * MIB);
     shared[1] = NEW_PINNED();
     shared[2] = NEW_POOL();
     shared[3] = NEW_CACHING(shared[2]);

@@ -12,7 +12,7 @@ static const char *virtual_of(const char *now) {
 }
 
 static gpumem_resource *make_virtual(uint64_t cache_bytes) {
-    return NEW_VIRTUAL(.capacity = 32 * MIB, .chunk_maximum = 2 * MIB, .exact_growth = 1,
+    return NEW_VIRTUAL(.capacity = 32 * MIB, .maximum_chunk_bytes = 2 * MIB, .exact_growth = 1,
                        .cache_bytes = cache_bytes);
 }
 
@@ -231,7 +231,7 @@ TEST(foreign_memory_is_listed_with_its_kind) {
     assert_int_equal(json_count(json_find(resource_of_kind(take(), "foreign"), "buffers")), 0);
 }
 
-static void heard(void *user, const gpumem_leaving_event *event) {
+static void heard(void *user, const gpumem_watch_event *event) {
 }
 
 TEST(watches_are_counted) {
@@ -244,8 +244,8 @@ TEST(watches_are_counted) {
     const char *now = take();
     NUMBER(buffer_of(virtual_of(now), buffer), "watches", 1);
     NUMBER(virtual_of(now), "watches", 1);
-    OK(gpumem_watch_end(of_buffer));
-    OK(gpumem_watch_end(of_resource));
+    OK(gpumem_watch_destroy(of_buffer));
+    OK(gpumem_watch_destroy(of_resource));
     assert_null(json_find(virtual_of(take()), "watches"));
     DESTROY(buffer, resource);
 }
@@ -342,7 +342,7 @@ TEST(limits_and_fallbacks_are_listed) {
     gpumem_resource *limit = NEW_LIMIT(first, MIB);
     gpumem_resource *either = NEW_FALLBACK(limit, second);
     gpumem_buffer *buffer = NEW_BUFFER(either, 3000);
-    const char *now = take(), *listed = resource_of_kind(now, "limit");
+    const char *now = take(), *listed = resource_of_kind(now, "limiting");
     NUMBER(listed, "limit.maximum_bytes", MIB);
     NUMBER(listed, "limit.taken_bytes", 3000);
     const char *fallback = resource_of_kind(now, "fallback");
@@ -447,7 +447,7 @@ static void *change(void *data) {
         STEP(gpumem_buffer_free(foreign, NULL));
         STEP(gpumem_buffer_free(view, NULL));
         STEP(gpumem_buffer_watch(buffer, heard, NULL, &watch));
-        STEP(gpumem_watch_end(watch));
+        STEP(gpumem_watch_destroy(watch));
         STEP(gpumem_buffer_decommit(buffer, 2 * MIB, 2 * MIB, NULL, NULL));
         STEP(gpumem_buffer_recommit(buffer, 0, 8 * MIB));
         if (i % 4 == 0)

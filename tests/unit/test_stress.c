@@ -318,7 +318,8 @@ static gpumem_resource *pinned(gpumem_pinned_method method) {
 }
 
 static gpumem_resource *virtual_memory(gpumem_location location, uint64_t cache_bytes) {
-    return NEW_VIRTUAL(.location = location, .chunk_maximum = 4 * MIB, .cache_bytes = cache_bytes);
+    return NEW_VIRTUAL(.location = location, .maximum_chunk_bytes = 4 * MIB,
+                       .cache_bytes = cache_bytes);
 }
 
 /* Threads that keep little overflow and come back all the time. */
@@ -340,7 +341,7 @@ static int ignore(void *user, const char *text, size_t bytes) {
     return text[bytes - 1] == '\n' ? 0 : 1;
 }
 
-static gpumem_failure_answer give_up(void *user, const gpumem_failure *failure) {
+static gpumem_failure_answer give_up(void *user, const gpumem_allocation_failure *failure) {
     return GPUMEM_FAILURE_GIVE_UP;
 }
 

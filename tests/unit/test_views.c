@@ -7,7 +7,8 @@
 static gpumem_resource *virtual_memory, *pool, *cache, *pinned;
 
 BEFORE(open_device) {
-    virtual_memory = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .exact_growth = 1, .capacity = 64 * MIB);
+    virtual_memory =
+        NEW_VIRTUAL(.maximum_chunk_bytes = 2 * MIB, .exact_growth = 1, .capacity = 64 * MIB);
     pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     cache = NEW_CACHING(pool);
     pinned = NEW_PINNED();

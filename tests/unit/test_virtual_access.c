@@ -92,7 +92,7 @@ TEST(setting_peers_replaces_the_earlier_ones) {
 
 TEST(access_to_a_range_changes_whole_chunks) {
     NEED_PEER();
-    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1);
+    gpumem_resource *resource = NEW_VIRTUAL(.maximum_chunk_bytes = 4 * MIB, .exact_growth = 1);
     gpumem_buffer *buffer = allocate(resource, 15 * MIB, 32 * MIB, NULL);
     assert_int_equal(chunks_of(buffer), 4);
     OK(gpumem_buffer_set_access(buffer, 4 * MIB, 4 * MIB, 1, GPUMEM_ACCESS_READ, NULL));
@@ -166,7 +166,7 @@ static void access_is_kept_to(gpumem_resource *resource) {
 }
 
 TEST(copies_without_access_are_refused_by_name) {
-    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 4 * MIB);
+    gpumem_resource *resource = NEW_VIRTUAL(.maximum_chunk_bytes = 4 * MIB);
     gpumem_resource *tracked = NEW_TRACKING(resource, .frames = 1);
     access_is_kept_to(resource);
     access_is_kept_to(tracked);

@@ -420,7 +420,7 @@ TEST(threads_never_get_each_others_memory) {
 TEST(doubling_a_buffer_creates_one_handle_per_step) {
     gpumem_resource *resource = NEW_VIRTUAL(.handle_type = GPUMEM_HANDLE_NONE);
     gpumem_resource_properties properties = properties_of(resource);
-    assert_int_equal(properties.chunk_maximum, 0);
+    assert_int_equal(properties.maximum_chunk_bytes, 0);
     const size_t most = 2 * GIB;
     gpumem_buffer *buffer = allocate_with(resource, 64 * MIB, most, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -454,6 +454,7 @@ TEST(memory_is_released_in_the_requested_unit) {
                      device, GPUMEM_VIRTUAL_OPTIONS(.give_back_bytes = MIB), &resource));
     FAILS(INVALID_ARGUMENT,
           gpumem_virtual_resource_create(
-              device, GPUMEM_VIRTUAL_OPTIONS(.chunk_minimum = 8 * MIB, .give_back_bytes = 4 * MIB),
+              device,
+              GPUMEM_VIRTUAL_OPTIONS(.minimum_chunk_bytes = 8 * MIB, .give_back_bytes = 4 * MIB),
               &resource));
 }

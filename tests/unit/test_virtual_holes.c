@@ -8,7 +8,7 @@ EACH_TEST(open_device, close_device);
 
 /* In chunks of 4 MiB. */
 static gpumem_resource *make_chunked(void) {
-    return NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1);
+    return NEW_VIRTUAL(.maximum_chunk_bytes = 4 * MIB, .exact_growth = 1);
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t capacity) {
@@ -143,7 +143,7 @@ TEST(decommitting_waits_for_the_buffers_streams) {
 }
 
 TEST(a_buffer_with_a_hole_is_not_cached) {
-    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .cache_bytes = GIB);
+    gpumem_resource *resource = NEW_VIRTUAL(.maximum_chunk_bytes = 4 * MIB, .cache_bytes = GIB);
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 0);
     OK(gpumem_buffer_decommit(buffer, 0, 4 * MIB, NULL, NULL));
     OK(gpumem_buffer_free(buffer, NULL));

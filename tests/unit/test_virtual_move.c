@@ -84,7 +84,7 @@ TEST(a_buffer_may_be_freed_right_after_moving) {
 }
 
 TEST(moving_a_buffer_keeps_holes_and_access) {
-    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1);
+    gpumem_resource *resource = NEW_VIRTUAL(.maximum_chunk_bytes = 4 * MIB, .exact_growth = 1);
     gpumem_buffer *buffer = allocate_on(resource, 12 * MIB, NULL);
     OK(gpumem_buffer_decommit(buffer, 0, 4 * MIB, NULL, NULL));
     OK(gpumem_buffer_set_access(buffer, 4 * MIB, 4 * MIB, 0, GPUMEM_ACCESS_READ, NULL));

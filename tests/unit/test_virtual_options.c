@@ -58,7 +58,7 @@ static void check_defaults(const gpumem_virtual_options *options) {
     assert_int_equal(seen.resource.granularity, recommended);
     assert_true(seen.address % recommended == 0);
     MEMBERS(seen.memory, (allocation_type, GPUMEM_ALLOCATION_PINNED),
-            (location, GPUMEM_LOCATION_DEVICE), (device, 0), (exports_fd, 1), (exports_fabric, 0),
+            (location, GPUMEM_LOCATION_DEVICE), (ordinal, 0), (exports_fd, 1), (exports_fabric, 0),
             (gpu_direct_rdma, 0));
     MEMBERS(seen, (access[0], GPUMEM_ACCESS_READ_WRITE), (access[1], GPUMEM_ACCESS_NONE));
 }
@@ -70,8 +70,8 @@ TEST(defaults_equal_those_of_cuda_core) {
     check_defaults(
         OPTIONS(.allocation_type = GPUMEM_ALLOCATION_PINNED, .location = GPUMEM_LOCATION_DEVICE,
                 .handle_type = GPUMEM_HANDLE_POSIX_FD,
-                .granularity = GPUMEM_GRANULARITY_RECOMMENDED, .gpu_direct_rdma = 0, .addr_hint = 0,
-                .addr_align = 0, .peers = NULL, .peer_count = 0,
+                .granularity = GPUMEM_GRANULARITY_RECOMMENDED, .gpu_direct_rdma = 0,
+                .address_hint = 0, .address_alignment = 0, .peers = NULL, .peer_count = 0,
                 .self_access = GPUMEM_ACCESS_READ_WRITE, .peer_access = GPUMEM_ACCESS_READ_WRITE));
 }
 
@@ -81,7 +81,7 @@ TEST(location_is_obeyed) {
     assert_int_equal(seen.resource.host_accessible, 1);
     seen = look(OPTIONS(.location = GPUMEM_LOCATION_HOST));
     assert_int_equal(seen.resource.location, GPUMEM_LOCATION_HOST);
-    assert_int_equal(seen.memory.device, -1);
+    assert_int_equal(seen.memory.ordinal, -1);
     /* Which has no handles: the next of the chain, and the reason. */
     assert_int_equal(seen.resource.handle_type, GPUMEM_HANDLE_NONE);
     assert_true(strstr(seen.resource.note, "posix_fd") != NULL);
@@ -125,10 +125,10 @@ TEST(granularity_is_obeyed) {
 
 TEST(address_hint_and_alignment_are_obeyed) {
     CUdeviceptr free_place = look(NULL).address; /* which was free before, and is again */
-    assert_true(look(OPTIONS(.addr_hint = free_place)).address == free_place);
-    struct seen seen = look(OPTIONS(.addr_align = 64 * MIB));
+    assert_true(look(OPTIONS(.address_hint = free_place)).address == free_place);
+    struct seen seen = look(OPTIONS(.address_alignment = 64 * MIB));
     assert_true(seen.address % (64 * MIB) == 0);
-    seen = look(OPTIONS(.addr_align = 1)); /* less than the granularity: that */
+    seen = look(OPTIONS(.address_alignment = 1)); /* less than the granularity: that */
     assert_true(seen.address % PAGE == 0);
 }
 

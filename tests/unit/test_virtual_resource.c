@@ -98,7 +98,8 @@ TEST(growing_in_small_steps_creates_few_handles) {
 }
 
 TEST(chunk_sizes_stay_within_their_options) {
-    gpumem_resource *resource = NEW_VIRTUAL(.chunk_minimum = 8 * MIB, .chunk_maximum = 16 * MIB);
+    gpumem_resource *resource =
+        NEW_VIRTUAL(.minimum_chunk_bytes = 8 * MIB, .maximum_chunk_bytes = 16 * MIB);
     gpumem_buffer *buffer = allocate(resource, 1, 100 * MIB);
     assert_int_equal(gpumem_buffer_committed(buffer), 8 * MIB);
     OK(gpumem_buffer_grow(buffer, 50 * MIB, NULL));
@@ -106,12 +107,13 @@ TEST(chunk_sizes_stay_within_their_options) {
     assert_int_equal(chunks_of(buffer), 4);
     DESTROY(buffer, resource);
     FAILS(INVALID_ARGUMENT,
-          gpumem_virtual_resource_create(device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 3 * MIB),
-                                         &resource));
-    FAILS(INVALID_ARGUMENT,
           gpumem_virtual_resource_create(
-              device, GPUMEM_VIRTUAL_OPTIONS(.chunk_minimum = 8 * MIB, .chunk_maximum = 4 * MIB),
-              &resource));
+              device, GPUMEM_VIRTUAL_OPTIONS(.maximum_chunk_bytes = 3 * MIB), &resource));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_virtual_resource_create(device,
+                                         GPUMEM_VIRTUAL_OPTIONS(.minimum_chunk_bytes = 8 * MIB,
+                                                                .maximum_chunk_bytes = 4 * MIB),
+                                         &resource));
 }
 
 TEST(shrinking_releases_whole_chunks) {
@@ -182,12 +184,13 @@ TEST(invalid_options_are_refused) {
         INVALID_ARGUMENT, "99",
         gpumem_virtual_resource_create(
             device, GPUMEM_VIRTUAL_OPTIONS(.peers = &unknown, .peer_count = 1), &resource));
-    FAILS(INVALID_ARGUMENT, gpumem_virtual_resource_create(
-                                device, GPUMEM_VIRTUAL_OPTIONS(.addr_align = 3 * MIB), &resource));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_virtual_resource_create(
+              device, GPUMEM_VIRTUAL_OPTIONS(.address_alignment = 3 * MIB), &resource));
     FAILS(INVALID_ARGUMENT,
           gpumem_virtual_resource_create(
               device, GPUMEM_VIRTUAL_OPTIONS(.location = (gpumem_location)9), &resource));
-    resource = NEW_VIRTUAL(.addr_align = 64 * MIB);
+    resource = NEW_VIRTUAL(.address_alignment = 64 * MIB);
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0);
     assert_int_equal(gpumem_buffer_pointer(buffer) % (64 * MIB), 0);
     DESTROY(buffer, resource);
@@ -199,11 +202,12 @@ TEST(impossible_addresses_and_nodes_are_refused_at_creation) {
         gpumem_virtual_options options;
         const char *value;
     } cases[] = {
-        {{.addr_hint = 12345}, "addr_hint 0x3039"},
-        {{.addr_hint = 0x7f0000200000, .addr_align = 64 * MIB}, "addr_hint 0x7f0000200000"},
-        {{.addr_align = (size_t)1 << 63}, "addr_align 9223372036854775808"},
-        {{.addr_align = (size_t)1 << 48}, "addr_align 281474976710656"},
-        {{.addr_align = 3}, "addr_align 3"},
+        {{.address_hint = 12345}, "address_hint 0x3039"},
+        {{.address_hint = 0x7f0000200000, .address_alignment = 64 * MIB},
+         "address_hint 0x7f0000200000"},
+        {{.address_alignment = (size_t)1 << 63}, "address_alignment 9223372036854775808"},
+        {{.address_alignment = (size_t)1 << 48}, "address_alignment 281474976710656"},
+        {{.address_alignment = 3}, "address_alignment 3"},
         {{.location = GPUMEM_LOCATION_HOST_NUMA, .numa_node = 9999}, "NUMA node 9999"},
         {{.location = GPUMEM_LOCATION_HOST_NUMA, .numa_node = 1000}, "NUMA node 1000"},
         {{.location = GPUMEM_LOCATION_HOST_NUMA, .numa_node = -1}, "NUMA node -1"},

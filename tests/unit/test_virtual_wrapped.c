@@ -10,7 +10,7 @@ static int drop(void *user, const char *text, size_t bytes) {
     return 0;
 }
 
-static gpumem_failure_answer give_up(void *user, const gpumem_failure *failure) {
+static gpumem_failure_answer give_up(void *user, const gpumem_allocation_failure *failure) {
     return GPUMEM_FAILURE_GIVE_UP;
 }
 
@@ -83,7 +83,7 @@ static void moves(gpumem_resource *wrapper) {
 }
 
 static gpumem_resource *make_virtual(void) {
-    return NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1);
+    return NEW_VIRTUAL(.maximum_chunk_bytes = 4 * MIB, .exact_growth = 1);
 }
 
 TEST(every_wrapper_passes_on_what_virtual_buffers_can_do) {

@@ -12,7 +12,7 @@ static gpumem_resource *memory, *pool;
 static int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
-    memory = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .exact_growth = 1, .capacity = 32 * MIB,
+    memory = NEW_VIRTUAL(.maximum_chunk_bytes = 2 * MIB, .exact_growth = 1, .capacity = 32 * MIB,
                          .handle_type = GPUMEM_HANDLE_POSIX_FD);
     pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     return 0;
@@ -27,24 +27,24 @@ ALL_TESTS(setup, teardown);
 
 /* What was told, and by which watch. */
 struct heard {
-    gpumem_leaving_event event;
+    gpumem_watch_event event;
     int watch;
     int mapped; /* the first and the last byte at that time */
 };
 static struct heard heard[64];
 static size_t heard_count;
 
-static void note(int watch, const gpumem_leaving_event *event) {
+static void note(int watch, const gpumem_watch_event *event) {
     assert_true(heard_count < COUNT(heard));
     heard[heard_count++] = (struct heard){
         *event, watch, is_mapped(event->base) && is_mapped(event->base + event->bytes - 1)};
 }
 
-static void listen(void *user, const gpumem_leaving_event *event) {
+static void listen(void *user, const gpumem_watch_event *event) {
     note(*(const int *)user, event);
 }
 
-static void check_heard(size_t index, int watch, gpumem_leaving reason, CUdeviceptr base,
+static void check_heard(size_t index, int watch, gpumem_watch_reason reason, CUdeviceptr base,
                         size_t bytes) {
     assert_true(index < heard_count);
     assert_int_equal(heard[index].watch, watch);
@@ -74,12 +74,12 @@ TEST(a_watch_hears_of_a_free_before_unmapping) {
     gpumem_watch *watch = watch_buffer(buffer, &one);
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(heard_count, 1);
-    check_heard(0, 1, GPUMEM_LEAVING_FREE, address, 6 * MIB);
+    check_heard(0, 1, GPUMEM_WATCH_FREE, address, 6 * MIB);
     assert_true(heard[0].mapped);
     assert_ptr_equal(heard[0].event.buffer, buffer);
     assert_false(is_mapped(address));
-    OK(gpumem_watch_end(watch)); /* also after the buffer */
-    FAILS(INVALID_ARGUMENT, gpumem_watch_end(watch));
+    OK(gpumem_watch_destroy(watch)); /* also after the buffer */
+    FAILS(INVALID_ARGUMENT, gpumem_watch_destroy(watch));
 }
 
 TEST(a_watch_hears_which_range_a_shrink_unmaps) {
@@ -91,14 +91,14 @@ TEST(a_watch_hears_which_range_a_shrink_unmaps) {
     assert_int_equal(heard_count, 0);
     OK(gpumem_buffer_shrink(buffer, 3 * MIB, NULL));
     assert_int_equal(heard_count, 1);
-    check_heard(0, 1, GPUMEM_LEAVING_SHRINK, address + 4 * MIB, 4 * MIB);
+    check_heard(0, 1, GPUMEM_WATCH_SHRINK, address + 4 * MIB, 4 * MIB);
     assert_true(heard[0].mapped);
     assert_false(is_mapped(address + 4 * MIB));
     OK(gpumem_buffer_grow(buffer, 6 * MIB, NULL));
     assert_int_equal(heard_count, 1);
     OK(gpumem_buffer_free(buffer, NULL));
-    check_heard(1, 1, GPUMEM_LEAVING_FREE, address, 6 * MIB);
-    OK(gpumem_watch_end(watch));
+    check_heard(1, 1, GPUMEM_WATCH_FREE, address, 6 * MIB);
+    OK(gpumem_watch_destroy(watch));
 }
 
 /* Nothing is told before the work that may use it is done. */
@@ -114,7 +114,7 @@ TEST(a_watch_hears_of_a_deferred_free_when_it_happens) {
     OK(gpumem_device_trim(device, 0));
     assert_int_equal(heard_count, 1);
     assert_true(heard[0].mapped);
-    OK(gpumem_watch_end(watch));
+    OK(gpumem_watch_destroy(watch));
     gate_remove(&gate);
 }
 
@@ -126,9 +126,9 @@ TEST(a_watch_of_stream_ordered_memory_hears_the_stream) {
     gpumem_watch *watch = watch_buffer(buffer, &one);
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(heard_count, 1);
-    check_heard(0, 1, GPUMEM_LEAVING_FREE, address, KIB);
+    check_heard(0, 1, GPUMEM_WATCH_FREE, address, KIB);
     assert_ptr_equal(heard[0].event.stream, stream);
-    OK(gpumem_watch_end(watch));
+    OK(gpumem_watch_destroy(watch));
     OK(gpumem_stream_destroy(device, stream));
 }
 
@@ -148,7 +148,7 @@ TEST(a_watch_does_not_change_other_calls) {
     assert_int_equal(heard_count, 0); /* what a hold refuses is not announced */
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(heard_count, 1);
-    OK(gpumem_watch_end(watch));
+    OK(gpumem_watch_destroy(watch));
 }
 
 TEST(imported_and_foreign_memory_can_be_watched) {
@@ -164,14 +164,14 @@ TEST(imported_and_foreign_memory_can_be_watched) {
     gpumem_watch *first = watch_buffer(imported, &one), *second = watch_buffer(foreign, &two);
     CUdeviceptr address = gpumem_buffer_pointer(imported);
     OK(gpumem_buffer_free(foreign, NULL));
-    check_heard(0, 2, GPUMEM_LEAVING_FREE, gpumem_buffer_pointer(buffer) + 16, 100);
+    check_heard(0, 2, GPUMEM_WATCH_FREE, gpumem_buffer_pointer(buffer) + 16, 100);
     OK(gpumem_buffer_free(imported, NULL));
-    check_heard(1, 1, GPUMEM_LEAVING_FREE, address, 2 * MIB);
+    check_heard(1, 1, GPUMEM_WATCH_FREE, address, 2 * MIB);
     assert_true(heard[1].mapped);
     DESTROY(exported, buffer);
     assert_int_equal(heard_count, 2);
-    OK(gpumem_watch_end(first));
-    OK(gpumem_watch_end(second));
+    OK(gpumem_watch_destroy(first));
+    OK(gpumem_watch_destroy(second));
 }
 
 /* ---- To whom --------------------------------------------------------------------------------- */
@@ -187,7 +187,7 @@ TEST(watches_of_buffers_are_called_before_those_of_resources) {
     watches[2] = watch_buffer(buffer, &one);
     watches[3] = watch_buffer(view, &two); /* the buffer's */
     watches[4] = watch_buffer(buffer, &one);
-    OK(gpumem_watch_end(watches[4]));
+    OK(gpumem_watch_destroy(watches[4]));
     OK(gpumem_buffer_free(view, NULL));
     assert_int_equal(heard_count, 0);
     OK(gpumem_buffer_free(buffer, NULL));
@@ -200,7 +200,7 @@ TEST(watches_of_buffers_are_called_before_those_of_resources) {
     assert_int_equal(heard[4].watch, 4);
     OK(gpumem_resource_destroy(limit));
     for (size_t i = 0; i < 4; i++)
-        OK(gpumem_watch_end(watches[i])); /* also after the resource */
+        OK(gpumem_watch_destroy(watches[i])); /* also after the resource */
 }
 
 /* The cache's blocks stay mapped; what it gives back is told below. */
@@ -231,28 +231,28 @@ TEST(a_watch_below_a_cache_hears_of_its_segments) {
     assert_int_equal(heard[1].event.bytes % (2 * MIB), 0);
     assert_true(heard[1].mapped);
     OK(gpumem_resource_destroy(cache));
-    OK(gpumem_watch_end(of_cache));
-    OK(gpumem_watch_end(below));
-    OK(gpumem_watch_end(of_buffer));
+    OK(gpumem_watch_destroy(of_cache));
+    OK(gpumem_watch_destroy(below));
+    OK(gpumem_watch_destroy(of_buffer));
 }
 
 /* ---- What a callback may do ------------------------------------------------------------------ */
 
 static gpumem_watch *own;
 
-static void end_itself(void *user, const gpumem_leaving_event *event) {
+static void end_itself(void *user, const gpumem_watch_event *event) {
     note(1, event);
-    OK(gpumem_watch_end(own));
+    OK(gpumem_watch_destroy(own));
 }
 
-static void use_the_library(void *user, const gpumem_leaving_event *event) {
+static void use_the_library(void *user, const gpumem_watch_event *event) {
     gpumem_buffer *other = allocate_on(memory, 2 * MIB, NULL);
     gpumem_layout layout = {.size = sizeof layout};
     OK(gpumem_buffer_get_layout(other, &layout, NULL, 0));
     OK(fill_now(other, 0, KIB, 1, NULL));
     OK(gpumem_buffer_free(other, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(other, 0, 1, 1, NULL));
-    if (event->reason == GPUMEM_LEAVING_SHRINK)
+    if (event->reason == GPUMEM_WATCH_SHRINK)
         OK(gpumem_buffer_get_layout(event->buffer, &layout, NULL, 0));
     assert_int_equal(gpumem_buffer_pointer(event->buffer), *(CUdeviceptr *)user);
     note(2, event);
@@ -273,7 +273,7 @@ TEST(a_callback_may_end_its_watch_and_use_other_buffers) {
     assert_int_equal(heard[0].watch, 1);
     assert_int_equal(heard[1].watch, 2);
     assert_int_equal(heard[2].watch, 2);
-    OK(gpumem_watch_end(watch));
+    OK(gpumem_watch_destroy(watch));
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -285,7 +285,7 @@ struct held_call {
     gpumem_watch *watch;
 };
 
-static void stay(void *user, const gpumem_leaving_event *event) {
+static void stay(void *user, const gpumem_watch_event *event) {
     struct held_call *call = user;
     pthread_mutex_lock(&call->lock);
     call->inside = 1;
@@ -304,7 +304,7 @@ static void *free_it(void *buffer) {
 
 static void *end_it(void *user) {
     struct held_call *call = user;
-    OK(gpumem_watch_end(call->watch));
+    OK(gpumem_watch_destroy(call->watch));
     pthread_mutex_lock(&call->lock);
     call->ended = 1;
     assert_false(call->inside);
@@ -350,11 +350,11 @@ struct meeting {
     atomic_int calls;
 };
 
-static void end_when_both_are_inside(void *user, const gpumem_leaving_event *event) {
+static void end_when_both_are_inside(void *user, const gpumem_watch_event *event) {
     struct meeting *self = user;
     atomic_fetch_add(&self->calls, 1);
     pthread_barrier_wait(self->both_inside);
-    self->status = gpumem_watch_end(*self->ends);
+    self->status = gpumem_watch_destroy(*self->ends);
     pthread_barrier_wait(self->both_inside); /* neither left while the other ended a watch */
 }
 
@@ -395,7 +395,7 @@ TEST(watches_may_end_one_another_from_inside) {
     OK(sides[0].status);
     OK(sides[1].status);
     for (size_t i = 0; i < 2; i++)
-        FAILS(INVALID_ARGUMENT, gpumem_watch_end(made[i]));
+        FAILS(INVALID_ARGUMENT, gpumem_watch_destroy(made[i]));
 }
 
 /* Only one of them ends it. */
@@ -408,13 +408,13 @@ TEST(two_functions_may_end_the_same_watch) {
     assert_int_equal(heard_count, 0);
     assert_int_equal(sides[0].status + sides[1].status, GPUMEM_ERROR_INVALID_ARGUMENT);
     for (size_t i = 0; i < 2; i++)
-        OK(gpumem_watch_end(made[i]));
+        OK(gpumem_watch_destroy(made[i]));
 }
 
 enum { THREADS = 6, ROUNDS = 150 };
 static atomic_int told[THREADS], told_resource;
 
-static void count(void *user, const gpumem_leaving_event *event) {
+static void count(void *user, const gpumem_watch_event *event) {
     assert_int_equal(event->base % (2 * MIB), 0);
     assert_int_equal(event->bytes % (2 * MIB), 0);
     assert_true(is_mapped(event->base));
@@ -429,10 +429,10 @@ static void *come_and_go(void *user) {
         OK(gpumem_buffer_watch(buffer, count, mine, &watch));
         OK(gpumem_resource_watch(memory, count, &other, &passing));
         OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
-        OK(gpumem_watch_end(passing));
+        OK(gpumem_watch_destroy(passing));
         int last = atomic_load(&other);
         OK(gpumem_buffer_free(buffer, NULL));
-        OK(gpumem_watch_end(watch));
+        OK(gpumem_watch_destroy(watch));
         assert_int_equal(atomic_load(&other), last); /* nobody calls it any more */
     }
     assert_true(atomic_load(&other) >= ROUNDS);
@@ -447,5 +447,5 @@ TEST(threads_watch_and_free_concurrently) {
     for (size_t i = 0; i < THREADS; i++)
         assert_int_equal(atomic_load(&told[i]), 2 * ROUNDS);
     assert_int_equal(atomic_load(&told_resource), 2 * THREADS * ROUNDS);
-    OK(gpumem_watch_end(watch));
+    OK(gpumem_watch_destroy(watch));
 }

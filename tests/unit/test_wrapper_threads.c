@@ -14,7 +14,7 @@ EACH_TEST(open_device, close_device);
 static gpumem_resource *tracked, *top;
 static atomic_uint asked, failed;
 
-static gpumem_failure_answer answer(void *user, const gpumem_failure *failure) {
+static gpumem_failure_answer answer(void *user, const gpumem_allocation_failure *failure) {
     atomic_fetch_add(&asked, 1);
     return failure->attempt < 3 ? GPUMEM_FAILURE_RETRY : GPUMEM_FAILURE_GIVE_UP;
 }
@@ -76,9 +76,9 @@ static void build(void) {
     stack[3] = NEW_FALLBACK(stack[2], stack[1]);
     height = 4;
     for (unsigned i = 0; i < WRAPPERS; i++)
-        if (i != WRAPPER_limit && i != WRAPPER_fallback && i != WRAPPER_caching) {
+        if (i != WRAPPER_limiting && i != WRAPPER_fallback && i != WRAPPER_caching) {
             gpumem_resource *below = stack[height - 1];
-            stack[height++] = i == WRAPPER_failure ? NEW_FAILURE(below, .fn = answer)
+            stack[height++] = i == WRAPPER_failure_callback ? NEW_FAILURE(below, .fn = answer)
                                                    : MADE(gpumem_resource *, make_wrapper,
                                                           (enum wrapper)i, below, NULL);
             if (i == WRAPPER_tracking)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 OUTPUT = Path(__file__).resolve().parents[2] / "include/gpumem/cpp/options.hpp"
 # Written by hand beside their callables, or because they are checked as they are converted.
-BY_HAND = {"gpumem_load_options", "gpumem_trace_options", "gpumem_failure_options",
+BY_HAND = {"gpumem_load_options", "gpumem_trace_options", "gpumem_failure_callback_options",
            "gpumem_foreign_options", "gpumem_register_options"}
 CHECKED = {"gpumem_dlpack_options"}
 FLAGS = {"int": "0", "unsigned int": "0", "unsigned": "0", "double": "0", "CUdeviceptr": "0"}

@@ -85,12 +85,13 @@ static gpumem_status make_resources(struct demo *d) {
                          d->device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 8 * MIB), &r[PINNED]),
                      &r[PINNED]);
     if (status == GPUMEM_OK)
-        status = had(gpumem_virtual_resource_create(
-                         d->device,
-                         GPUMEM_VIRTUAL_OPTIONS(.capacity = 256 * MIB, .chunk_maximum = 16 * MIB,
-                                                .cache_bytes = 64 * MIB),
-                         &r[VIRTUAL]),
-                     &r[VIRTUAL]);
+        status =
+            had(gpumem_virtual_resource_create(
+                    d->device,
+                    GPUMEM_VIRTUAL_OPTIONS(.capacity = 256 * MIB, .maximum_chunk_bytes = 16 * MIB,
+                                           .cache_bytes = 64 * MIB),
+                    &r[VIRTUAL]),
+                &r[VIRTUAL]);
     if (status == GPUMEM_OK)
         status = had(gpumem_managed_resource_create(d->device, NULL, &r[MANAGED]), &r[MANAGED]);
     if (status == GPUMEM_OK && r[POOL])

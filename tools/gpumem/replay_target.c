@@ -112,9 +112,9 @@ static gpumem_status refused(struct replay_target *target, CUresult result, cons
     char text[160];
     (void)target->cu->cuGetErrorName(result, &name);
     snprintf(text, sizeof text, "%s answered %s", call, name);
-    return gpumem_resource_fail(result == CUDA_ERROR_OUT_OF_MEMORY ? GPUMEM_ERROR_OUT_OF_MEMORY
-                                                                   : GPUMEM_ERROR_DRIVER,
-                                text);
+    return gpumem_set_last_error(result == CUDA_ERROR_OUT_OF_MEMORY ? GPUMEM_ERROR_OUT_OF_MEMORY
+                                                                    : GPUMEM_ERROR_DRIVER,
+                                 text);
 }
 
 static gpumem_status driver_begin(struct replay_target *target, const char *name) {

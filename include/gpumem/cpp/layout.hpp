@@ -13,14 +13,14 @@
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
 
-class leaving_ref;
+class watch_fn_ref;
 
 namespace detail {
 
 template <class F>
-concept hears_of_leaving = !std::is_same_v<std::remove_cvref_t<F>, leaving_ref> &&
-                           std::is_object_v<std::remove_reference_t<F>> &&
-                           std::is_invocable_v<F &, const gpumem_leaving_event &>;
+concept hears_of_watch = !std::is_same_v<std::remove_cvref_t<F>, watch_fn_ref> &&
+                         std::is_object_v<std::remove_reference_t<F>> &&
+                         std::is_invocable_v<F &, const gpumem_watch_event &>;
 
 } // namespace detail
 
@@ -29,18 +29,18 @@ concept hears_of_leaving = !std::is_same_v<std::remove_cvref_t<F>, leaving_ref> 
  * borrowed, and must outlive the watch: temporaries do not compile. Its exceptions are swallowed,
  * and the memory goes away all the same.
  */
-class leaving_ref {
+class watch_fn_ref {
   public:
-    template <detail::hears_of_leaving F>
-    leaving_ref(F &callable) noexcept
+    template <detail::hears_of_watch F>
+    watch_fn_ref(F &callable) noexcept
         : user_(const_cast<void *>(static_cast<const void *>(std::addressof(callable)))),
-          fn_([](void *user, const gpumem_leaving_event *event) {
+          fn_([](void *user, const gpumem_watch_event *event) {
               detail::kept_call([&] { (*static_cast<F *>(user))(*event); });
           }) {
     }
-    template <detail::hears_of_leaving F> leaving_ref(const F &&) = delete;
+    template <detail::hears_of_watch F> watch_fn_ref(const F &&) = delete;
 
-    gpumem_leaving_fn fn() const noexcept {
+    gpumem_watch_fn fn() const noexcept {
         return fn_;
     }
     void *user() const noexcept {
@@ -49,33 +49,33 @@ class leaving_ref {
 
   private:
     void *user_;
-    gpumem_leaving_fn fn_;
+    gpumem_watch_fn fn_;
 };
 
 /* Owns a watch of a buffer or a resource (gpumem_buffer_watch, gpumem_resource_watch), which it may
  * outlive. Destroying it ends the watch: the callable is then not running, and is not called again.
- * Inside a callable of a watch it waits for no other thread: see gpumem_watch_end.
+ * Inside a callable of a watch it waits for no other thread: see gpumem_watch_destroy.
  */
 class watch : public owner<watch, borrowed<gpumem_watch>> {
   public:
-    static result<watch> try_create(buffer_ref buffer, leaving_ref told) noexcept {
+    static result<watch> try_create(buffer_ref buffer, watch_fn_ref told) noexcept {
         return detail::created<watch>([&](auto *made) {
             return gpumem_buffer_watch(buffer.get(), told.fn(), told.user(), made);
         });
     }
-    static result<watch> try_create(resource_ref resource, leaving_ref told) noexcept {
+    static result<watch> try_create(resource_ref resource, watch_fn_ref told) noexcept {
         return detail::created<watch>([&](auto *made) {
             return gpumem_resource_watch(resource.get(), told.fn(), told.user(), made);
         });
     }
     static gpumem_status give_back(gpumem_watch *handle) noexcept {
-        return gpumem_watch_end(handle);
+        return gpumem_watch_destroy(handle);
     }
 #if GPUMEM_CPP_EXCEPTIONS
-    static watch create(buffer_ref buffer, leaving_ref told) {
+    static watch create(buffer_ref buffer, watch_fn_ref told) {
         return or_throw(try_create(buffer, told));
     }
-    static watch create(resource_ref resource, leaving_ref told) {
+    static watch create(resource_ref resource, watch_fn_ref told) {
         return or_throw(try_create(resource, told));
     }
 #endif

@@ -39,7 +39,7 @@ struct buffer_options {
 /* gpumem_caching_options */
 struct caching_options {
     std::size_t segment_bytes = 0;
-    std::size_t small_maximum = 0;
+    std::size_t maximum_small_bytes = 0;
     std::size_t thread_bytes = 0;
     std::uint64_t maximum_bytes = 0;
     std::size_t idle_bytes = 0;
@@ -86,7 +86,7 @@ struct mapped_options {
     bool require_coherent = false;
     bool force_non_coherent = false;
     std::size_t capacity = 0;
-    std::size_t chunk_maximum = 0;
+    std::size_t maximum_chunk_bytes = 0;
     std::uint64_t cache_bytes = 0;
     std::size_t slab_bytes = 0;
     std::uint64_t maximum_bytes = 0;
@@ -165,14 +165,14 @@ struct virtual_options {
     bool gpu_direct_rdma = false;
     bool compression = false;
     gpumem_granularity_kind granularity = GPUMEM_GRANULARITY_RECOMMENDED;
-    CUdeviceptr addr_hint = 0;
-    std::size_t addr_align = 0;
+    CUdeviceptr address_hint = 0;
+    std::size_t address_alignment = 0;
     std::span<const int> peers = {};
     gpumem_access self_access = GPUMEM_ACCESS_READ_WRITE;
     gpumem_access peer_access = GPUMEM_ACCESS_READ_WRITE;
     std::size_t capacity = 0;
-    std::size_t chunk_minimum = 0;
-    std::size_t chunk_maximum = 0;
+    std::size_t minimum_chunk_bytes = 0;
+    std::size_t maximum_chunk_bytes = 0;
     unsigned growth_percent = 0;
     bool exact_growth = false;
     std::size_t give_back_bytes = 0;
@@ -182,7 +182,7 @@ struct virtual_options {
 /* gpumem_reservation_options */
 struct reservation_options {
     std::size_t alignment = 0;
-    CUdeviceptr address = 0;
+    CUdeviceptr address_hint = 0;
 };
 
 /* gpumem_physical_options */
@@ -197,7 +197,7 @@ struct physical_options {
 
 /* gpumem_logging_options */
 struct logging_options {
-    gpumem_log_level level = GPUMEM_LOG_ERROR;
+    gpumem_log_level level = GPUMEM_LOG_DEFAULT;
     const char *name = nullptr;
     gpumem_log_fn fn = nullptr;
     void *user = nullptr;
@@ -230,7 +230,7 @@ inline gpumem_caching_options in_c(const caching_options &from) noexcept {
     gpumem_caching_options to{};
     to.size = sizeof to;
     to.segment_bytes = from.segment_bytes;
-    to.small_maximum = from.small_maximum;
+    to.maximum_small_bytes = from.maximum_small_bytes;
     to.thread_bytes = from.thread_bytes;
     to.maximum_bytes = from.maximum_bytes;
     to.idle_bytes = from.idle_bytes;
@@ -290,7 +290,7 @@ inline gpumem_mapped_options in_c(const mapped_options &from) noexcept {
     to.require_coherent = from.require_coherent;
     to.force_non_coherent = from.force_non_coherent;
     to.capacity = from.capacity;
-    to.chunk_maximum = from.chunk_maximum;
+    to.maximum_chunk_bytes = from.maximum_chunk_bytes;
     to.cache_bytes = from.cache_bytes;
     to.slab_bytes = from.slab_bytes;
     to.maximum_bytes = from.maximum_bytes;
@@ -385,15 +385,15 @@ inline gpumem_virtual_options in_c(const virtual_options &from) noexcept {
     to.gpu_direct_rdma = from.gpu_direct_rdma;
     to.compression = from.compression;
     to.granularity = from.granularity;
-    to.addr_hint = from.addr_hint;
-    to.addr_align = from.addr_align;
+    to.address_hint = from.address_hint;
+    to.address_alignment = from.address_alignment;
     to.peers = from.peers.data();
     to.peer_count = from.peers.size();
     to.self_access = from.self_access;
     to.peer_access = from.peer_access;
     to.capacity = from.capacity;
-    to.chunk_minimum = from.chunk_minimum;
-    to.chunk_maximum = from.chunk_maximum;
+    to.minimum_chunk_bytes = from.minimum_chunk_bytes;
+    to.maximum_chunk_bytes = from.maximum_chunk_bytes;
     to.growth_percent = from.growth_percent;
     to.exact_growth = from.exact_growth;
     to.give_back_bytes = from.give_back_bytes;
@@ -405,7 +405,7 @@ inline gpumem_reservation_options in_c(const reservation_options &from) noexcept
     gpumem_reservation_options to{};
     to.size = sizeof to;
     to.alignment = from.alignment;
-    to.address = from.address;
+    to.address_hint = from.address_hint;
     return to;
 }
 

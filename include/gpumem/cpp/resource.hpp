@@ -164,10 +164,10 @@ try_virtual_resource_set_peers(resource_ref resource, std::span<const int> peers
 }
 
 /* The upstream of this function and of the next two must outlive the result. */
-inline result<resource> try_limit_resource(resource_ref upstream,
-                                           std::uint64_t maximum_bytes) noexcept {
+inline result<resource> try_limiting_resource(resource_ref upstream,
+                                              std::uint64_t maximum_bytes) noexcept {
     return detail::created<resource>([&](auto *made) {
-        return gpumem_limit_resource_create(upstream.get(), maximum_bytes, made);
+        return gpumem_limiting_resource_create(upstream.get(), maximum_bytes, made);
     });
 }
 
@@ -222,8 +222,8 @@ inline void virtual_resource_set_peers(resource_ref resource, std::span<const in
         gpumem_virtual_resource_set_peers(resource.get(), peers.data(), peers.size(), access));
 }
 
-inline resource limit_resource(resource_ref upstream, std::uint64_t maximum_bytes) {
-    return or_throw(try_limit_resource(upstream, maximum_bytes));
+inline resource limiting_resource(resource_ref upstream, std::uint64_t maximum_bytes) {
+    return or_throw(try_limiting_resource(upstream, maximum_bytes));
 }
 
 inline resource logging_resource(resource_ref upstream, const logging_options &options = {}) {

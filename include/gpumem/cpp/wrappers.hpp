@@ -37,7 +37,7 @@ template <class F>
 concept answers_failures =
     !std::is_same_v<std::remove_cvref_t<F>, failure_ref> &&
     std::is_object_v<std::remove_reference_t<F>> &&
-    std::is_invocable_r_v<gpumem_failure_answer, F &, const gpumem_failure &>;
+    std::is_invocable_r_v<gpumem_failure_answer, F &, const gpumem_allocation_failure &>;
 
 /* The result of a callable, or `silence` if it returns nothing. */
 template <class Answer, class F, class Told>
@@ -155,14 +155,14 @@ class failure_ref {
     template <detail::answers_failures F>
     failure_ref(F &callable) noexcept
         : user_(const_cast<void *>(static_cast<const void *>(std::addressof(callable)))),
-          fn_([](void *user, const gpumem_failure *failure) -> gpumem_failure_answer {
+          fn_([](void *user, const gpumem_allocation_failure *failure) -> gpumem_failure_answer {
               return detail::kept_answer<gpumem_failure_answer>(
                   [&] { return (*static_cast<F *>(user))(*failure); }, GPUMEM_FAILURE_GIVE_UP);
           }) {
     }
     template <detail::answers_failures F> failure_ref(const F &&) = delete;
 
-    gpumem_failure_fn fn() const noexcept {
+    gpumem_failure_callback_fn fn() const noexcept {
         return fn_;
     }
     void *user() const noexcept {
@@ -171,7 +171,7 @@ class failure_ref {
 
   private:
     void *user_ = nullptr;
-    gpumem_failure_fn fn_ = nullptr;
+    gpumem_failure_callback_fn fn_ = nullptr;
 };
 
 /* gpumem_trace_options; `write` without `user`. */
@@ -181,8 +181,8 @@ struct trace_options {
     std::size_t buffer_bytes = 0;
 };
 
-/* gpumem_failure_options; `fn` without `user`. */
-struct failure_options {
+/* gpumem_failure_callback_options; `fn` without `user`. */
+struct failure_callback_options {
     failure_ref fn = {};
     unsigned maximum_retries = 0;
 };
@@ -199,8 +199,8 @@ inline gpumem_trace_options in_c(const trace_options &from) noexcept {
     return to;
 }
 
-inline gpumem_failure_options in_c(const failure_options &from) noexcept {
-    gpumem_failure_options to{};
+inline gpumem_failure_callback_options in_c(const failure_callback_options &from) noexcept {
+    gpumem_failure_callback_options to{};
     to.size = sizeof to;
     to.fn = from.fn.fn();
     to.user = from.fn.user();
@@ -267,11 +267,13 @@ inline result<resource> try_alignment_resource(resource_ref upstream,
 
 /* ---- When memory runs out -------------------------------------------------------------------- */
 
-inline result<resource> try_failure_resource(resource_ref upstream,
-                                             const failure_options &options) noexcept {
-    const gpumem_failure_options in_c = detail::in_c(options);
-    return detail::created<resource>(
-        [&](auto *made) { return gpumem_failure_resource_create(upstream.get(), &in_c, made); });
+inline result<resource>
+try_failure_callback_resource(resource_ref upstream,
+                              const failure_callback_options &options) noexcept {
+    const gpumem_failure_callback_options in_c = detail::in_c(options);
+    return detail::created<resource>([&](auto *made) {
+        return gpumem_failure_callback_resource_create(upstream.get(), &in_c, made);
+    });
 }
 
 inline result<resource> try_fallback_resource(resource_ref first, resource_ref second) noexcept {
@@ -319,8 +321,9 @@ inline resource alignment_resource(resource_ref upstream, const alignment_option
     return or_throw(try_alignment_resource(upstream, options));
 }
 
-inline resource failure_resource(resource_ref upstream, const failure_options &options) {
-    return or_throw(try_failure_resource(upstream, options));
+inline resource failure_callback_resource(resource_ref upstream,
+                                          const failure_callback_options &options) {
+    return or_throw(try_failure_callback_resource(upstream, options));
 }
 
 inline resource fallback_resource(resource_ref first, resource_ref second) {

@@ -20,13 +20,13 @@ static int ordinal_of(const gpumem_device *device, CUdevice handle) {
 
 static gpumem_status name_place(const gpumem_device *device, CUmemLocation place,
                                 gpumem_physical_properties *out) {
-    out->device = -1;
+    out->ordinal = -1;
     out->numa_node = -1;
     switch (place.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
         out->location = GPUMEM_LOCATION_DEVICE;
-        out->device = ordinal_of(device, place.id);
-        if (out->device >= 0)
+        out->ordinal = ordinal_of(device, place.id);
+        if (out->ordinal >= 0)
             return GPUMEM_OK;
         return gm_fail(GPUMEM_ERROR_NO_DEVICE,
                        "the memory is on device %d, which this library has not found", place.id);

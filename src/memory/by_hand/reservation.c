@@ -24,9 +24,9 @@ static gpumem_status check_reservation(const gpumem_device *device, size_t bytes
     GM_REQUIRE((options->alignment & (options->alignment - 1)) == 0,
                "gpumem_reservation_create: alignment %zu is not a power of two",
                options->alignment);
-    GM_REQUIRE(options->address % unit == 0,
-               "gpumem_reservation_create: address 0x%llx is not aligned to %zu", options->address,
-               unit);
+    GM_REQUIRE(options->address_hint % unit == 0,
+               "gpumem_reservation_create: address_hint 0x%llx is not aligned to %zu",
+               options->address_hint, unit);
     return GPUMEM_OK;
 }
 
@@ -47,7 +47,7 @@ gpumem_status gpumem_reservation_create(gpumem_device *device, size_t bytes,
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a reservation");
     size_t alignment =
         options.alignment > device->granularity ? options.alignment : device->granularity;
-    status = gm_vmm_reserve(device, bytes, alignment, options.address, &made->address);
+    status = gm_vmm_reserve(device, bytes, alignment, options.address_hint, &made->address);
     if (status != GPUMEM_OK) {
         free(made);
         return gm_tell_shortage(device, NULL, bytes, status);

@@ -267,8 +267,8 @@ gpumem_status gpumem_buffer_discard_and_prefetch(gpumem_buffer *buffer, size_t o
 struct answers {
     int read_mostly;
     int accessors[MOST_ACCESSORS];
-    int preferred_type, preferred_id;
-    int prefetched_type, prefetched_id;
+    int preferred_type, preferred_ordinal_or_node;
+    int prefetched_type, prefetched_ordinal_or_node;
 };
 
 enum { QUESTIONS = 6 };
@@ -284,8 +284,8 @@ static CUresult ask(const gpumem_driver_api *cu, CUdeviceptr at, size_t bytes,
         CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID,
     };
     void *data[QUESTIONS] = {&answers->read_mostly,     answers->accessors,
-                             &answers->preferred_type,  &answers->preferred_id,
-                             &answers->prefetched_type, &answers->prefetched_id};
+                             &answers->preferred_type,  &answers->preferred_ordinal_or_node,
+                             &answers->prefetched_type, &answers->prefetched_ordinal_or_node};
     size_t sizes[QUESTIONS] = {
         sizeof(int), sizeof answers->accessors, sizeof(int), sizeof(int), sizeof(int), sizeof(int)};
     return cu->cuMemRangeGetAttributes(data, sizes, which, QUESTIONS, at, bytes);
@@ -308,8 +308,8 @@ static CUresult ask_older(const gpumem_driver_api *cu, CUdeviceptr at, size_t by
     void *data[] = {&answers->read_mostly, answers->accessors, &preferred, &prefetched};
     size_t sizes[] = {sizeof(int), sizeof answers->accessors, sizeof(int), sizeof(int)};
     CUresult result = cu->cuMemRangeGetAttributes(data, sizes, which, 4, at, bytes);
-    split(preferred, &answers->preferred_type, &answers->preferred_id);
-    split(prefetched, &answers->prefetched_type, &answers->prefetched_id);
+    split(preferred, &answers->preferred_type, &answers->preferred_ordinal_or_node);
+    split(prefetched, &answers->prefetched_type, &answers->prefetched_ordinal_or_node);
     return result;
 }
 
@@ -338,10 +338,10 @@ static int place_of(int type, int id, gpumem_location *location, int *number) {
 
 static gpumem_managed_range read_answers(const struct answers *answers) {
     gpumem_managed_range range = {.size = sizeof range, .read_mostly = answers->read_mostly != 0};
-    range.has_preferred = place_of(answers->preferred_type, answers->preferred_id, &range.preferred,
-                                   &range.preferred_id);
-    range.has_prefetched = place_of(answers->prefetched_type, answers->prefetched_id,
-                                    &range.prefetched, &range.prefetched_id);
+    range.has_preferred = place_of(answers->preferred_type, answers->preferred_ordinal_or_node,
+                                   &range.preferred, &range.preferred_ordinal_or_node);
+    range.has_prefetched = place_of(answers->prefetched_type, answers->prefetched_ordinal_or_node,
+                                    &range.prefetched, &range.prefetched_ordinal_or_node);
     for (int i = 0; i < MOST_ACCESSORS; i++) {
         int who = answers->accessors[i];
         if (who == CU_DEVICE_CPU)

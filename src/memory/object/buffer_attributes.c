@@ -33,7 +33,7 @@ static void fill(const gpumem_buffer *buffer, const struct gm_pointer *known,
     const gpumem_resource *resource = root->resource;
     out->context = known->context;
     out->location = location_of(known);
-    out->device_ordinal = known->on_host ? -1 : known->ordinal;
+    out->ordinal = known->on_host ? -1 : known->ordinal;
     out->numa_node = out->location == GPUMEM_LOCATION_HOST_NUMA ? known->location.id : -1;
     out->device_accessible = known->device_pointer != 0;
     out->host_accessible = buffer->allocation.host_pointer != NULL;
@@ -65,7 +65,7 @@ static void fill_unknown(const gpumem_buffer *buffer, gpumem_buffer_attributes *
                         ? GPUMEM_LOCATION_HOST
                         : known->location;
     int on_device = out->location == GPUMEM_LOCATION_DEVICE;
-    out->device_ordinal = on_device ? root->resource->device->ordinal : -1;
+    out->ordinal = on_device ? root->resource->device->ordinal : -1;
     out->numa_node = -1;
     out->device_accessible = known->device_accessible;
     out->handle_type = GPUMEM_HANDLE_NONE;

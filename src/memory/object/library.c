@@ -123,10 +123,3 @@ const gpumem_driver *gpumem_library_driver(const gpumem_library *library) {
     return library->driver;
 }
 
-gpumem_status gpumem_device_count(gpumem_library *library, int *count) {
-    GM_UNCANCELLED;
-    GM_CHECK(library, "gpumem_device_count");
-    GM_REQUIRE(count, "gpumem_device_count: count is NULL");
-    *count = library->device_count;
-    return GPUMEM_OK;
-}

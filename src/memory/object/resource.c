@@ -189,7 +189,7 @@ gpumem_status gpumem_resource_create(gpumem_device *device, const gpumem_resourc
     return status;
 }
 
-gpumem_status gpumem_resource_fail(gpumem_status status, const char *message) {
+gpumem_status gpumem_set_last_error(gpumem_status status, const char *message) {
     return gm_fail(status, "%s", message ? message : "");
 }
 

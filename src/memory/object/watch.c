@@ -10,7 +10,7 @@
 
 struct gpumem_watch {
     unsigned generation;
-    gpumem_leaving_fn fn;
+    gpumem_watch_fn fn;
     void *user;
     uint64_t number;            /* rises along the list */
     struct gpumem_watch **list; /* of a buffer or a resource; NULL when that has ended */
@@ -63,7 +63,7 @@ static void empty(struct gpumem_watch **list) {
 /* ---- Telling --------------------------------------------------------------------------------- */
 
 /* With the lock, dropped meanwhile. */
-static void call(struct gpumem_watch *watch, const gpumem_leaving_event *event) {
+static void call(struct gpumem_watch *watch, const gpumem_watch_event *event) {
     watch->running++;
     pthread_mutex_unlock(&lock);
     depth++;
@@ -77,7 +77,7 @@ static void call(struct gpumem_watch *watch, const gpumem_leaving_event *event) 
 }
 
 /* The present ones, one after another: the list may change while the lock is dropped. */
-static void tell_list(struct gpumem_watch *const *list, const gpumem_leaving_event *event) {
+static void tell_list(struct gpumem_watch *const *list, const gpumem_watch_event *event) {
     uint64_t told = 0;
     pthread_mutex_lock(&lock);
     const uint64_t last = last_number;
@@ -129,7 +129,7 @@ size_t gm_buffer_granularity(const gpumem_buffer *buffer) {
 
 /* The buffer's watches first, if there is a buffer. */
 static void tell(gpumem_device *device, gpumem_buffer *buffer, gpumem_resource *resource,
-                 const gpumem_leaving_event *event) {
+                 const gpumem_watch_event *event) {
     struct gm_error_record saved;
     gm_error_save(&saved);
     struct gm_current current;
@@ -144,25 +144,26 @@ static void tell(gpumem_device *device, gpumem_buffer *buffer, gpumem_resource *
 }
 
 /* An event of whole granules. */
-static gpumem_leaving_event make_event(const gpumem_resource *resource,
-                                       const gpumem_allocation *allocation, size_t offset,
-                                       size_t bytes, gpumem_leaving reason) {
+static gpumem_watch_event make_event(const gpumem_resource *resource,
+                                     const gpumem_allocation *allocation, size_t offset,
+                                     size_t bytes, gpumem_watch_reason reason) {
     const size_t unit = unit_of(resource);
     size_t begin = offset / unit * unit, end = (offset + bytes + unit - 1) / unit * unit;
-    return (gpumem_leaving_event){.size = sizeof(gpumem_leaving_event),
-                                  .reason = reason,
-                                  .base = allocation->pointer + begin,
-                                  .bytes = end - begin};
+    return (gpumem_watch_event){.size = sizeof(gpumem_watch_event),
+                                .reason = reason,
+                                .base = allocation->pointer + begin,
+                                .bytes = end - begin};
 }
 
-void gm_watches_tell(gpumem_buffer *buffer, size_t offset, size_t bytes, gpumem_leaving reason) {
+void gm_watches_tell(gpumem_buffer *buffer, size_t offset, size_t bytes,
+                     gpumem_watch_reason reason) {
     if (!bytes || !is_watched(buffer))
         return;
     gpumem_resource *resource = buffer->resource;
-    gpumem_leaving_event event = make_event(resource, &buffer->allocation, offset, bytes, reason);
+    gpumem_watch_event event = make_event(resource, &buffer->allocation, offset, bytes, reason);
     event.buffer = buffer;
     int ordered = resource->properties.stream_ordered && buffer->wait_count && !buffer->homeless;
-    if (reason == GPUMEM_LEAVING_FREE && ordered)
+    if (reason == GPUMEM_WATCH_FREE && ordered)
         event.stream = gm_buffer_home(buffer);
     tell(resource->device, buffer, watched_resource(buffer), &event);
 }
@@ -181,8 +182,8 @@ void gm_watches_tell_segment(gpumem_resource *cache, const gpumem_allocation *se
     gpumem_resource *upstream = cache->upstream;
     if (!is_resource_watched(cache) && !is_resource_watched(upstream))
         return;
-    gpumem_leaving_event event =
-        make_event(upstream, segment, 0, mapped_of(upstream, segment), GPUMEM_LEAVING_FREE);
+    gpumem_watch_event event =
+        make_event(upstream, segment, 0, mapped_of(upstream, segment), GPUMEM_WATCH_FREE);
     if (upstream->properties.stream_ordered)
         event.stream = stream;
     tell(cache->device, NULL, cache, &event);
@@ -193,7 +194,7 @@ void gm_watches_tell_segment(gpumem_resource *cache, const gpumem_allocation *se
 void gm_watches_tell_end(gpumem_buffer *buffer) {
     if (buffer->told)
         return;
-    gm_watches_tell(buffer, 0, mapped_bytes(buffer), GPUMEM_LEAVING_FREE);
+    gm_watches_tell(buffer, 0, mapped_bytes(buffer), GPUMEM_WATCH_FREE);
     if (!(buffer->freed & GM_WATCHED))
         return;
     pthread_mutex_lock(&lock);
@@ -220,7 +221,7 @@ void gm_watches_tell_shrink(gpumem_buffer *buffer, size_t bytes) {
         return;
     size_t begin = first_dropped(buffer, bytes), end = mapped_bytes(buffer);
     if (begin < end)
-        gm_watches_tell(buffer, begin, end - begin, GPUMEM_LEAVING_SHRINK);
+        gm_watches_tell(buffer, begin, end - begin, GPUMEM_WATCH_SHRINK);
 }
 
 void gm_watches_leave(gpumem_resource *resource) {
@@ -231,7 +232,7 @@ void gm_watches_leave(gpumem_resource *resource) {
 
 /* ---- The public door ------------------------------------------------------------------------- */
 
-static gpumem_status make(gpumem_leaving_fn fn, void *user, unsigned generation,
+static gpumem_status make(gpumem_watch_fn fn, void *user, unsigned generation,
                           gpumem_watch **watch) {
     gpumem_watch *made = calloc(1, sizeof *made);
     if (!made)
@@ -243,7 +244,7 @@ static gpumem_status make(gpumem_leaving_fn fn, void *user, unsigned generation,
     return GPUMEM_OK;
 }
 
-gpumem_status gpumem_buffer_watch(gpumem_buffer *buffer, gpumem_leaving_fn fn, void *user,
+gpumem_status gpumem_buffer_watch(gpumem_buffer *buffer, gpumem_watch_fn fn, void *user,
                                   gpumem_watch **watch) {
     GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_buffer_watch");
@@ -264,7 +265,7 @@ gpumem_status gpumem_buffer_watch(gpumem_buffer *buffer, gpumem_leaving_fn fn, v
     return GPUMEM_OK;
 }
 
-gpumem_status gpumem_resource_watch(gpumem_resource *resource, gpumem_leaving_fn fn, void *user,
+gpumem_status gpumem_resource_watch(gpumem_resource *resource, gpumem_watch_fn fn, void *user,
                                     gpumem_watch **watch) {
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_resource_watch");
@@ -308,9 +309,9 @@ static gpumem_status end(struct gpumem_watch *watch, const char *call) {
     return GPUMEM_OK;
 }
 
-gpumem_status gpumem_watch_end(gpumem_watch *watch) {
+gpumem_status gpumem_watch_destroy(gpumem_watch *watch) {
     GM_UNCANCELLED;
-    static const char call[] = "gpumem_watch_end";
+    static const char call[] = "gpumem_watch_destroy";
     if (!watch)
         return GPUMEM_OK;
     /* Before the lock, which a forked child may find taken. */

@@ -10,7 +10,8 @@
 #include <gpumem/layout.h>
 
 /* Announces a range of the buffer, widened to whole granules. Cheap if there are no watches. */
-void gm_watches_tell(gpumem_buffer *buffer, size_t offset, size_t bytes, gpumem_leaving reason);
+void gm_watches_tell(gpumem_buffer *buffer, size_t offset, size_t bytes,
+                     gpumem_watch_reason reason);
 
 /* Before the memory goes back: announces it, and releases the buffer's watches. */
 void gm_watches_tell_end(gpumem_buffer *buffer);

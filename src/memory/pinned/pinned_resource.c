@@ -281,7 +281,7 @@ static void properties(void *user, gpumem_resource_properties *out) {
     out->host_accessible = 1;
     out->location = p->options.numa_bind ? GPUMEM_LOCATION_HOST_NUMA : GPUMEM_LOCATION_HOST;
     out->granularity = GM_SPAN_UNIT;
-    out->chunk_maximum = p->options.slab_bytes;
+    out->maximum_chunk_bytes = p->options.slab_bytes;
     memcpy(out->note, p->note, sizeof out->note);
 }
 

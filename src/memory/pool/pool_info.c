@@ -22,7 +22,7 @@ gpumem_status gpumem_pool_get_info(gpumem_resource *resource, gpumem_pool_info *
         .mapped = s->mapped,
         .device_accessible = resource->properties.device_accessible,
         .host_accessible = resource->properties.host_accessible,
-        .device_id = s->location == GPUMEM_LOCATION_DEVICE && !s->nowhere ? p->device->ordinal : -1,
+        .ordinal = s->location == GPUMEM_LOCATION_DEVICE && !s->nowhere ? p->device->ordinal : -1,
         .numa_node = s->numa_node,
     };
     pthread_mutex_lock(&p->lock);

@@ -206,7 +206,7 @@ static gpumem_status find_chunks(const gpumem_buffer *buffer, const struct gm_ex
     }
     return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
                    "gpumem_buffer_set_access: access is set for whole chunks, and one ends at %zu, "
-                   "inside or after the %zu bytes at offset %zu (gpumem_buffer_get_chunk)",
+                   "inside or after the %zu bytes at offset %zu (gpumem_buffer_get_layout)",
                    at, bytes, offset);
 }
 
@@ -254,7 +254,7 @@ static void tell(gpumem_buffer *buffer, const struct gm_extent *extent, size_t f
         offset += extent->chunks[i].bytes;
     for (size_t i = first; i < first + count; i++)
         bytes += extent->chunks[i].bytes;
-    gm_watches_tell(buffer, offset, bytes, GPUMEM_LEAVING_ACCESS);
+    gm_watches_tell(buffer, offset, bytes, GPUMEM_WATCH_ACCESS);
 }
 
 static gpumem_status change_buffer(struct gm_virtual_resource *v, gpumem_buffer *buffer,

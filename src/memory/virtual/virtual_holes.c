@@ -87,7 +87,7 @@ gpumem_status gpumem_buffer_decommit(gpumem_buffer *buffer, size_t offset, size_
         if (status == GPUMEM_OK)
             status = gm_buffer_wait(buffer, stream, "decommit");
         if (status == GPUMEM_OK)
-            gm_watches_tell(buffer, offset, bytes, GPUMEM_LEAVING_DECOMMIT);
+            gm_watches_tell(buffer, offset, bytes, GPUMEM_WATCH_DECOMMIT);
         gm_work_off(v->device); /* a former address of the buffer would keep the memory */
         if (status == GPUMEM_OK)
             status = punch(v, buffer, first, count, &given);

@@ -202,7 +202,7 @@ gpumem_status gpumem_buffer_move_to_capacity(gpumem_buffer *buffer, size_t capac
         gm_buffer_discard(remains);
         return status;
     }
-    gm_watches_tell(buffer, 0, buffer->allocation.bytes, GPUMEM_LEAVING_MOVE);
+    gm_watches_tell(buffer, 0, buffer->allocation.bytes, GPUMEM_WATCH_MOVE);
     status = move(v, buffer, capacity, remains);
     gm_current_leave(&current);
     if (status == GPUMEM_OK)

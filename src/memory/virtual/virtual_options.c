@@ -115,7 +115,7 @@ static gpumem_status check_alignment(const struct gm_virtual_resource *v) {
         gm_vmm_unreserve(v->device, &v->device->meter, address, v->granularity);
     else if (refused(status) || status == GPUMEM_ERROR_OUT_OF_MEMORY)
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                       "virtual resource: no addresses are aligned to addr_align %zu",
+                       "virtual resource: no addresses are aligned to address_alignment %zu",
                        v->alignment);
     return status;
 }
@@ -125,37 +125,40 @@ static size_t default_maximum(const struct gm_virtual_resource *v) {
     const gpumem_virtual_options *o = &v->options;
     if (v->handle_type == GPUMEM_HANDLE_NONE)
         return o->give_back_bytes;
-    return EXPORTED_CHUNK_MAXIMUM > o->chunk_minimum ? EXPORTED_CHUNK_MAXIMUM : o->chunk_minimum;
+    return EXPORTED_CHUNK_MAXIMUM > o->minimum_chunk_bytes ? EXPORTED_CHUNK_MAXIMUM
+                                                           : o->minimum_chunk_bytes;
 }
 
 static gpumem_status settle_sizes(struct gm_virtual_resource *v) {
     gpumem_virtual_options *o = &v->options;
     size_t unit = v->granularity;
-    if (!o->chunk_minimum)
-        o->chunk_minimum = unit;
+    if (!o->minimum_chunk_bytes)
+        o->minimum_chunk_bytes = unit;
     if (!o->give_back_bytes)
         o->give_back_bytes = SIZE_MAX / unit * unit;
-    if (!o->chunk_maximum)
-        o->chunk_maximum = default_maximum(v);
+    if (!o->maximum_chunk_bytes)
+        o->maximum_chunk_bytes = default_maximum(v);
     if (!o->growth_percent)
         o->growth_percent = DEFAULT_GROWTH_PERCENT;
-    GM_REQUIRE(o->chunk_minimum % unit == 0 && o->chunk_maximum % unit == 0,
+    GM_REQUIRE(o->minimum_chunk_bytes % unit == 0 && o->maximum_chunk_bytes % unit == 0,
                "virtual resource: chunk sizes %zu and %zu must be multiples of the granularity %zu",
-               o->chunk_minimum, o->chunk_maximum, unit);
+               o->minimum_chunk_bytes, o->maximum_chunk_bytes, unit);
     GM_REQUIRE(o->give_back_bytes % unit == 0,
                "virtual resource: give_back_bytes %zu must be a multiple of the granularity %zu",
                o->give_back_bytes, unit);
-    if (o->chunk_maximum > o->give_back_bytes)
-        o->chunk_maximum = o->give_back_bytes;
-    GM_REQUIRE(o->chunk_minimum <= o->chunk_maximum,
-               "virtual resource: chunk_minimum %zu is above chunk_maximum or give_back_bytes, %zu",
-               o->chunk_minimum, o->chunk_maximum);
-    GM_REQUIRE((o->addr_align & (o->addr_align - 1)) == 0,
-               "virtual resource: addr_align %zu is not a power of two", o->addr_align);
-    v->alignment = o->addr_align > unit ? o->addr_align : unit;
-    GM_REQUIRE(o->addr_hint % v->alignment == 0,
-               "virtual resource: addr_hint 0x%llx is not a multiple of the alignment %zu",
-               o->addr_hint, v->alignment);
+    if (o->maximum_chunk_bytes > o->give_back_bytes)
+        o->maximum_chunk_bytes = o->give_back_bytes;
+    GM_REQUIRE(o->minimum_chunk_bytes <= o->maximum_chunk_bytes,
+               "virtual resource: minimum_chunk_bytes %zu is above maximum_chunk_bytes or "
+               "give_back_bytes, %zu",
+               o->minimum_chunk_bytes, o->maximum_chunk_bytes);
+    GM_REQUIRE((o->address_alignment & (o->address_alignment - 1)) == 0,
+               "virtual resource: address_alignment %zu is not a power of two",
+               o->address_alignment);
+    v->alignment = o->address_alignment > unit ? o->address_alignment : unit;
+    GM_REQUIRE(o->address_hint % v->alignment == 0,
+               "virtual resource: address_hint 0x%llx is not a multiple of the alignment %zu",
+               o->address_hint, v->alignment);
     return check_alignment(v);
 }
 

@@ -28,18 +28,18 @@ static size_t wanted(const struct gm_virtual_resource *v, size_t committed, size
         if (__builtin_mul_overflow(committed / 100, v->options.growth_percent, &share))
             share = SIZE_MAX;
         share = share / v->granularity * v->granularity;
-        if (share > v->options.chunk_maximum)
-            share = v->options.chunk_maximum;
+        if (share > v->options.maximum_chunk_bytes)
+            share = v->options.maximum_chunk_bytes;
         if (share > bytes)
             bytes = share;
     }
-    bytes = round_up(bytes, v->options.chunk_minimum);
+    bytes = round_up(bytes, v->options.minimum_chunk_bytes);
     return bytes == 0 || bytes > room ? room : bytes;
 }
 
 /* Appends `bytes` in chunks of the maximum size and a remainder. */
 static gpumem_status append(struct gm_virtual_resource *v, struct gm_extent *extent, size_t bytes) {
-    size_t largest = v->options.chunk_maximum;
+    size_t largest = v->options.maximum_chunk_bytes;
     size_t count = bytes / largest + (bytes % largest != 0);
     size_t few[16] = {0}, *sizes = few;
     if (count > sizeof few / sizeof few[0])
@@ -127,7 +127,7 @@ static gpumem_status make_range(struct gm_virtual_resource *v, size_t bytes, siz
     gm_extent_give(extent, v->access, v->access_count);
     extent->cache = v->cache.maximum ? &v->cache : NULL;
     atomic_init(&extent->shared, 0);
-    gpumem_status status = gm_extent_init(extent, capacity, alignment, v->options.addr_hint);
+    gpumem_status status = gm_extent_init(extent, capacity, alignment, v->options.address_hint);
     if (status != GPUMEM_OK) {
         free(range);
         return status;
@@ -341,9 +341,10 @@ static void properties(void *user, gpumem_resource_properties *out) {
     out->location = v->options.location;
     out->handle_type = v->handle_type;
     out->granularity = v->granularity;
-    out->chunk_maximum = v->options.chunk_maximum == SIZE_MAX / v->granularity * v->granularity
-                             ? 0
-                             : v->options.chunk_maximum;
+    out->maximum_chunk_bytes =
+        v->options.maximum_chunk_bytes == SIZE_MAX / v->granularity * v->granularity
+            ? 0
+            : v->options.maximum_chunk_bytes;
     memcpy(out->note, v->note, sizeof out->note);
 }
 

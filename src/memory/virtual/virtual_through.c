@@ -56,7 +56,7 @@ gpumem_status gm_through_decommit(gpumem_buffer *outer, gpumem_buffer *inner, si
         status = wait(outer, stream, "decommit");
     if (status != GPUMEM_OK)
         return status;
-    gm_watches_tell(outer, offset, bytes, GPUMEM_LEAVING_DECOMMIT);
+    gm_watches_tell(outer, offset, bytes, GPUMEM_WATCH_DECOMMIT);
     pthread_mutex_lock(&outer->lock);
     status = gm_buffer_not_held(outer, "decommit");
     if (status == GPUMEM_OK)
@@ -90,7 +90,7 @@ gpumem_status gm_through_set_access(gpumem_buffer *outer, gpumem_buffer *inner, 
     if (status != GPUMEM_OK)
         return status;
     if (takes)
-        gm_watches_tell(outer, offset, bytes, GPUMEM_LEAVING_ACCESS);
+        gm_watches_tell(outer, offset, bytes, GPUMEM_WATCH_ACCESS);
     pthread_mutex_lock(&outer->lock);
     status = takes ? gm_buffer_not_held(outer, "take access away") : GPUMEM_OK;
     if (status == GPUMEM_OK)
@@ -175,7 +175,7 @@ gpumem_status gm_through_move(gpumem_buffer *outer, gpumem_buffer *inner, size_t
         return status;
     if (capacity < inner->allocation.bytes)
         capacity = inner->allocation.bytes;
-    gm_watches_tell(outer, 0, bytes, GPUMEM_LEAVING_MOVE);
+    gm_watches_tell(outer, 0, bytes, GPUMEM_WATCH_MOVE);
     pthread_mutex_lock(&outer->lock);
     status = move(outer, inner, capacity, stream);
     pthread_mutex_unlock(&outer->lock);

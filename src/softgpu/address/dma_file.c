@@ -313,19 +313,27 @@ static CUresult give(const struct gm_kept_file *file, int *fd) {
     return CUDA_SUCCESS;
 }
 
-/* Memory with a file of its own, from its first byte. */
+/* All of the memory in a file of its own. */
 static bool is_own_file(const struct sg_dma_piece *pieces, size_t count) {
-    return count == 1 && pieces->phys->kind == SG_PHYS_FD && pieces->offset == 0;
+    const struct sg_phys *phys = pieces->phys;
+    return count == 1 && phys->kind == SG_PHYS_FD && !phys->moved && pieces->offset == 0 &&
+           pieces->size == phys->size;
+}
+
+/* Nobody else has a file with the pages. */
+static bool is_apart(const struct sg_phys *phys) {
+    return phys->kind == SG_PHYS_ARENA
+               ? !phys->named
+               : phys->kind == SG_PHYS_FD && !phys->given && !phys->imported;
 }
 
 static bool can_move(const struct sg_dma_piece *pieces, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        const struct sg_phys *phys = pieces[i].phys;
-        if (phys->kind == SG_PHYS_ARENA && !phys->named)
+        if (is_apart(pieces[i].phys))
             continue;
         sg_log(SG_LOG_WARNING,
                "the range has memory that other processes may have mapped: without /dev/udmabuf "
-               "it is a DMA buffer only as a whole handle that can be exported");
+               "an exported handle is a DMA buffer only by itself, as a whole");
         return false;
     }
     return true;
@@ -359,8 +367,11 @@ static CUresult move(const struct sg_dma_piece *pieces, size_t count, int *fd) {
 
 CUresult sg_dma_file_export(const struct sg_dma_piece *pieces, size_t count,
                             bool (*still)(void *user), void *user, int *fd) {
-    if (is_own_file(pieces, count))
-        return give(&pieces->phys->file, fd);
+    if (is_own_file(pieces, count)) {
+        CUresult given = give(&pieces->phys->file, fd);
+        pieces->phys->given |= given == CUDA_SUCCESS;
+        return given;
+    }
     if (!can_move(pieces, count))
         return CUDA_ERROR_NOT_SUPPORTED;
     wait_until_nothing_runs();
@@ -374,4 +385,37 @@ bool sg_dma_file_end(struct sg_phys *phys) {
     forget_phys(phys);
     return sg_memfile_map_at(&phys->file, phys->file_offset, phys->host, phys->size,
                              PROT_READ | PROT_WRITE);
+}
+
+void sg_dma_file_forget(const struct sg_phys *phys) {
+    forget_phys(phys);
+}
+
+static bool is_in_use(const struct sg_phys *phys) {
+    forget_unused();
+    for (const struct dma_file *file = files; file; file = file->next)
+        if (has_phys(file, phys))
+            return true;
+    return false;
+}
+
+CUresult sg_dma_file_return(struct sg_phys *phys) {
+    CUresult result = CUDA_SUCCESS;
+    sg_phys_ref(phys); /* the lock is released */
+    wait_until_nothing_runs();
+    if (is_in_use(phys)) {
+        sg_log(SG_LOG_WARNING,
+               "the memory is in a DMA buffer of more or less than itself that is still open or "
+               "mapped: without /dev/udmabuf it can be exported when that is closed");
+        result = CUDA_ERROR_NOT_SUPPORTED;
+    } else if (phys->moved && (!gm_kept_file_is_open(&phys->file) ||
+                               !write_all(phys->file.fd, phys->host, phys->size, 0) ||
+                               !show(&phys->file, 0, phys->host, phys->size))) {
+        sg_log(SG_LOG_ERROR, "moving memory back from a DMA buffer: %s", strerror(errno));
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    } else {
+        phys->moved = false;
+    }
+    sg_phys_unref(phys);
+    return result;
 }

@@ -2,11 +2,12 @@
  * Descriptors of device memory that the CPU can map, without the kernel's /dev/udmabuf: memory
  * files in which the bytes of a range begin at 0.
  *
- * The memory of a device is in one file, so the range's pages move into a file of their own when
- * they are first exported; softgpu itself reaches them only through their view, which does not
- * move. A page can be in only one such file, so ranges that begin at the same page share a file,
- * which grows; a range that overlaps but begins elsewhere is refused for as long as anybody has the
- * file.
+ * The memory of a device is in one file, and that of each exportable handle in another, so the
+ * range's pages move into a file of their own when they are first exported; softgpu itself reaches
+ * them only through their view, which does not move. A whole handle that can be exported is such a
+ * file already. A page can be in only one such file, so ranges that begin at the same page share a
+ * file, which grows; a range that overlaps but begins elsewhere is refused for as long as anybody
+ * has the file.
  */
 #ifndef SG_ADDRESS_DMA_FILE_H
 #define SG_ADDRESS_DMA_FILE_H
@@ -29,8 +30,13 @@ struct sg_dma_piece {
 CUresult sg_dma_file_export(const struct sg_dma_piece *pieces, size_t count,
                             bool (*still)(void *user), void *user, int *fd);
 
-/* Called before memory that has moved is freed: maps its original file under its view again,
- * without the bytes. If that fails, returns false and the pages are lost. */
+/* Called before memory of a device's file that has moved is freed: maps that file under its view
+ * again, without the bytes. If that fails, returns false and the pages are lost. */
 bool sg_dma_file_end(struct sg_phys *phys);
+/* The same for memory with a file of its own, which ends, too. */
+void sg_dma_file_forget(const struct sg_phys *phys);
+/* Moves all pages of such memory back. Blocks as sg_dma_file_export does. NOT_SUPPORTED, logged,
+ * while somebody has a DMA buffer of them; OUT_OF_MEMORY. */
+CUresult sg_dma_file_return(struct sg_phys *phys);
 
 #endif

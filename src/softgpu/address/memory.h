@@ -52,6 +52,7 @@ struct sg_phys {
     bool imported;        /* created by another process, which is charged for it */
     bool pages_held;      /* perhaps by a DMA buffer: not to be reused */
     bool moved;           /* some of its pages are in a file of dma_file.c */
+    bool given;           /* its own file, which others may have mapped */
     bool named;           /* to other processes, by its place in the file: legacy IPC */
     CUmemAllocationProp prop;
     struct sg_phys_place *place; /* phys.c's */

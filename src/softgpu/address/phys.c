@@ -122,23 +122,31 @@ static bool place_in_file(struct sg_phys_place *place, const struct gm_kept_file
     return true;
 }
 
-static bool write_trailer(int fd, const struct sg_phys *phys) {
-    struct sg_share_trailer trailer = {.magic = SG_SHARE_MAGIC,
-                                       .version = SG_SHARE_VERSION,
-                                       .size = phys->size,
-                                       .prop = phys->prop};
-    if (phys->device >= 0)
-        trailer.device = sg_device(phys->device)->uuid;
-    if (pwrite(fd, &trailer, sizeof trailer, (off_t)phys->size) != (ssize_t)sizeof trailer)
-        return false;
-    return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+/* What an importer has to know is the file's name, which goes with every descriptor, so that the
+ * file has the memory's size: DMA buffers are such files. */
+#define NAME_FORMAT "softgpu memory 2 %llx %s %x %x %x %x %x %x %x"
+#define NAME_ROOM   200
+
+static void name_file(const struct sg_phys *phys, char name[NAME_ROOM]) {
+    const CUmemAllocationProp *prop = &phys->prop;
+    char uuid[33] = "-"; /* of a device */
+    for (int i = 0; phys->device >= 0 && i < 16; i++)
+        snprintf(uuid + 2 * i, 3, "%02x", (unsigned char)sg_device(phys->device)->uuid.bytes[i]);
+    snprintf(name, NAME_ROOM, NAME_FORMAT, (unsigned long long)phys->size, uuid,
+             (unsigned)prop->type, (unsigned)prop->requestedHandleTypes,
+             (unsigned)prop->location.type, (unsigned)prop->location.id,
+             prop->allocFlags.compressionType, prop->allocFlags.gpuDirectRDMACapable,
+             prop->allocFlags.usage);
 }
 
 static bool make_file(struct sg_phys_place *place) {
+    const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     struct gm_kept_file file;
-    if (!sg_memfile_new("softgpu shared", place->phys.size + SG_SHARE_PAGE, &file))
+    char name[NAME_ROOM];
+    name_file(&place->phys, name);
+    if (!sg_memfile_new(name, place->phys.size, &file))
         return false;
-    if (write_trailer(file.fd, &place->phys) && place_in_file(place, &file))
+    if (fcntl(file.fd, F_ADD_SEALS, seals) == 0 && place_in_file(place, &file))
         return true;
     sg_log(SG_LOG_ERROR, "cannot make shareable memory: %s", strerror(errno));
     gm_kept_file_close(&file);
@@ -273,6 +281,8 @@ static void reclaim(struct sg_retired *retired) {
     } else if (phys->kind == SG_PHYS_PART) {
         end_part(phys);
     } else {
+        if (phys->moved)
+            sg_dma_file_forget(phys);
         sg_addresses_end(phys->host, phys->size);
         gm_kept_file_close(&phys->file);
     }
@@ -302,40 +312,72 @@ static struct sg_phys *find_file(const struct stat *status) {
     return NULL;
 }
 
-static bool trailer_fits(const struct sg_share_trailer *trailer, const struct stat *status) {
-    return memcmp(trailer->magic, SG_SHARE_MAGIC, sizeof SG_SHARE_MAGIC) == 0 &&
-           trailer->version == SG_SHARE_VERSION && trailer->size != 0 &&
-           trailer->size % SG_PAGE == 0 &&
-           trailer->size + SG_SHARE_PAGE == (uint64_t)status->st_size;
+/* What the name of a file says. */
+struct shared {
+    uint64_t size;
+    CUuuid device; /* zero for host memory */
+    CUmemAllocationProp prop;
+};
+
+static bool read_uuid(const char *text, struct shared *shared) {
+    for (int i = 0; text[0] != '-' && i < 16; i++) {
+        unsigned byte;
+        if (sscanf(text + 2 * i, "%2x", &byte) != 1)
+            return false;
+        shared->device.bytes[i] = (char)byte;
+    }
+    return true;
 }
 
-static const char *read_trailer(int fd, struct stat *status, struct sg_share_trailer *trailer) {
+static bool read_name(int fd, struct shared *shared) {
+    char path[32], name[NAME_ROOM + 32], uuid[33];
+    unsigned long long size;
+    unsigned type, handles, place, id, compression, rdma, usage;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(path, name, sizeof name - 1);
+    if (length <= 0)
+        return false;
+    name[length] = 0;
+    *shared = (struct shared){.size = 0};
+    if (sscanf(name, "/memfd:softgpu memory 2 %llx %32s %x %x %x %x %x %x %x", &size, uuid, &type,
+               &handles, &place, &id, &compression, &rdma, &usage) != 9 ||
+        (strlen(uuid) != 32 && strcmp(uuid, "-") != 0) || !read_uuid(uuid, shared))
+        return false;
+    shared->size = size;
+    shared->prop.type = (CUmemAllocationType)type;
+    shared->prop.requestedHandleTypes = (CUmemAllocationHandleType)handles;
+    shared->prop.location = (CUmemLocation){.type = (CUmemLocationType)place, .id = (int)id};
+    shared->prop.allocFlags.compressionType = (unsigned char)compression;
+    shared->prop.allocFlags.gpuDirectRDMACapable = (unsigned char)rdma;
+    shared->prop.allocFlags.usage = (unsigned short)usage;
+    return true;
+}
+
+static const char *read_shared(int fd, struct stat *status, struct shared *shared) {
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     if (fstat(fd, status) != 0)
         return "not an open file descriptor";
     int sealed = fcntl(fd, F_GET_SEALS);
     if (!S_ISREG(status->st_mode) || sealed < 0 || (sealed & seals) != seals)
         return "not a sealed memory file";
-    if (status->st_size <= (off_t)SG_SHARE_PAGE ||
-        pread(fd, trailer, sizeof *trailer, status->st_size - (off_t)SG_SHARE_PAGE) !=
-            (ssize_t)sizeof *trailer ||
-        !trailer_fits(trailer, status))
+    if (!read_name(fd, shared) || shared->size == 0 || shared->size % SG_PAGE != 0 ||
+        shared->size != (uint64_t)status->st_size)
         return "not exported by softgpu, or by another version of it";
     return NULL;
 }
 
-static int find_device(const struct sg_share_trailer *trailer) {
+static int find_device(const struct shared *shared) {
     for (int i = 0; i < sg_device_count(); i++)
-        if (memcmp(&sg_device(i)->uuid, &trailer->device, sizeof trailer->device) == 0)
+        if (memcmp(&sg_device(i)->uuid, &shared->device, sizeof shared->device) == 0)
             return i;
     return -1;
 }
 
-static CUresult import_new(int fd, const struct sg_share_trailer *trailer, struct sg_phys **phys) {
-    CUmemAllocationProp prop = trailer->prop;
+static CUresult import_new(int fd, const struct shared *shared, struct sg_phys **phys) {
+    CUmemAllocationProp prop = shared->prop;
     int device = -1;
     if (prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
-        device = find_device(trailer);
+        device = find_device(shared);
         if (device < 0) {
             sg_log(SG_LOG_WARNING,
                    "imported memory belongs to a device that this process does not see");
@@ -343,7 +385,7 @@ static CUresult import_new(int fd, const struct sg_share_trailer *trailer, struc
         }
         prop.location.id = device;
     }
-    struct sg_phys_place *place = new_place(&prop, device, (size_t)trailer->size);
+    struct sg_phys_place *place = new_place(&prop, device, (size_t)shared->size);
     struct gm_kept_file own = GM_NO_KEPT_FILE;
     bool kept = gm_kept_file_set(gm_fd_duplicate(fd), &own);
     if (!place || !kept || !place_in_file(place, &own)) {
@@ -360,23 +402,29 @@ bool sg_phys_has_own_file(const struct sg_phys *phys) {
     return phys->kind == SG_PHYS_FD;
 }
 
+CUresult sg_phys_give(struct sg_phys *phys) {
+    CUresult result = phys->moved ? sg_dma_file_return(phys) : CUDA_SUCCESS;
+    phys->given |= result == CUDA_SUCCESS;
+    return result;
+}
+
 bool sg_phys_exported(int fd) {
     struct stat status;
-    struct sg_share_trailer trailer;
-    return !read_trailer(fd, &status, &trailer);
+    struct shared shared;
+    return !read_shared(fd, &status, &shared);
 }
 
 CUresult sg_phys_import(int fd, struct sg_phys **phys) {
     struct stat status;
-    struct sg_share_trailer trailer;
-    const char *wrong = read_trailer(fd, &status, &trailer);
+    struct shared shared;
+    const char *wrong = read_shared(fd, &status, &shared);
     if (wrong) {
         sg_log(SG_LOG_WARNING, "descriptor %d cannot be imported: %s", fd, wrong);
         return CUDA_ERROR_UNKNOWN;
     }
     struct sg_phys *known = find_file(&status);
     if (!known)
-        return import_new(fd, &trailer, phys);
+        return import_new(fd, &shared, phys);
     sg_phys_ref(known);
     *phys = known;
     return CUDA_SUCCESS;

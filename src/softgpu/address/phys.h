@@ -4,19 +4,6 @@
 
 #include "softgpu/address/memory.h"
 
-/* What follows the bytes in the memory file of exportable memory. */
-struct sg_share_trailer {
-    char magic[16];
-    uint32_t version;
-    uint32_t reserved;
-    uint64_t size; /* of the bytes */
-    CUuuid device; /* zero for host memory */
-    CUmemAllocationProp prop;
-};
-#define SG_SHARE_MAGIC   "softgpu memory\n"
-#define SG_SHARE_VERSION 1u
-#define SG_SHARE_PAGE    ((size_t)4096)
-
 /*
  * The memory of an exported file. `fd` is duplicated and remains the caller's. The same file
  * imported twice, or by its exporter, gives the same object. UNKNOWN (as on H200) for anything that
@@ -26,6 +13,10 @@ struct sg_share_trailer {
 CUresult sg_phys_import(int fd, struct sg_phys **phys);
 /* Is the memory in such a file, so that others can import it? */
 bool sg_phys_has_own_file(const struct sg_phys *phys);
+/* Its descriptor is about to be given to others, from when on its pages stay where they are. Those
+ * that a DMA buffer has moved (dma_file.h) come back: blocks for that, with the lock released,
+ * until no operation runs. NOT_SUPPORTED while somebody has the buffer; OUT_OF_MEMORY. */
+CUresult sg_phys_give(struct sg_phys *phys);
 /* Does the descriptor refer to such a file? */
 bool sg_phys_exported(int fd);
 

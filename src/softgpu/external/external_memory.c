@@ -76,7 +76,8 @@ static CUresult check_description(const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *desc) 
     bool dedicated = desc->flags == CUDA_EXTERNAL_MEMORY_DEDICATED;
     if (desc->size == 0 || (desc->flags != 0 && !dedicated))
         return CUDA_ERROR_INVALID_VALUE;
-    if (desc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD && !dedicated)
+    if (desc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD && !dedicated &&
+        desc->handle.fd >= 0)
         return CUDA_ERROR_NOT_SUPPORTED; /* even for its own buffers */
     return desc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD ? CUDA_SUCCESS
                                                                   : CUDA_ERROR_INVALID_VALUE;

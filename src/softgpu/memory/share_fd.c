@@ -21,25 +21,38 @@ static bool may_export(const struct sg_memory *memory, CUmemAllocationHandleType
 }
 
 /* Each call returns a new descriptor, which the caller must close. */
+static CUresult export(const struct sg_phys *phys, CUmemAllocationHandleType type, void *handle) {
+    if (type == CU_MEM_HANDLE_TYPE_FABRIC)
+        return sg_fabric_export(&phys->file, SG_FABRIC_MEMORY, handle);
+    int fd = gm_kept_file_duplicate(&phys->file);
+    if (fd < 0) {
+        sg_log(SG_LOG_ERROR, "cuMemExportToShareableHandle: no file descriptor: %s",
+               strerror(errno));
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    }
+    *(int *)handle = fd;
+    return CUDA_SUCCESS;
+}
+
 CUresult sg_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
                                          CUmemAllocationHandleType handleType,
                                          unsigned long long flags) {
     struct sg_memory *memory = sg_memory_from_handle(handle);
     if (!shareableHandle || !memory || flags != 0 || !may_export(memory, handleType))
         return CUDA_ERROR_INVALID_VALUE;
-    if (handleType == CU_MEM_HANDLE_TYPE_FABRIC)
-        return sg_fabric_export(&memory->phys->file, SG_FABRIC_MEMORY, shareableHandle);
-    int fd = gm_kept_file_duplicate(&memory->phys->file);
-    if (fd < 0) {
-        sg_log(SG_LOG_ERROR, "cuMemExportToShareableHandle: no file descriptor: %s",
-               strerror(errno));
-        return CUDA_ERROR_OPERATING_SYSTEM;
-    }
-    *(int *)shareableHandle = fd;
-    return CUDA_SUCCESS;
+    struct sg_phys *phys = memory->phys; /* the handle may end meanwhile */
+    sg_phys_ref(phys);
+    CUresult result = sg_phys_give(phys);
+    if (result == CUDA_SUCCESS)
+        result = export(phys, handleType, shareableHandle);
+    sg_phys_unref(phys);
+    return result;
 }
 
+/* As recorded: 0 is no handle, and so no descriptor. */
 static CUresult import_fd(intptr_t value, struct sg_phys **phys) {
+    if (value == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     return sg_phys_import(value >= 0 && value <= INT32_MAX ? (int)value : -1, phys);
 }
 

@@ -9,6 +9,7 @@
  */
 #include "base/descriptor.h"
 #include "softgpu/address/memfile.h"
+#include "softgpu/address/phys.h"
 #include "softgpu/core/config.h"
 #include "softgpu/pool/internal.h"
 #include "softgpu/process/fabric.h"
@@ -177,7 +178,8 @@ static CUresult import_from(int fd, CUmemoryPool *pool_out) {
     const char *wrong = read_head(fd, &head);
     if (wrong) {
         sg_log(SG_LOG_WARNING, "descriptor %d cannot be imported as a pool: %s", fd, wrong);
-        return CUDA_ERROR_UNKNOWN; /* as on H200 */
+        /* As on H200. */
+        return sg_phys_exported(fd) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_UNKNOWN;
     }
     CUresult result = find_device(&head);
     return result == CUDA_SUCCESS ? import_pool(fd, &head, pool_out) : result;
@@ -203,7 +205,8 @@ CUresult sg_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *han
         return CUDA_ERROR_NOT_SUPPORTED;
     if (handleType == CU_MEM_HANDLE_TYPE_FABRIC)
         return import_fabric(handle, pool_out);
-    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    /* As recorded: 0 is no handle, and so no descriptor. */
+    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !handle)
         return CUDA_ERROR_INVALID_VALUE;
     return import_from((int)(intptr_t)handle, pool_out);
 }

@@ -36,6 +36,7 @@ struct sg_words {
 
 void sg_words_next(struct sg_words *words, struct sg_word *word);
 bool sg_word_is(const struct sg_word *word, const char *text);
+bool sg_word_is_any(const struct sg_word *word, const char *list); /* with blanks between */
 
 /* ---- the text as a whole --------------------------------------------------------------------- */
 
@@ -321,18 +322,20 @@ struct sg_ptx_shape {
         SG_SHAPE_VECTOR,  /* {…} */
         SG_SHAPE_LIST     /* (…) */
     } what;
-    unsigned char class, width; /* of a register, or of the first one in {…}: struct sg_ptx_kind */
-    unsigned char count;        /* of what is in {…} */
-    unsigned char space;        /* of a variable, or of one whose address it is */
-    bool vector : 1;            /* a register that is one */
-    bool indexed : 1;           /* name[…] */
-    bool real : 1;              /* a constant of floating point, also one of those in {…} */
-    bool whole : 1;             /* a constant that is none, likewise */
-    bool negated : 1;           /* ! before a name */
-    bool holes : 1;             /* _ in {…} */
-    bool pair : 1;              /* a|b */
-    bool second : 1;            /* b is a predicate, or _ */
-    bool sum : 1;               /* name + 4 */
+    unsigned char class, width;    /* of a register, or of the first in {…}: struct sg_ptx_kind */
+    unsigned char count;           /* of what is in {…} */
+    unsigned char space;           /* of a variable, or of one whose address it is */
+    bool vector : 1;               /* a register that is one */
+    bool indexed : 1;              /* name[…] */
+    bool real : 1;                 /* a constant of floating point, also one of those in {…} */
+    bool single : 1;               /* 0f… */
+    bool member : 1, triple : 1;   /* %tid.x; a special register of three numbers */
+    bool whole : 1;                /* a constant that is none, likewise */
+    bool negated : 1;              /* ! before a name */
+    bool holes : 1;                /* _ in {…} */
+    bool pair : 1;                 /* a|b */
+    bool second : 1;               /* b is a predicate, or _ */
+    bool sum : 1;                  /* name + 4 */
     bool function : 1, opaque : 1; /* what the name is of */
     bool label : 1;                /* a name of nothing that was declared */
     bool plain : 1;                /* `number` is all of it */

@@ -275,6 +275,8 @@ static bool predicate(struct sg_ptx *ptx) {
     struct sg_ptx_use use;
     if (!sg_ptx_name_use(ptx, &ptx->word, &use))
         return false;
+    if (use.space != SG_SPACE_REG)
+        return sg_ptx_unexpected(ptx, "a predicate");
     if (ptx->telling) {
         ptx->telling->statement.guarded = true;
         ptx->telling->statement.guard_negated = negated;

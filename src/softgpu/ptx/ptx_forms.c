@@ -193,6 +193,11 @@ static bool types_fit(const struct words *words, const char *form) {
  * there is none. */
 static bool ordered(const struct sg_ptx_opcode *opcode, const struct words *words) {
     bool access = in_list(opcode->name, "ld|st"), order = false, scope = false, own = false;
+    unsigned caches = 0;
+    for (unsigned i = 0; i < words->count; i++)
+        caches += AMONG(&words->each[i], "ca|cg|cs|lu|cv|wb|wt");
+    if (caches > 1)
+        return false;
     if (!access && !in_list(opcode->name, "mbarrier"))
         return true;
     for (unsigned i = 0; i < words->count; i++) {
@@ -202,8 +207,11 @@ static bool ordered(const struct sg_ptx_opcode *opcode, const struct words *word
         own = own || AMONG(word, "param|param_entry|param_func|const");
     }
     bool local = has(words, "local");
-    return (!access || order == scope) && (access || order || !scope) &&
-           !((own || local) && order) && !(own && has(words, "volatile"));
+    bool elsewhere = local || own || has(words, "shared") || has(words, "shared_cta") ||
+                     has(words, "shared_cluster");
+    if (has(words, "nc") && (elsewhere || !has(words, "global")))
+        return false;
+    return order == scope && !((own || local) && order) && !(own && has(words, "volatile"));
 }
 
 /* ---- the table of a text --------------------------------------------------------------------- */
@@ -219,6 +227,9 @@ struct sg_ptx_combination {
     bool wider;           /* registers may be wider than the type */
     bool sink;            /* its result may be _ */
     bool negatable;       /* -r */
+    unsigned char strict; /* cvt: bytes of a type whose registers are no wider */
+    bool bits;            /* u: any 32 bits */
+    bool video;           /* of bytes or halves, which take no constants */
     bool converts;        /* cvt, which reads special registers */
     unsigned char space;  /* that cvta names */
     bool checked;         /* the text's version has it */
@@ -309,6 +320,18 @@ static void find(struct sg_ptx_combinations *table, struct words *words,
     }
 }
 
+/* cvt takes registers that are wider than a type, but not for bf16 and for packed types. */
+static unsigned char strict(const struct sg_ptx_opcode *opcode, const struct words *words) {
+    unsigned char width = 0;
+    for (unsigned i = 0; i < words->type_count && in_list(opcode->name, "cvt"); i++) {
+        if (AMONG(&words->types[i], "bf16|e4m3x2|e5m2x2"))
+            width = 2;
+        else if (AMONG(&words->types[i], "bf16x2"))
+            width = width ? width : 4;
+    }
+    return width;
+}
+
 static bool without_predicates(struct words *words) {
     unsigned kept = 0;
     for (unsigned i = 0; i < words->type_count; i++)
@@ -333,31 +356,34 @@ static struct sg_ptx_combination *combination(struct sg_ptx *ptx,
     struct words words = {0};
     bool no_memory = false;
     split(opcode, given->modifiers, given->modifiers_length, &words);
-    *found = (struct sg_ptx_combination){.opcode = opcode,
-                                         .text = given->modifiers,
-                                         .length = given->modifiers_length,
-                                         .first = table->fitting_count,
-                                         .vector = has(&words, "v2")   ? 2
-                                                   : has(&words, "v4") ? 4
-                                                   : has(&words, "v8") ? 8
-                                                                       : 1,
-                                         .wider = in_list(opcode->name, "cvt|ld|ldu|st|suld|sust"),
-                                         .sink = in_list(opcode->name, "atom|elect|lop3|match|"
-                                                                       "mbarrier|setp|shfl"),
-                                         .negatable = in_list(opcode->name, "vmad"),
-                                         .converts = in_list(opcode->name, "cvt"),
-                                         .space = in_list(opcode->name, "cvta")
-                                                      ? (unsigned char)given->space
-                                                      : (unsigned char)SG_SPACE_NONE,
-                                         .policy = has(&words, "L2::cache_hint")};
+    *found = (struct sg_ptx_combination){
+        .opcode = opcode,
+        .text = given->modifiers,
+        .length = given->modifiers_length,
+        .first = table->fitting_count,
+        .vector = has(&words, "v2")   ? 2
+                  : has(&words, "v4") ? 4
+                  : has(&words, "v8") ? 8
+                                      : 1,
+        .wider = in_list(opcode->name, "cvt|ld|ldu|st|suld|sured|sust"),
+        .sink = in_list(opcode->name, "atom|elect|lop3|match|"
+                                      "mbarrier|setp|shfl"),
+        .negatable = in_list(opcode->name, "vmad"),
+        .bits = in_list(opcode->name, "fns|shfl"),
+        .video = opcode->name[0] == 'v' && strpbrk(opcode->name, "24"),
+        .strict = strict(opcode, &words),
+        .converts = in_list(opcode->name, "cvt"),
+        .space = in_list(opcode->name, "cvta") ? (unsigned char)given->space
+                                               : (unsigned char)SG_SPACE_NONE,
+        .policy = has(&words, "L2::cache_hint")};
     table->used++;
     for (unsigned i = 0; i < words.type_count; i++)
         found->types[i] = sg_ptx_kind_of(words.types[i].text - 1, words.types[i].length + 1);
     if (!words.too_many && ordered(opcode, &words))
         find(table, &words, found, &no_memory);
     /* ptxas accepts .pred beside other types, where it means nothing. */
-    bool idle = opcode->modifiers && given->predicate && words.type_count > 1 &&
-                !in_list(opcode->name, "and|mov|not|or|selp|xor");
+    bool idle = (opcode->modifiers || in_list(opcode->name, "atom|red")) && given->predicate &&
+                words.type_count > 1 && !in_list(opcode->name, "and|mov|not|or|selp|xor");
     if (!found->count && !found->open && idle && without_predicates(&words))
         find(table, &words, found, &no_memory);
     return no_memory ? (sg_ptx_no_memory(ptx), NULL) : found;
@@ -397,8 +423,9 @@ static struct sg_ptx_kind type_of(char letter, const struct sg_ptx_combination *
     case 'P':
     case 'x':
         return kind(SG_CLASS_PREDICATE, 1);
-    case 'U':
     case 'u':
+        return kind(one->bits ? SG_CLASS_BITS : SG_CLASS_INTEGER, 4);
+    case 'U':
     case 'i':
     case 'v': /* of video instructions */
     case 'a':
@@ -420,12 +447,15 @@ static bool constant(const struct sg_ptx_shape *shape, struct sg_ptx_kind type) 
     bool real = type.class == SG_CLASS_REAL || type.class == SG_CLASS_PAIR;
     if (real && type.width > 2 && type.class == SG_CLASS_REAL)
         return !shape->whole;
-    return !real && (!shape->real || type.class == SG_CLASS_BITS || type.class == SG_CLASS_NONE);
+    bool bits = type.class == SG_CLASS_BITS && type.width == (shape->single ? 4 : 8);
+    return !real && (!shape->real || bits || type.class == SG_CLASS_NONE);
 }
 
 static bool agrees(const struct sg_ptx_shape *shape, struct sg_ptx_kind type,
                    const struct sg_ptx_combination *one) {
-    return sg_ptx_agrees(kind(shape->class, shape->width), type, one->wider);
+    bool strict = one->strict && (type.class == SG_CLASS_PAIR || type.width == one->strict);
+    bool wider = one->wider && !strict;
+    return sg_ptx_agrees(kind(shape->class, shape->width), type, wider);
 }
 
 static bool vector(char letter, const struct sg_ptx_shape *shape, struct sg_ptx_kind type,
@@ -460,14 +490,16 @@ static bool read(char letter, const struct sg_ptx_shape *shape,
     case SG_SHAPE_REGISTER:
         return !shape->vector && agrees(shape, type, one);
     case SG_SHAPE_NUMBER:
+        if (one->video)
+            return false;
         return predicate ? !shape->real : constant(shape, type);
     case SG_SHAPE_LIST: /* (3) */
         return true;
     case SG_SHAPE_NAME: /* a sum of a variable's address is computed; a name alone is not read */
-        return (shape->sum || shape->function) && !shape->label &&
+        return (shape->sum || shape->function) && !shape->label && !one->video &&
                (type.class == SG_CLASS_INTEGER || type.class == SG_CLASS_BITS || shape->function);
     case SG_SHAPE_SPECIAL:
-        return letter == '2' && one->converts;
+        return letter == '2' && one->converts && !one->strict;
     default:
         return false;
     }
@@ -479,7 +511,8 @@ static bool addressed(const struct sg_ptx_shape *shape, const struct sg_ptx_comb
         return !shape->label && (!one->space || one->space == shape->space);
     return shape->what == SG_SHAPE_NUMBER || shape->what == SG_SHAPE_LIST ||
            (shape->what == SG_SHAPE_REGISTER && !shape->vector && !shape->negated &&
-            shape->class != SG_CLASS_REAL && shape->class != SG_CLASS_PREDICATE);
+            shape->class != SG_CLASS_REAL && shape->class != SG_CLASS_PREDICATE &&
+            shape->width != 1 && shape->width != 2);
 }
 
 static bool fits(char letter, const struct sg_ptx_shape *shape,
@@ -502,17 +535,17 @@ static bool fits(char letter, const struct sg_ptx_shape *shape,
                (one->vector == 1 &&
                 (letter == 'D' ? written('d', shape, one) : read('1', shape, one)));
     case 'A':
-        return shape->what == SG_SHAPE_ADDRESS || shape->indexed;
+        return (shape->what == SG_SHAPE_ADDRESS && !shape->count) || shape->indexed;
     case 'K':
     case 'k':
         return shape->vector ||
                (shape->what == SG_SHAPE_VECTOR && (letter == 'K' || !shape->holes));
     case 'H':
-        return shape->what == SG_SHAPE_ADDRESS &&
-               (shape->opaque || shape->width == 8 ||
-                (!shape->width && shape->space != SG_SPACE_GLOBAL));
+        return shape->what == SG_SHAPE_ADDRESS && (shape->opaque || shape->width == 8 ||
+                                                   (!shape->width && shape->space == SG_SPACE_REG));
     case 'G':
-        if (one->vector == 1 && shape->what == SG_SHAPE_VECTOR && shape->count > 1)
+        if (shape->what == SG_SHAPE_VECTOR &&
+            ((one->vector == 1 && shape->count > 1) || shape->whole || shape->real))
             return false;
         return shape->vector || !shape->pair || shape->second;
     case 'R':
@@ -522,7 +555,10 @@ static bool fits(char letter, const struct sg_ptx_shape *shape,
                                               : shape->vector || written('d', shape, one);
     case 'm':
     case 'n':
-        return shape->what != SG_SHAPE_ADDRESS && !shape->holes && !shape->label &&
+        return shape->what != SG_SHAPE_ADDRESS && shape->what != SG_SHAPE_NOTHING &&
+               !shape->holes && !shape->label &&
+               (shape->what != SG_SHAPE_SPECIAL ||
+                shape->triple == (shape->member == (one->vector == 1))) &&
                (!shape->opaque ||
                 (one->types[0].width == 8 && one->types[0].class == SG_CLASS_INTEGER)) &&
                (shape->what != SG_SHAPE_NUMBER || letter == 'n' || constant(shape, one->types[0]));
@@ -542,6 +578,9 @@ static bool operands_fit(const char *form, const struct sg_ptx_given *given,
                          const struct sg_ptx_combination *one) {
     unsigned count = given->count - (one->policy && given->count), at = 0;
     bool optional = false;
+    if (one->policy && count < given->count && count < SG_PTX_SHAPES &&
+        !fits('q', &given->shapes[count], one))
+        return false;
     for (; *form; form++) {
         if (*form == '?')
             optional = true;

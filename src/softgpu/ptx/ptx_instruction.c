@@ -102,9 +102,18 @@ static void note_name(const struct sg_ptx *ptx, struct operands *list,
     bool other = sink || use->space != SG_SPACE_NONE || use->symbol;
     if (!other && sg_ptx_special_register(ptx->word.text, ptx->word.length))
         of->what = ptx->word.text[0] == '%' ? SG_SHAPE_SPECIAL : SG_SHAPE_NUMBER;
+    of->whole = of->what == SG_SHAPE_NUMBER;
+    of->triple = of->what == SG_SHAPE_SPECIAL && ptx->word.text[ptx->word.length - 1] == 'd' &&
+                 sg_word_is_any(&ptx->word, "%tid %ntid %ctaid %nctaid %clusterid %nclusterid "
+                                            "%cluster_ctaid %cluster_nctaid");
     of->label = of->what == SG_SHAPE_NAME && !other;
     if (of->label && !list->given->unknown.text)
         list->given->unknown = ptx->word;
+}
+
+/* The name is of a part: v.x */
+static bool is_element(const struct sg_ptx *ptx) {
+    return ptx->words.at < ptx->words.end && *ptx->words.at == '.';
 }
 
 static bool is_constant(const struct sg_ptx *ptx) {
@@ -120,11 +129,14 @@ static bool element(struct sg_ptx *ptx, struct operands *list, const struct sg_p
     if (sg_ptx_is(ptx, "_")) {
         if (outermost)
             of->holes = true;
-        return true;
+        return list->depth == 1 || sg_ptx_unexpected(ptx, "a register");
     }
     if (list->sign)
         return sg_ptx_wrong(ptx, "a sign before a register in braces");
-    if (!reg && (use->space != SG_SPACE_NONE || use->symbol))
+    bool special = !reg && use->space == SG_SPACE_NONE && !use->symbol &&
+                   sg_ptx_special_register(ptx->word.text, ptx->word.length);
+    bool whole = reg && !use->kind.width && !use->symbol && !is_element(ptx);
+    if ((!reg && !special) || whole)
         return sg_ptx_unexpected(ptx, "a register");
     if (outermost && is_constant(ptx))
         of->whole = true;
@@ -136,6 +148,8 @@ static bool element(struct sg_ptx *ptx, struct operands *list, const struct sg_p
         of->class = (unsigned char)use->kind.class;
         of->width = (unsigned char)use->kind.width;
     }
+    if (use->kind.class == SG_CLASS_PREDICATE) /* ptxas takes it beside any integer */
+        return true;
     if (list->width && list->width != use->kind.width)
         return sg_ptx_wrong(ptx, "registers of different widths in braces");
     list->width = use->kind.width;
@@ -146,17 +160,14 @@ static bool base(struct sg_ptx *ptx, const struct sg_ptx_use *use) {
     size_t width = use->kind.width;
     enum sg_ptx_class class = use->kind.class;
     bool reg = use->space == SG_SPACE_REG;
-    bool element = ptx->words.at < ptx->words.end && *ptx->words.at == '.';
-    if (reg && ((!width && !use->symbol && !element) || width > 8 || class == SG_CLASS_PREDICATE ||
-                class == SG_CLASS_REAL || class == SG_CLASS_PAIR))
+    if (reg && ((!width && !use->symbol && !is_element(ptx)) || width > 8 ||
+                class == SG_CLASS_PREDICATE || class == SG_CLASS_REAL || class == SG_CLASS_PAIR))
         return sg_ptx_wrong(ptx, "the address is no integer");
     if (use->symbol && (ptx->symbols[use->symbol - 1].what == SG_SYMBOL_FUNCTION ||
                         ptx->symbols[use->symbol - 1].what == SG_SYMBOL_ENTRY))
         return sg_ptx_wrong(ptx, "the address of a function");
-    bool special = !reg && use->space == SG_SPACE_NONE && !use->symbol &&
-                   ptx->word.text[0] == '%' &&
-                   sg_ptx_special_register(ptx->word.text, ptx->word.length);
-    return !sg_ptx_is(ptx, "_") && !special ? true : sg_ptx_unexpected(ptx, "an address");
+    return reg || use->space != SG_SPACE_NONE || use->symbol ||
+           sg_ptx_unexpected(ptx, "an address");
 }
 
 static bool name_operand(struct sg_ptx *ptx, struct operands *list) {
@@ -164,7 +175,7 @@ static bool name_operand(struct sg_ptx *ptx, struct operands *list) {
     struct sg_ptx_use use = {0};
     if (list->joined && !list->paired && !is_constant(ptx))
         return sg_ptx_unexpected(ptx, "a number");
-    if (list->paired && list->sign)
+    if ((list->paired && list->sign) || (list->sign == '2' && !is_constant(ptx)))
         return sg_ptx_unexpected(ptx, "a name");
     if (!sg_ptx_is(ptx, "_") && !sg_ptx_name_use(ptx, &ptx->word, &use))
         return false;
@@ -212,6 +223,7 @@ static void note_number(const struct sg_ptx *ptx, struct operands *list) {
         return;
     }
     of->real = of->real || real;
+    of->single = of->single || word->single;
     of->whole = of->whole || !real;
     of->count = (unsigned char)(of->count + (braces && of->count < UINT8_MAX));
     if (braces)
@@ -240,8 +252,10 @@ static bool operand(struct sg_ptx *ptx, struct operands *list) {
         bool good = !list->wanted && !word->apart && list->head == HEAD_NAME && !list->member &&
                     is_member(word) && (!of || of->what != SG_SHAPE_NAME);
         list->member = true;
-        if (good && list->depth == 0 && shape(list))
+        if (good && list->depth == 0 && shape(list)) {
             shape(list)->vector = false;
+            shape(list)->member = true;
+        }
         return good || sg_ptx_unexpected(ptx, "an operand");
     }
     if (!list->wanted)
@@ -292,7 +306,9 @@ static bool punctuation(struct sg_ptx *ptx, struct operands *list) {
     char c = ptx->word.text[0];
     if (strchr("()[]{}", c))
         return bracket(ptx, list, c);
-    if (c == ',' && !list->wanted) {
+    if (c == ',' && !list->wanted && !list->choice) {
+        if (list->depth == 1 && list->brackets[0] == '[' && shape(list))
+            shape(list)->count = 1; /* more than an address */
         list->wanted = true;
         list->first = list->joined = list->paired = list->choice = false;
         list->sign = '\0';
@@ -300,7 +316,7 @@ static bool punctuation(struct sg_ptx *ptx, struct operands *list) {
     }
     /* Signs and negations begin an operand; other operators stand between two. */
     if (list->wanted && ptx->word.length == 1 && strchr("-+!~", c)) {
-        list->sign = c;
+        list->sign = list->sign ? '2' : c; /* two stand before constants alone */
         return true;
     }
     return !list->wanted && strchr("-+|*/&^<>?:=!", c) ? joins(ptx, list, c)
@@ -323,6 +339,8 @@ static bool operands(struct sg_ptx *ptx, struct operands *list) {
         if (!good || !sg_ptx_next(ptx))
             return false;
     }
+    if (list->choice)
+        return sg_ptx_unexpected(ptx, ":");
     if (list->wanted && list->given->count)
         return sg_ptx_unexpected(ptx, "an operand");
     return (!ptx->telling || sg_ptx_note_word(ptx, NULL)) && sg_ptx_next(ptx);

@@ -35,16 +35,17 @@ struct sg_ptx_kind sg_ptx_kind_of(const char *name, size_t length) {
         const char *text;
         struct sg_ptx_kind kind;
     } kinds[] = {
-        {".u8", {SG_CLASS_INTEGER, 1}},  {".s8", {SG_CLASS_INTEGER, 1}},
-        {".b8", {SG_CLASS_BITS, 1}},     {".u16", {SG_CLASS_INTEGER, 2}},
-        {".s16", {SG_CLASS_INTEGER, 2}}, {".b16", {SG_CLASS_BITS, 2}},
-        {".u32", {SG_CLASS_INTEGER, 4}}, {".s32", {SG_CLASS_INTEGER, 4}},
-        {".b32", {SG_CLASS_BITS, 4}},    {".u64", {SG_CLASS_INTEGER, 8}},
-        {".s64", {SG_CLASS_INTEGER, 8}}, {".b64", {SG_CLASS_BITS, 8}},
-        {".b128", {SG_CLASS_BITS, 16}},  {".f16", {SG_CLASS_REAL, 2}},
-        {".bf16", {SG_CLASS_REAL, 2}},   {".f32", {SG_CLASS_REAL, 4}},
-        {".f64", {SG_CLASS_REAL, 8}},    {".f16x2", {SG_CLASS_PAIR, 4}},
-        {".bf16x2", {SG_CLASS_PAIR, 4}}, {".pred", {SG_CLASS_PREDICATE, 1}},
+        {".u8", {SG_CLASS_INTEGER, 1}},    {".s8", {SG_CLASS_INTEGER, 1}},
+        {".b8", {SG_CLASS_BITS, 1}},       {".u16", {SG_CLASS_INTEGER, 2}},
+        {".s16", {SG_CLASS_INTEGER, 2}},   {".b16", {SG_CLASS_BITS, 2}},
+        {".u32", {SG_CLASS_INTEGER, 4}},   {".s32", {SG_CLASS_INTEGER, 4}},
+        {".b32", {SG_CLASS_BITS, 4}},      {".u64", {SG_CLASS_INTEGER, 8}},
+        {".s64", {SG_CLASS_INTEGER, 8}},   {".b64", {SG_CLASS_BITS, 8}},
+        {".b128", {SG_CLASS_BITS, 16}},    {".f16", {SG_CLASS_REAL, 2}},
+        {".bf16", {SG_CLASS_REAL, 2}},     {".f32", {SG_CLASS_REAL, 4}},
+        {".f64", {SG_CLASS_REAL, 8}},      {".f16x2", {SG_CLASS_PAIR, 4}},
+        {".bf16x2", {SG_CLASS_PAIR, 4}},   {".u16x2", {SG_CLASS_INTEGER, 4}},
+        {".s16x2", {SG_CLASS_INTEGER, 4}}, {".pred", {SG_CLASS_PREDICATE, 1}},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strlen(kinds[i].text) == length && memcmp(kinds[i].text, name, length) == 0)
@@ -211,14 +212,29 @@ static bool space_matches(enum sg_space is, enum sg_space wanted) {
     return is == SG_SPACE_GLOBAL || is == SG_SPACE_SHARED || is == SG_SPACE_LOCAL;
 }
 
+/* tex, tld4, txq; suld, suq, sured, sust */
+static bool names_textures(const struct sg_ptx_opcode *opcode) {
+    return opcode->name[0] == 't' || (memcmp(opcode->name, "su", 2) == 0 && opcode->name[2] != 'b');
+}
+
 static bool address(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
                     const struct sg_ptx_given *given) {
     const struct sg_ptx_use *at = &given->address;
     if (at->kind.width == 1 || at->kind.width == 2)
         ptx->tiny_addresses = true;
     if (at->symbol && ptx->symbols[at->symbol - 1].what == SG_SYMBOL_OPAQUE &&
-        !strchr("st", opcode->name[0]))
+        !names_textures(opcode))
         return sg_ptx_wrong(ptx, "%s takes no texture and no surface", opcode->name);
+    bool shared = strcmp(opcode->name, "mbarrier") == 0, other = at->space != SG_SPACE_NONE &&
+                                                                 at->space != SG_SPACE_REG &&
+                                                                 at->space != SG_SPACE_SHARED;
+    if (shared && given->addressed && other)
+        return sg_ptx_wrong(ptx, "an mbarrier is in shared memory");
+    bool query = strcmp(opcode->name, "txq") == 0 || strcmp(opcode->name, "suq") == 0;
+    bool wide = at->space == SG_SPACE_REG && (at->kind.width == 8 || !at->kind.width);
+    bool opaque = at->symbol && ptx->symbols[at->symbol - 1].what == SG_SYMBOL_OPAQUE;
+    if (query && given->addressed && !wide && !opaque)
+        return sg_ptx_wrong(ptx, "%s takes a reference or 64 bits in a register", opcode->name);
     if (given->absolute && given->space != SG_SPACE_LOCAL)
         return sg_ptx_wrong(ptx, "a number is an address of local memory alone");
     if (!opcode->spaces)
@@ -254,7 +270,20 @@ static void narrow(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
+/* A function, or a register, which needs a prototype or a list behind its arguments. */
+static bool callee(struct sg_ptx *ptx, const struct sg_ptx_given *given) {
+    unsigned at = given->shapes[0].what == SG_SHAPE_LIST && given->count > 1;
+    const struct sg_ptx_shape *to = &given->shapes[at], *last = &given->shapes[given->count - 1];
+    bool known = to->what == SG_SHAPE_NAME && to->function;
+    bool through = to->what == SG_SHAPE_REGISTER && to->class != SG_CLASS_REAL &&
+                   (to->width == 4 || to->width == 8 || !to->width) && given->count > at + 1 &&
+                   last->what == SG_SHAPE_NAME;
+    return known || through || sg_ptx_wrong(ptx, "a call of what is no function");
+}
+
 static bool call(struct sg_ptx *ptx, const struct sg_ptx_given *given) {
+    if (!ptx->telling && given->count <= SG_PTX_SHAPES && !callee(ptx, given))
+        return false;
     if (!given->target || given->target_at >= 2)
         return true;
     const struct sg_ptx_symbol *symbol = &ptx->symbols[given->target - 1];
@@ -289,6 +318,9 @@ static bool barrier(struct sg_ptx *ptx, const struct sg_ptx_given *given, bool r
     if (given->count > result && number->what == SG_SHAPE_NUMBER &&
         (!number->plain || number->number > 15))
         return sg_ptx_wrong(ptx, "barriers are numbered from 0 to 15");
+    bool arrives = memmem(given->modifiers, given->modifiers_length, ".arrive", 7) != NULL;
+    if (arrives && given->count > 1 && count->plain && count->number == 0)
+        return sg_ptx_wrong(ptx, "bar.arrive needs a number of threads");
     return given->count <= 1u + result || count->what != SG_SHAPE_NUMBER || !count->plain ||
            count->number % 32 == 0 || sg_ptx_wrong(ptx, "a barrier takes a multiple of 32 threads");
 }
@@ -327,9 +359,18 @@ static bool ranges(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
     bool past = memmem(words, length, ".cg", 3) != NULL;
     if (strcmp(opcode->name, "cp") == 0 && (past || memmem(words, length, ".ca", 3)))
         return copied(ptx, given, past);
+    for (unsigned i = 0; i < 2 && strcmp(opcode->name, "cp") == 0; i++)
+        if (given->count > i && given->shapes[i].what == SG_SHAPE_ADDRESS &&
+            !memmem(words, length, ".tensor", 7) &&
+            (given->shapes[i].space == SG_SPACE_PARAM || given->shapes[i].space == SG_SPACE_LOCAL ||
+             given->shapes[i].space == SG_SPACE_CONST))
+            return sg_ptx_wrong(ptx, "cp copies global and shared memory");
+    if (strcmp(opcode->name, "cp") == 0 && !memmem(words, length, ".bulk", 5) &&
+        !memmem(words, length, "_", 1) && !memmem(words, length, ".mbarrier", 9))
+        return sg_ptx_wrong(ptx, "cp.async needs .ca or .cg");
     const struct sg_ptx_shape *last = &given->shapes[2];
     if (strcmp(opcode->name, "alloca") == 0 && given->count > 2 && last->plain &&
-        (last->number & (last->number - 1)) != 0)
+        (last->number == 0 || (last->number & (last->number - 1)) != 0))
         return sg_ptx_wrong(ptx, "an alignment is a power of two");
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         const struct sg_ptx_shape *shape = &given->shapes[all[i].at];

@@ -220,6 +220,16 @@ void sg_words_next(struct sg_words *words, struct sg_word *word) {
     word->length = (size_t)(words->at - word->text);
 }
 
+bool sg_word_is_any(const struct sg_word *word, const char *list) {
+    while (*list) {
+        size_t length = strcspn(list, " ");
+        if (length == word->length && memcmp(list, word->text, length) == 0)
+            return true;
+        list += length + (list[length] == ' ');
+    }
+    return false;
+}
+
 bool sg_word_is(const struct sg_word *word, const char *text) {
     return word->length == strlen(text) && memcmp(word->text, text, word->length) == 0;
 }

@@ -76,7 +76,7 @@ void everything_has_this_form(gpumem::library_ref library, gpumem::device_ref de
     EXPECT(gpumem::try_pinned_resource(device).has_value());
     EXPECT(gpumem::try_managed_resource(device).has_value());
     EXPECT(gpumem::try_device_pool_resource(device).has_value());
-    EXPECT(gpumem::try_limit_resource(memory, MIB).has_value());
+    EXPECT(gpumem::try_limiting_resource(memory, MIB).has_value());
     EXPECT(gpumem::try_logging_resource(memory).has_value());
     EXPECT(gpumem::try_caching_resource(memory)->try_caching_info().has_value());
     EXPECT(memory.try_properties()->can_resize == 1 && memory.try_trim().has_value());
@@ -114,12 +114,12 @@ void wrappers_have_this_form(gpumem::resource_ref memory) {
                4096 ==
            0);
     unsigned asked = 0;
-    const auto give_up = [&](const gpumem_failure &) {
+    const auto give_up = [&](const gpumem_allocation_failure &) {
         asked++;
         return GPUMEM_FAILURE_GIVE_UP;
     };
-    const auto limited = gpumem::try_limit_resource(memory, MIB);
-    const auto asking = gpumem::try_failure_resource(*limited, {.fn = give_up});
+    const auto limited = gpumem::try_limiting_resource(memory, MIB);
+    const auto asking = gpumem::try_failure_callback_resource(*limited, {.fn = give_up});
     EXPECT(asking->try_allocate(2 * MIB).error().status() == GPUMEM_ERROR_OUT_OF_CAPACITY);
     EXPECT(asked == 1);
     const auto either = gpumem::try_fallback_resource(*limited, memory);
@@ -132,7 +132,7 @@ void wrappers_have_this_form(gpumem::resource_ref memory) {
 
 void changes_have_this_form(gpumem::device_ref device, gpumem::resource_ref memory) {
     std::size_t left = 0;
-    const auto note = [&](const gpumem_leaving_event &event) { left += event.bytes; };
+    const auto note = [&](const gpumem_watch_event &event) { left += event.bytes; };
     {
         const auto watch = gpumem::watch::try_create(memory, note);
         const auto buffer = memory.try_allocate(4 * MIB);

@@ -304,7 +304,7 @@ void virtual_buffers_change(gpumem::device_ref device) {
     EXPECT(content(buffer, 0, KIB) == data);
     EXPECT(buffer.layout().generation != layout.generation);
     buffer.mark_shared();
-    EXPECT(buffer.attributes().device_ordinal == device.ordinal());
+    EXPECT(buffer.attributes().ordinal == device.ordinal());
 
     const gpumem::resource pool = gpumem::device_pool_resource(device);
     const gpumem::buffer other = pool.allocate(MIB);
@@ -398,10 +398,10 @@ void tensors_are_buffers(gpumem::device_ref device) {
 void memory_is_watched(gpumem::device_ref device) {
     const gpumem::resource memory = gpumem::virtual_resource(
         device, {.handle_type = GPUMEM_HANDLE_NONE, .give_back_bytes = 2 * MIB});
-    std::vector<gpumem_leaving> reasons;
+    std::vector<gpumem_watch_reason> reasons;
     std::size_t all = 0;
-    auto note = [&](const gpumem_leaving_event &event) { reasons.push_back(event.reason); };
-    auto throwing = [&](const gpumem_leaving_event &) {
+    auto note = [&](const gpumem_watch_event &event) { reasons.push_back(event.reason); };
+    auto throwing = [&](const gpumem_watch_event &) {
         all++;
         throw std::runtime_error("enough");
     };
@@ -410,7 +410,7 @@ void memory_is_watched(gpumem::device_ref device) {
     {
         gpumem::watch of_one = gpumem::watch::create(buffer, note);
         buffer.shrink(4 * MIB);
-        EXPECT(reasons == std::vector<gpumem_leaving>({GPUMEM_LEAVING_SHRINK}));
+        EXPECT(reasons == std::vector<gpumem_watch_reason>({GPUMEM_WATCH_SHRINK}));
         of_one.close();
         EXPECT(!of_one);
     }
@@ -451,7 +451,7 @@ void every_resource_gives_memory(gpumem::device_ref device) {
     const gpumem::resource pool = gpumem::device_pool_resource(device, {.pool = GPUMEM_POOL_OWN});
     const std::array<int, 0> peers{};
     const gpumem::resource base = gpumem::virtual_resource(device, {.peers = peers});
-    const gpumem::resource limited = gpumem::limit_resource(base, 3 * MIB);
+    const gpumem::resource limited = gpumem::limiting_resource(base, 3 * MIB);
     std::string log;
     const gpumem::resource logged = gpumem::logging_resource(
         limited, {.level = GPUMEM_LOG_INFO,
@@ -540,7 +540,7 @@ void virtual_memory_by_hand(gpumem::device_ref device) {
 
 /* By path, with growth, an end of the sharing, and an event. */
 void buffers_grow_where_they_are_shared(gpumem::device_ref device) {
-    const gpumem::resource memory = gpumem::virtual_resource(device, {.chunk_maximum = 2 * MIB});
+    const gpumem::resource memory = gpumem::virtual_resource(device, {.maximum_chunk_bytes = 2 * MIB});
     gpumem::buffer buffer = memory.allocate(2 * MIB, {.capacity = 16 * MIB});
     gpumem::exported exported = gpumem::exported::create(buffer);
     const std::string path = "@gpumem-cpp-" + std::to_string(::getpid());
@@ -780,7 +780,7 @@ void addresses_without_owners(gpumem::device_ref device) {
 void pools_tell_of_themselves(gpumem::device_ref device) {
     const gpumem::resource own = gpumem::device_pool_resource(device, {.pool = GPUMEM_POOL_OWN});
     const gpumem_pool_info info = gpumem::pool_info(own);
-    EXPECT(info.owned == 1 && info.mapped == 0 && info.device_id == device.ordinal());
+    EXPECT(info.owned == 1 && info.mapped == 0 && info.ordinal == device.ordinal());
     EXPECT(info.handle != nullptr);
     gpumem::pool_set_attribute(own, GPUMEM_POOL_RELEASE_THRESHOLD, 3 * MIB);
     EXPECT(gpumem::pool_get_attribute(own, GPUMEM_POOL_RELEASE_THRESHOLD) == 3 * MIB);
@@ -952,10 +952,10 @@ void addresses_are_aligned(gpumem::device_ref device) {
 
 void failures_are_asked_about(gpumem::device_ref device) {
     const gpumem::resource memory = gpumem::virtual_resource(device);
-    const gpumem::resource limited = gpumem::limit_resource(memory, 4 * MIB);
+    const gpumem::resource limited = gpumem::limiting_resource(memory, 4 * MIB);
     gpumem::buffer spare = limited.allocate(3 * MIB);
     std::vector<std::size_t> asked;
-    auto free_the_spare = [&](const gpumem_failure &failure) {
+    auto free_the_spare = [&](const gpumem_allocation_failure &failure) {
         asked.push_back(failure.bytes);
         if (!spare)
             return GPUMEM_FAILURE_GIVE_UP;
@@ -963,27 +963,27 @@ void failures_are_asked_about(gpumem::device_ref device) {
         return GPUMEM_FAILURE_RETRY;
     };
     const gpumem::resource asking =
-        gpumem::failure_resource(limited, {.fn = free_the_spare, .maximum_retries = 3});
+        gpumem::failure_callback_resource(limited, {.fn = free_the_spare, .maximum_retries = 3});
     EXPECT(asking.allocate(2 * MIB).size() == 2 * MIB);
     EXPECT(asked == std::vector<std::size_t>({2 * MIB}) && !spare);
     EXPECT(thrown_by([&] { (void)asking.allocate(5 * MIB); }).status() ==
            GPUMEM_ERROR_OUT_OF_CAPACITY);
     EXPECT(asked.size() == 2);
-    auto throwing = [&](const gpumem_failure &) -> gpumem_failure_answer {
+    auto throwing = [&](const gpumem_allocation_failure &) -> gpumem_failure_answer {
         asked.clear();
         throw std::runtime_error("enough");
     };
-    const gpumem::resource thrown = gpumem::failure_resource(limited, {.fn = throwing});
+    const gpumem::resource thrown = gpumem::failure_callback_resource(limited, {.fn = throwing});
     EXPECT(thrown_by([&] { (void)thrown.allocate(5 * MIB); }).status() ==
            GPUMEM_ERROR_OUT_OF_CAPACITY);
     EXPECT(asked.empty());
-    EXPECT(thrown_by([&] { (void)gpumem::failure_resource(memory, {}); }).status() ==
+    EXPECT(thrown_by([&] { (void)gpumem::failure_callback_resource(memory, {}); }).status() ==
            GPUMEM_ERROR_INVALID_ARGUMENT);
 }
 
 void the_second_gives_what_the_first_has_not(gpumem::device_ref device) {
     const gpumem::resource memory = gpumem::virtual_resource(device);
-    const gpumem::resource little = gpumem::limit_resource(memory, 2 * MIB);
+    const gpumem::resource little = gpumem::limiting_resource(memory, 2 * MIB);
     const gpumem::resource pinned = gpumem::pinned_resource(device);
     const gpumem::resource either = gpumem::fallback_resource(little, pinned);
     const gpumem::buffer first = either.allocate(MIB);

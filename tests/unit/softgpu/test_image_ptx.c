@@ -288,6 +288,48 @@ static const struct {
     {".reg .f64 d; max.NaN.f64 d, d, d;", ".reg .f32 f; max.NaN.f32 f, f, f;"},
     {".reg .pred p; .reg .b32 r; setp.eq.ftz.s32 p, r, r;",
      ".reg .pred p; .reg .f32 f; setp.eq.ftz.f32 p, f, f;"},
+    /* Kinds of mistakes that the comparison with ptxas found (tests/long/test_ptx_mutants.py). */
+    /* clang-format off */
+    {".reg .b32 r; .reg .b32 r;", ".reg .b32 r; { .reg .b32 r; }"},
+    {".reg .b32 %r<5>; .reg .b32 %r<6>;", ".reg .b32 %r<5>; { .reg .b32 %r<6>; }"},
+    {"bar.sync 16;", "bar.sync 15;"},
+    {"bar.sync 0, 33;", "bar.sync 0, 64;"},
+    {"bar.arrive 1, 0;", "bar.sync 1, 0;"},
+    {".reg .b32 r; st.global.b32 [+20], r;", ".reg .b32 r; .local .b32 l[9]; st.local.b32 [20], r;"},
+    {".reg .b32 r; ld.shared.u32 r, [s-4];", ".reg .b32 r; ld.shared.u32 r, [s+-4];"},
+    {".reg .b32 r; .reg .b64 d; st.global.v2.b32 [g], {r, d};", ".reg .b32 r; .reg .f32 f; st.global.v2.b32 [g], {r, f};"},
+    {".reg .b32 r; st.global.v2.b32 [g], {r, s};", ".reg .b32 r; st.global.v2.b32 [g], {r, 5};"},
+    {".reg .b32 r; ld.volatile.const.u32 r, [c];", ".reg .b32 r; ld.volatile.shared.u32 r, [s];"},
+    {".reg .b32 r; ld.relaxed.gpu.const.u32 r, [c];", ".reg .b32 r; ld.relaxed.gpu.shared.u32 r, [s];"},
+    {".reg .b32 r; ld.gpu.global.u32 r, [g];", ".reg .b32 r; ld.acquire.gpu.global.u32 r, [g];"},
+    {".reg .b32 r; ld.nc.u32 r, [g];", ".reg .b32 r; ld.global.nc.u32 r, [g];"},
+    {".reg .b32 r; .reg .b64 d; fns.b32 r, r, d, 1;", ".reg .b32 r; fns.b32 r, r, r, 1;"},
+    {".reg .b32 r; fns.u32 r, r, r, 1;", ".reg .f32 f; fns.b32 f, f, f, 1;"},
+    {".reg .b64 d; mov.u64 d, 0x80000000000000000;", ".reg .b64 d; mov.u64 d, 18446744073709551616;"},
+    {".reg .f32 f; add.f32 f, f, 1;", ".reg .f32 f; add.f32 f, f, 0f3F800000;"},
+    {".reg .b32 r; add.u32 r, r, 1.5;", ".reg .b32 r; mov.b32 r, 0f3F800000;"},
+    {".reg .b32 r; mov.b32 r, 1.5;", ".reg .b64 d; mov.b64 d, 1.5;"},
+    {".reg .b32 r; add.u32 _, r, r;", ".reg .b32 r; atom.global.add.u32 _, [g], r;"},
+    {".reg .b32 r; add.u32 r, r, -r;", ".reg .b32 r; vmad.u32.u32.u32 r, r, r, -r;"},
+    {".reg .b32 r; add.u32 r, r, r-3;", ".reg .b32 r; add.u32 r, r, r+3;"},
+    {".reg .b32 r; add.u32 r, r, r+r;", ".reg .b32 r; add.u32 r, r, 3-4;"},
+    {".reg .b32 r; add.u32 r, r, s;", ".reg .b32 r; add.u32 r, r, s+4;"},
+    {".reg .b32 r; add.u32 r, r, %tid.x;", ".reg .b32 r; cvt.u32.u32 r, %tid.x;"},
+    {".reg .b32 r; mov.u32 r, %tid;", ".reg .v4 .b32 v; mov.v4.u32 v, %tid;"},
+    {".reg .b32 r; mov.u32 r, 1?2;", ".reg .b32 r; mov.u32 r, 1?2:3;"},
+    {".reg .b32 r; ld.global.u32 r, [f];", ".reg .b64 d; mov.u64 d, f;"},
+    {".reg .b32 r; bfe.u32 r, r, 256, 1;", ".reg .b32 r; bfe.u32 r, r, 255, 1;"},
+    {".reg .b64 d; cp.async.ca.shared.global [s], [d], 5;", ".reg .b64 d; cp.async.ca.shared.global [s], [d], 8;"},
+    {".reg .b64 d; cp.async.shared.global [s], [d], 8;", ".reg .b64 d; cp.async.cg.shared.global [s], [d], 16;"},
+    {".reg .f32 f; .reg .f64 d; cvt.f32.f64 f, d;", ".reg .f32 f; .reg .f64 d; cvt.f64.f32 d, f;"},
+    {".reg .f32 f; mad.f32 f, f, f, f;", ".reg .f32 f; mad.rn.f32 f, f, f, f;"},
+    {".reg .f32 f; .reg .b32 r; cvt.rn.bf16.f32 r, f;", ".reg .f32 f; .reg .b32 r; cvt.rn.f16.f32 r, f;"},
+    {".reg .b32 r; vadd2.u32.u32.u32 r, r, r, 5;", ".reg .b32 r; vadd.u32.u32.u32 r, r, 5;"},
+    {".reg .b32 r; @r bra L; L:", ".reg .pred p; @p bra L; L:"},
+    {"fence.sc.cluster.cluster;", "fence.sc.cluster;"},
+    {".reg .b64 d; prefetch.global [d];", ".reg .b64 d; prefetch.global.L1 [d];"},
+    {".reg .pred p; .reg .b32 r; selp.b32 r, r, r, !!p;", ".reg .pred p; .reg .b32 r; selp.b32 r, r, r, 1;"},
+    /* clang-format on */
 };
 
 TEST(instructions_are_refused_by_the_rules_of_ptx) {
@@ -295,7 +337,7 @@ TEST(instructions_are_refused_by_the_rules_of_ptx) {
         HEAD ".global .u64 g;\n.const .u32 c;\n.shared .u32 s[2];\n"
              ".func nothing { ret; }\n.func (.reg .b32 o) f(.reg .b32 i) { mov.b32 o, i; ret; }\n"
              ".entry other() { ret; }\n.entry k() { %s ret; }\n";
-    char image[600];
+    char image[800];
     for (size_t i = 0; i < sizeof neighbours / sizeof neighbours[0]; i++) {
         snprintf(image, sizeof image, frame, neighbours[i].bad);
         refused(image, CUDA_ERROR_INVALID_PTX);

@@ -120,15 +120,12 @@ TEST(an_instruction_without_a_form_is_refused_with_its_reason) {
     static const struct {
         const char *text, *why;
     } wrong[] = {
-        {"call nowhere;", "call: a function that has no body in this text"},
+        {"call nowhere;",
+         "call: a function that has no body in this text"},
         {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [r0], [d0, {r1, r2}], [r3];",
          "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes: copies by tensor maps are not run: under SOFTGPU_PROFILE=a100 compilers do without"},
         {"cp.async.bulk.prefetch.tensor.1d.L2.global [d0, {r1}];",
          "cp.async.bulk.prefetch.tensor.1d.L2.global: copies by tensor maps are not run: under SOFTGPU_PROFILE=a100 compilers do without"},
-        {"mov.u32 r0, %tid;",
-         "mov.u32: no form of it has these operands"},
-        {"mov.u32 r0, %laneid.x;",
-         "mov.u32: no form of it has these operands"},
         {"ld.global.v8.b32 {r0,r1,r2,r3,r4,r5,r6,r7}, [d0];",
          "ld.global.v8.b32: a vector of more than 128 bits, which sm_90 does not have"},
         {"mov.b64 {r0,r1,r2}, d0;",
@@ -162,6 +159,8 @@ TEST(an_instruction_without_a_form_is_refused_with_its_reason) {
     };
     /* Legal for no device, so that the text is not loaded. */
     static const char *const unread[] = {
+        "mov.u32 r0, %tid;",
+        "mov.u32 r0, %laneid.x;",
         "cp.async.ca.shared.global [r0], [d0], 4, 2, r1;",
         "add.u32 r0, r1, %tid.x;",
         "add.f32 f0, f1, 1;",

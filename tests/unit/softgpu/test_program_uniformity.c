@@ -44,8 +44,8 @@ TEST(loaded_and_received_values_vary) {
              "atom.shared.add.u32 c, [s], 1;\nshfl.sync.idx.b32 d, e, 0, 31, -1;\n"
              "mov.u32 f, %clock;\nret;\n}\n",
          0, "a b c d f ", "");
-    vary(TOP ".func (.reg .b32 r) f(.reg .b32 g)\n{\n.reg .b32 t;\nmov.u32 t, 1;\n"
-             "add.s32 r, g, t;\nret;\n}\n" HEAD "call (a), f, (b);\nret;\n}\n",
+    vary(TOP ".func (.reg .b32 r) fu(.reg .b32 g)\n{\n.reg .b32 t;\nmov.u32 t, 1;\n"
+             "add.s32 r, g, t;\nret;\n}\n" HEAD "call (a), fu, (b);\nret;\n}\n",
          1, "r g ", "");
 }
 

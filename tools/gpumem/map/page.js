@@ -698,7 +698,7 @@ function resourceLines(resource) {
   const can = [["stream_ordered", "stream-ordered"], ["can_resize", "grows"], ["exportable", "exportable"]].filter(([key]) => p[key]).map(([, word]) => word);
   const cache = resource.cache;
   return [["Place", p.location], ["Reached by", yes.join(", ")], ["Is", can.join(", ")], ["Granularity", size(p.granularity)],
-          ["Largest chunk", p.chunk_maximum ? size(p.chunk_maximum) : null], ["Handles", p.handle_type], ["Allocations ever", s.allocations_total.toLocaleString("en-US")],
+          ["Largest chunk", p.maximum_chunk_bytes ? size(p.maximum_chunk_bytes) : null], ["Handles", p.handle_type], ["Allocations ever", s.allocations_total.toLocaleString("en-US")],
           ["Refused", s.allocations_failed], ["Reserved", size(s.reserved_bytes)], ["Chunks", s.chunks], ["Mappings", s.mappings], ["Kept by threads", cache ? size(cache.thread_bytes) : null],
           ["Kept by streams", cache ? size(cache.stream_bytes) : null], ["Waits for work", cache ? size(cache.pending_bytes) : null], ["Capture pools", cache?.capture_pools || null],
           ...ownLines(resource), ["Watched by", resource.watches], ["Note", p.note]];

@@ -11,10 +11,10 @@
 
 #define DEFAULT_RETRIES 8
 
-struct failure_resource {
+struct failure_callback_resource {
     struct gm_wrapper wrapper;
     gpumem_resource *resource;
-    gpumem_failure_fn fn;
+    gpumem_failure_callback_fn fn;
     void *user;
     unsigned maximum_retries;
 };
@@ -50,11 +50,11 @@ static gpumem_status try_hard(gpumem_resource *up, const struct step *step) {
 /* Whether this thread is already in the callback: failures inside it do not call it again. */
 static _Thread_local int answering;
 
-static gpumem_failure_answer ask(const struct failure_resource *f, const struct step *step,
+static gpumem_failure_answer ask(const struct failure_callback_resource *f, const struct step *step,
                                  gpumem_status status, unsigned attempt) {
     struct gm_error_record saved;
     gm_error_save(&saved);
-    const gpumem_failure failure = {
+    const gpumem_allocation_failure failure = {
         .size = sizeof failure,
         .resource = f->resource,
         .status = status,
@@ -75,7 +75,7 @@ static gpumem_failure_answer ask(const struct failure_resource *f, const struct 
     return answer;
 }
 
-static gpumem_status run(const struct failure_resource *f, const struct step *step) {
+static gpumem_status run(const struct failure_callback_resource *f, const struct step *step) {
     gpumem_status status = try_hard(f->wrapper.upstream, step);
     for (unsigned attempt = 1; gm_ran_out(status) && !answering && attempt <= f->maximum_retries;
          attempt++) {
@@ -95,7 +95,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
 }
 
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
-    const struct failure_resource *f = user;
+    const struct failure_callback_resource *f = user;
     f->wrapper.upstream->ops.deallocate(f->wrapper.upstream->user, allocation, stream);
 }
 
@@ -103,13 +103,13 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
                             CUstream stream) {
     const struct step step = {
         .allocation = allocation, .before = *allocation, .bytes = bytes, .stream = stream};
-    const struct failure_resource *f = user;
+    const struct failure_callback_resource *f = user;
     /* A shrink runs under the buffer's lock, and requests nothing. */
     return bytes > allocation->bytes ? run(f, &step) : try_once(f->wrapper.upstream, &step);
 }
 
 static const struct gm_wrapper_ops own = {
-    .kind = "failure",
+    .kind = "failure_callback",
     .allocate = allocate,
     .deallocate = deallocate,
     .resize = resize,
@@ -117,18 +117,18 @@ static const struct gm_wrapper_ops own = {
     .transparent = 1,
 };
 
-gpumem_status gpumem_failure_resource_create(gpumem_resource *upstream,
-                                             const gpumem_failure_options *given,
-                                             gpumem_resource **resource) {
+gpumem_status gpumem_failure_callback_resource_create(gpumem_resource *upstream,
+                                                      const gpumem_failure_callback_options *given,
+                                                      gpumem_resource **resource) {
     GM_UNCANCELLED;
-    gpumem_failure_options options;
-    GM_CHECK(upstream, "gpumem_failure_resource_create");
-    GM_REQUIRE(resource, "gpumem_failure_resource_create: resource is NULL");
-    gpumem_status status = GM_OPTIONS_READ(gpumem_failure_options, given, &options);
+    gpumem_failure_callback_options options;
+    GM_CHECK(upstream, "gpumem_failure_callback_resource_create");
+    GM_REQUIRE(resource, "gpumem_failure_callback_resource_create: resource is NULL");
+    gpumem_status status = GM_OPTIONS_READ(gpumem_failure_callback_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
-    GM_REQUIRE(options.fn, "gpumem_failure_resource_create: fn is NULL");
-    struct failure_resource *f = calloc(1, sizeof *f);
+    GM_REQUIRE(options.fn, "gpumem_failure_callback_resource_create: fn is NULL");
+    struct failure_callback_resource *f = calloc(1, sizeof *f);
     if (!f)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
     f->fn = options.fn;

@@ -6,13 +6,13 @@
 
 #include <stdlib.h>
 
-struct limit_resource {
+struct limiting_resource {
     struct gm_wrapper wrapper;
     uint64_t maximum;
     _Atomic uint64_t taken;
 };
 
-static gpumem_status take(struct limit_resource *limit, size_t bytes) {
+static gpumem_status take(struct limiting_resource *limit, size_t bytes) {
     uint64_t taken = atomic_load(&limit->taken);
     do {
         if (taken > limit->maximum || bytes > limit->maximum - taken)
@@ -25,13 +25,13 @@ static gpumem_status take(struct limit_resource *limit, size_t bytes) {
 
 /* Counts the bytes handed out instead of those requested. Differences may be negative, and still
  * add up. */
-static void settle(struct limit_resource *limit, size_t taken, size_t handed_out) {
+static void settle(struct limiting_resource *limit, size_t taken, size_t handed_out) {
     atomic_fetch_add(&limit->taken, (uint64_t)handed_out - taken);
 }
 
 static gpumem_status allocate(void *user, const gpumem_request *request,
                               gpumem_allocation *allocation) {
-    struct limit_resource *limit = user;
+    struct limiting_resource *limit = user;
     gpumem_status status = take(limit, request->bytes);
     if (status != GPUMEM_OK)
         return status;
@@ -42,7 +42,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
 }
 
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
-    struct limit_resource *limit = user;
+    struct limiting_resource *limit = user;
     size_t bytes = allocation->bytes;
     limit->wrapper.upstream->ops.deallocate(limit->wrapper.upstream->user, allocation, stream);
     atomic_fetch_sub(&limit->taken, bytes);
@@ -50,7 +50,7 @@ static void deallocate(void *user, const gpumem_allocation *allocation, CUstream
 
 static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t bytes,
                             CUstream stream) {
-    struct limit_resource *limit = user;
+    struct limiting_resource *limit = user;
     gpumem_resource *up = limit->wrapper.upstream;
     size_t before = allocation->bytes, most = bytes > before ? bytes : before;
     gpumem_status status = most > before ? take(limit, most - before) : GPUMEM_OK;
@@ -64,7 +64,7 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
 static void describe(gpumem_resource *resource, struct gm_json *json,
                      const gpumem_snapshot_options *options) {
     (void)options;
-    struct limit_resource *limit = resource->user;
+    struct limiting_resource *limit = resource->user;
     gm_json_open(json, "limit", '{');
     gm_json_number(json, "maximum_bytes", limit->maximum);
     gm_json_number(json, "taken_bytes", atomic_load(&limit->taken));
@@ -74,7 +74,7 @@ static void describe(gpumem_resource *resource, struct gm_json *json,
 static const struct gm_describe_ops description = {.resource = describe};
 
 static const struct gm_wrapper_ops own = {
-    .kind = "limit",
+    .kind = "limiting",
     .allocate = allocate,
     .deallocate = deallocate,
     .resize = resize,
@@ -82,12 +82,12 @@ static const struct gm_wrapper_ops own = {
     .describe = &description,
 };
 
-gpumem_status gpumem_limit_resource_create(gpumem_resource *upstream, uint64_t maximum_bytes,
-                                           gpumem_resource **resource) {
+gpumem_status gpumem_limiting_resource_create(gpumem_resource *upstream, uint64_t maximum_bytes,
+                                              gpumem_resource **resource) {
     GM_UNCANCELLED;
-    GM_CHECK(upstream, "gpumem_limit_resource_create");
-    GM_REQUIRE(resource, "gpumem_limit_resource_create: resource is NULL");
-    struct limit_resource *limit = calloc(1, sizeof *limit);
+    GM_CHECK(upstream, "gpumem_limiting_resource_create");
+    GM_REQUIRE(resource, "gpumem_limiting_resource_create: resource is NULL");
+    struct limiting_resource *limit = calloc(1, sizeof *limit);
     if (!limit)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
     limit->maximum = maximum_bytes;
