@@ -55,8 +55,8 @@ TEST(results_flush_saturate_and_use_the_canonical_nan) {
           {0x3f800000, 0x00800000, 0, 0x00800000}, {0xbf7fffff, 0x00800000, 0, 0x80000000});
 }
 
-/* The two operands of all 2^32 for which an H200's rcp.ftz is not what rcp gives, flushed: the exact
- * result is subnormal, and rounding it would give the smallest normal number. Quotients likewise. */
+/* The two operands of all 2^32 for which an H200's rcp.ftz is not what rcp gives, flushed: the
+ * exact result is subnormal, and rounding gives the smallest normal number. Quotients likewise. */
 TEST(reciprocals_are_flushed_before_they_are_rounded) {
     HOLDS(F32("rcp.rp.ftz.f32 r, f;"), {0x7e800001, 0, 0, 0}, {0x7e800000, 0, 0, 0x00800000},
           {0x7e7fffff, 0, 0, 0x00800001}, {0x7f000000, 0, 0, 0}, {0, 0, 0, INF});

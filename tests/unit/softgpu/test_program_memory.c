@@ -15,7 +15,10 @@ static const char text[] =
     ".reg .v4 .f32 w;\n.shared .b32 s[4];\n"
     "T: .branchtargets A, B;\nP: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
     "{\n.param .b32 a, b;\n.loc 1 2 3\ncall (b), f, (a);\nmov.u64 %d1, f;\ncall (b), %d1, (a), P;\n"
-    "}\nA: setp.eq.and.s32 %p1|%p2, %r1, -3, !%p3;\n@%p1 bra A;\nbrx.idx %r7, T;\n"
+    /* Contracted: with a copy of a factor, and a product in a register that is written again. */
+    "}\n.reg .f32 g, h, i; mul.f32 g, h, i; add.f32 h, h, i; add.f32 g, g, h;\n"
+    "st.f32 [v], g; mul.f32 g, h, i; add.f32 i, g, h; st.f32 [v], i;\n"
+    "A: setp.eq.and.s32 %p1|%p2, %r1, -3, !%p3;\n@%p1 bra A;\nbrx.idx %r7, T;\n"
     "B: tex.2d.v4.f32.f32 w, [t, {%r3, %r4}];\nmov.b64 %d2, {%r5, %r6};\nst.u32 [v], %r3;\n"
     "cp.async.bulk.prefetch.tensor.1d.L2.global [%d1, {%r1}];\nmov.u32 %r8, dyn;\nret;\n}\n.file 1 "
     "\"a.cu\"\n";
