@@ -126,4 +126,3 @@ const char *gpumem_status_name(gpumem_status status) {
 int gpumem_version(void) {
     return 10000 * GPUMEM_VERSION_MAJOR + 100 * GPUMEM_VERSION_MINOR + GPUMEM_VERSION_PATCH;
 }
-

@@ -194,8 +194,7 @@ static void small_buffers_rest(gpumem_resource *resource) {
     store(gpumem_buffer_host_pointer(buffer), 5, 500);
     OK(gpumem_mapped_flush(buffer, 0, 500));
     struct gate gate = hold(stream);
-    OK(copy_bytes(device, gpumem_buffer_pointer(copy), gpumem_buffer_pointer(buffer), 500,
-                   stream));
+    OK(copy_bytes(device, gpumem_buffer_pointer(copy), gpumem_buffer_pointer(buffer), 500, stream));
     OK(gpumem_buffer_free(buffer, stream));
     for (size_t i = 0; i < COUNT(others); i++) {
         others[i] = NEW_BUFFER_WITH(resource, 500, .stream = stream);

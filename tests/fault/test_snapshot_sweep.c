@@ -19,8 +19,8 @@ static int act(void *user) {
         gpumem_snapshot(library, NULL, &of_all) != GPUMEM_OK || !is_whole(of_all) ||
         gpumem_snapshot_write(library, GPUMEM_SNAPSHOT_OPTIONS(.device = device), add_bytes,
                               &written[0]) != GPUMEM_OK ||
-        gpumem_snapshot_write(library, NULL, add_bytes, &written[1]) != GPUMEM_OK ||
-        !written[0] || !written[1])
+        gpumem_snapshot_write(library, NULL, add_bytes, &written[1]) != GPUMEM_OK || !written[0] ||
+        !written[1])
         held->wrong++;
     free(text);
     free(of_all);

@@ -52,7 +52,7 @@ static inline gpumem_status copy_bytes(gpumem_device *on, CUdeviceptr to, CUdevi
 }
 
 static inline gpumem_status fill_bytes(gpumem_device *on, CUdeviceptr to, size_t bytes,
-                                      unsigned char value, CUstream stream) {
+                                       unsigned char value, CUstream stream) {
     const gpumem_driver_api *cu =
         gpumem_driver_table(gpumem_library_driver(gpumem_device_library(on)));
     CUcontext former;

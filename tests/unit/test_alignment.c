@@ -24,7 +24,7 @@ static void check_aligned(gpumem_resource *upstream, size_t alignment) {
         size_t whole = (sizes[i] + alignment - 1) & ~(alignment - 1);
         /* All of it is the buffer's: what is filled up to the multiple meets nobody. */
         OK(fill_bytes(device, gpumem_buffer_pointer(buffers[i]), whole, (unsigned char)(i + 1),
-                       NULL));
+                      NULL));
     }
     for (size_t i = 0; i < COUNT(sizes); i++) {
         unsigned char ends[2];

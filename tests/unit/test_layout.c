@@ -35,8 +35,8 @@ TEST(a_virtual_buffer_has_one_segment_per_handle) {
     gpumem_segment segments[8];
     gpumem_layout layout = layout_of(buffer, segments, COUNT(segments));
     MEMBERS(layout, (base, gpumem_buffer_pointer(buffer)), (bytes, gpumem_buffer_committed(buffer)),
-            (capacity, 64 * MIB), (segment_count, chunks_of(buffer)),
-            (granularity, 2 * MIB), (offset, 0));
+            (capacity, 64 * MIB), (segment_count, chunks_of(buffer)), (granularity, 2 * MIB),
+            (offset, 0));
     check_segments(&layout, segments);
     /* Of a view the same, with where it begins. */
     view = NEW_VIEW(buffer, 3 * MIB + 5, 7);

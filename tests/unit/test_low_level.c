@@ -25,7 +25,7 @@ TEST(a_mapping_keeps_its_bytes) {
     OK(fill_bytes(device, mapping_info(mapping).address, 4 * MIB, 42, NULL));
     unsigned char byte = 0;
     OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)&byte,
-                   mapping_info(mapping).address + 4 * MIB - 1, 1, NULL));
+                  mapping_info(mapping).address + 4 * MIB - 1, 1, NULL));
     synchronize(NULL);
     assert_int_equal(byte, 42);
     gpumem_stats stats = device_stats();
@@ -106,7 +106,7 @@ TEST(physical_memory_is_shared_by_descriptor) {
     OK(fill_bytes(device, mapping_info(first).address, 2 * MIB, 17, NULL));
     unsigned char byte = 0;
     OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)&byte, mapping_info(second).address + MIB, 1,
-                   NULL));
+                  NULL));
     synchronize(NULL);
     assert_int_equal(byte, 17);
     assert_int_equal(device_stats().imported_bytes, 2 * MIB);

@@ -17,8 +17,7 @@ static unsigned char mark_of(size_t chunk, bool answer) {
 static bool has_marks(gpumem_buffer *buffer) {
     for (size_t at = 0; at < gpumem_buffer_size(buffer) / CHUNK; at++) {
         unsigned char byte = 0;
-        if (read_now(buffer, at * CHUNK, &byte, 1, NULL) != GPUMEM_OK ||
-            byte != mark_of(at, false))
+        if (read_now(buffer, at * CHUNK, &byte, 1, NULL) != GPUMEM_OK || byte != mark_of(at, false))
             return false;
     }
     return true;
@@ -26,8 +25,7 @@ static bool has_marks(gpumem_buffer *buffer) {
 
 static bool answers(gpumem_buffer *buffer) {
     for (size_t at = 0; at < gpumem_buffer_size(buffer) / CHUNK; at++)
-        if (fill_now(buffer, at * CHUNK + 1, 1, mark_of(at, true), NULL) !=
-            GPUMEM_OK)
+        if (fill_now(buffer, at * CHUNK + 1, 1, mark_of(at, true), NULL) != GPUMEM_OK)
             return false;
     return true;
 }

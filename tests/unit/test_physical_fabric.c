@@ -29,8 +29,8 @@ static void fill(unsigned char value) {
 
 static unsigned char last_byte(void) {
     unsigned char byte = 0;
-    OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)&byte,
-                   mapping_info(mapping).address + PAGE - 1, 1, NULL));
+    OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)&byte, mapping_info(mapping).address + PAGE - 1,
+                  1, NULL));
     synchronize(NULL);
     return byte;
 }

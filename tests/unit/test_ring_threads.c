@@ -72,8 +72,8 @@ static void *consume(void *argument) {
         if (gpumem_ring_consume(ring, -1, &chunk) != GPUMEM_OK)
             break;
         for (size_t i = 0; i < 2; i++)
-            if (copy_bytes(device, (CUdeviceptr)(uintptr_t)(bytes + i * CHUNK), chunk.device,
-                            CHUNK, streams[i]) != GPUMEM_OK)
+            if (copy_bytes(device, (CUdeviceptr)(uintptr_t)(bytes + i * CHUNK), chunk.device, CHUNK,
+                           streams[i]) != GPUMEM_OK)
                 atomic_fetch_add(&wrong, 1);
         int in_order = first || chunk.sequence > last;
         first = 0;

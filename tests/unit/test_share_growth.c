@@ -30,8 +30,7 @@ static gpumem_status write_marks(gpumem_buffer *buffer, size_t from, int answer)
 static int has_marks(gpumem_buffer *buffer, int answer) {
     for (size_t at = 0; at < gpumem_buffer_size(buffer) / CHUNK; at++) {
         unsigned char byte = 0;
-        if (read_now(buffer, at * CHUNK + (size_t)answer, &byte, 1, NULL) !=
-                GPUMEM_OK ||
+        if (read_now(buffer, at * CHUNK + (size_t)answer, &byte, 1, NULL) != GPUMEM_OK ||
             byte != mark_of(at, answer))
             return 0;
     }

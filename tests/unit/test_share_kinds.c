@@ -24,8 +24,8 @@ static int holds(gpumem_buffer *buffer, unsigned char value) {
     unsigned char bytes[2] = {0};
     size_t last = gpumem_buffer_size(buffer) - 1;
     return read_now(buffer, 0, &bytes[0], 1, NULL) == GPUMEM_OK &&
-           read_now(buffer, last, &bytes[1], 1, NULL) == GPUMEM_OK &&
-           bytes[0] == value && bytes[1] == value;
+           read_now(buffer, last, &bytes[1], 1, NULL) == GPUMEM_OK && bytes[0] == value &&
+           bytes[1] == value;
 }
 
 /* ---- The other process: memory of a pool ----------------------------------------------------- */

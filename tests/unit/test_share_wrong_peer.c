@@ -120,8 +120,7 @@ static int other_process(unsigned char value, int commands, int socket) {
     size_t bytes;
     char letter;
     if (open_device(NULL) != 0 || make_export(value) != 0 ||
-        export_description(exported, &data, &bytes) != GPUMEM_OK ||
-        bytes > sizeof own.data)
+        export_description(exported, &data, &bytes) != GPUMEM_OK || bytes > sizeof own.data)
         return 1;
     own.bytes = (uint32_t)bytes;
     memcpy(own.data, data, bytes);

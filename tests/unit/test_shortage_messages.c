@@ -147,9 +147,8 @@ TEST(memory_by_hand_and_imports_say_it_too) {
     gpumem_resource *resource = NEW_VIRTUAL(.handle_type = GPUMEM_HANDLE_POSIX_FD);
     gpumem_buffer *buffer = NEW_BUFFER(resource, 10 * MIB);
     OK(gpumem_export_create(buffer, &exported));
-    OK(gpumem_physical_create(device, 10 * MIB,
-                              GPUMEM_PHYSICAL_OPTIONS(.handle_type = GPUMEM_HANDLE_POSIX_FD),
-                              &memory));
+    OK(gpumem_physical_create(
+        device, 10 * MIB, GPUMEM_PHYSICAL_OPTIONS(.handle_type = GPUMEM_HANDLE_POSIX_FD), &memory));
     OK(gpumem_physical_create(device, 10 * MIB, NULL, &second));
     OK(gpumem_physical_export_fd(memory, &descriptor));
     OK(gpumem_reservation_create(device, 20 * MIB, NULL, &place));

@@ -137,9 +137,9 @@ TEST(a_cache_lists_the_owner_of_each_block) {
     NUMBER(listed, "free_bytes", info.free_bytes);
     assert_int_equal(json_count(json_find(listed, "segments")), info.segments);
 
-    char *without = MADE(
-        char *, gpumem_snapshot, library,
-        GPUMEM_SNAPSHOT_OPTIONS(.device = device, .without_pieces = 1, .without_buffers = 1));
+    char *without =
+        MADE(char *, gpumem_snapshot, library,
+             GPUMEM_SNAPSHOT_OPTIONS(.device = device, .without_pieces = 1, .without_buffers = 1));
     assert_true(json_is_valid(without));
     assert_null(strstr(without, "pieces"));
     assert_null(strstr(without, "\"buffers\""));

@@ -371,8 +371,8 @@ TEST(call_sites_of_tracked_buffers_are_listed) {
     snprintf(text, sizeof text, "%.*s", (int)(strcspn(frame + 1, "\"") + 2), frame);
     assert_non_null(strstr(text, "unit/run")); /* this program's file */
     char *without;
-    OK(gpumem_snapshot(
-        library, GPUMEM_SNAPSHOT_OPTIONS(.device = device, .without_buffers = true), &without));
+    OK(gpumem_snapshot(library, GPUMEM_SNAPSHOT_OPTIONS(.device = device, .without_buffers = true),
+                       &without));
     assert_null(strstr(without, "\"tracked\""));
     free(without);
     OK(gpumem_buffer_free(buffer, NULL));

@@ -40,9 +40,8 @@ static unsigned char byte_at(CUdeviceptr address) {
     return byte;
 }
 
-#define UNMAPPED(mapping)                                                                          \
-    assert_int_equal(mapping_info(mapping).state, GPUMEM_MAPPING_UNMAPPED)
-#define MAPPED(mapping) assert_int_equal(mapping_info(mapping).state, GPUMEM_MAPPING_MAPPED)
+#define UNMAPPED(mapping) assert_int_equal(mapping_info(mapping).state, GPUMEM_MAPPING_UNMAPPED)
+#define MAPPED(mapping)   assert_int_equal(mapping_info(mapping).state, GPUMEM_MAPPING_MAPPED)
 
 /* Pages 0, 1 to 2, and 4 of eight; 3 is a hole. */
 static gpumem_physical *memory[3];

@@ -184,8 +184,8 @@ static int with_device(const struct load_arguments *arguments, gpumem_device *de
                        struct load_outcome *outcome) {
     uint64_t total = 0;
     outcome->device.size = sizeof outcome->device;
-    gpumem_status status = gpumem_device_get_info(
-        gpumem_device_library(device), gpumem_device_ordinal(device), &outcome->device);
+    gpumem_status status = gpumem_device_get_info(gpumem_device_library(device),
+                                                  gpumem_device_ordinal(device), &outcome->device);
     if (status == GPUMEM_OK)
         status = gpumem_device_get_memory(device, &outcome->free_bytes, &total);
     if (status != GPUMEM_OK)

@@ -27,9 +27,8 @@ bool share_receive(int connection, void *data, size_t bytes) {
 }
 
 int share_write(gpumem_buffer *buffer, unsigned number, const struct share_command *command) {
-    gpumem_status status =
-        gpumem_buffer_fill(buffer, (size_t)command->offset + number * SHARE_PART, SHARE_PART,
-                           share_mark(number, command->round), NULL);
+    gpumem_status status = gpumem_buffer_fill(buffer, (size_t)command->offset + number * SHARE_PART,
+                                              SHARE_PART, share_mark(number, command->round), NULL);
     if (status == GPUMEM_OK)
         status = gpumem_stream_synchronize(gpumem_buffer_device(buffer), NULL);
     return status == GPUMEM_OK ? CLI_OK : cli_fail(status);
@@ -37,8 +36,8 @@ int share_write(gpumem_buffer *buffer, unsigned number, const struct share_comma
 
 static int check_part(gpumem_buffer *buffer, unsigned number, const struct share_command *command) {
     unsigned char bytes[SHARE_PART];
-    gpumem_status status = gpumem_buffer_read(
-        buffer, (size_t)command->offset + number * SHARE_PART, bytes, sizeof bytes, NULL);
+    gpumem_status status = gpumem_buffer_read(buffer, (size_t)command->offset + number * SHARE_PART,
+                                              bytes, sizeof bytes, NULL);
     if (status == GPUMEM_OK)
         status = gpumem_stream_synchronize(gpumem_buffer_device(buffer), NULL);
     if (status != GPUMEM_OK)

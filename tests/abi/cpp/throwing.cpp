@@ -199,7 +199,8 @@ void buffers_grow_in_place(gpumem::device_ref device) {
     buffer.write(MIB, data);
     buffer.grow(32 * MIB);
     EXPECT(buffer.pointer() == before && buffer.size() == 32 * MIB);
-    EXPECT(buffer.capacity() == 64 * MIB && buffer.committed() == 32 * MIB && buffer.layout().segment_count > 1);
+    EXPECT(buffer.capacity() == 64 * MIB && buffer.committed() == 32 * MIB &&
+           buffer.layout().segment_count > 1);
     EXPECT(content(buffer, MIB, data.size()) == data);
     EXPECT(thrown_by([&] { buffer.grow(65 * MIB); }).status() == GPUMEM_ERROR_OUT_OF_CAPACITY);
     {
@@ -923,8 +924,8 @@ void what_is_held_is_told(gpumem::library_ref library, gpumem::device_ref device
     EXPECT(gpumem::snapshot(library, {.without_buffers = true}).view().find("\"buffers\"") ==
            std::string_view::npos);
     std::string text;
-    gpumem::write_snapshot(
-        library, [&](std::string_view part) { text += part; }, {.device = device.get()});
+    gpumem::write_snapshot(library, [&](std::string_view part) { text += part; },
+                           {.device = device.get()});
     EXPECT(text.size() + 1024 > told.view().size());
     std::string of_all;
     gpumem::write_snapshot(library, [&](std::string_view part) { of_all += part; },
@@ -1024,7 +1025,7 @@ int main(int, char **argv) {
         buffers_grow_in_place(device);
         holds_outlive_buffers(device);
         copies_move_bytes(device);
-            rows_patterns_and_batches(device);
+        rows_patterns_and_batches(device);
         virtual_buffers_change(device);
         freed_memory_is_kept(device);
         views_are_parts(device);
