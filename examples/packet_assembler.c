@@ -246,11 +246,8 @@ static void report(gpumem_device *device, const struct assembler *a, gpumem_buff
 }
 
 static void assemble(gpumem_device *device, struct assembler *a, gpumem_buffer *archive,
-                     gpumem_buffer *host) {
+                     gpumem_buffer *host, const CUstream streams[2]) {
     pthread_t threads[RECEIVERS + 1];
-    CUstream streams[2];
-    for (int i = 0; i < 2; i++)
-        check(gpumem_stream_create(device, NULL, &streams[i]));
     open_socket(a);
     for (int i = 0; i <= RECEIVERS; i++)
         check_system(pthread_create(&threads[i], NULL, i < RECEIVERS ? receive : play_network, a) ==
@@ -266,8 +263,6 @@ static void assemble(gpumem_device *device, struct assembler *a, gpumem_buffer *
     report(device, a, archive, host, streams);
     check(gpumem_buffer_free(memory, NULL));
     close(a->socket);
-    for (int i = 0; i < 2; i++)
-        check(gpumem_stream_destroy(device, streams[i]));
 }
 
 int main(void) {
@@ -275,6 +270,7 @@ int main(void) {
     gpumem_device *device;
     gpumem_resource *mapped, *memory, *pinned;
     gpumem_buffer *archive, *host;
+    CUstream streams[2];
     struct assembler a = {.lock = PTHREAD_MUTEX_INITIALIZER, .written = PTHREAD_COND_INITIALIZER};
     check(gpumem_open(NULL, &library)); /* GPUMEM_DRIVER=softgpu where there is no GPU */
     check(gpumem_device_open(library, 0, &device));
@@ -286,10 +282,15 @@ int main(void) {
     check(gpumem_buffer_allocate(memory, CHUNKS * CHUNK, NULL, &archive));
     check(gpumem_buffer_allocate(pinned, CHUNKS * CHUNK, NULL, &host));
 
-    assemble(device, &a, archive, host);
+    for (int i = 0; i < 2; i++)
+        check(gpumem_stream_create(device, NULL, &streams[i]));
+
+    assemble(device, &a, archive, host, streams);
 
     check(gpumem_buffer_free(host, NULL));
     check(gpumem_buffer_free(archive, NULL));
+    for (int i = 0; i < 2; i++)
+        check(gpumem_stream_destroy(device, streams[i]));
     check(gpumem_ring_destroy(a.ring));
     check(gpumem_resource_destroy(pinned));
     check(gpumem_resource_destroy(memory));

@@ -119,8 +119,8 @@ gpumem_stream_create(gpumem_device *device, const gpumem_stream_options *options
  * waited for a capture on it are carried out here. */
 GPUMEM_API gpumem_status gpumem_stream_destroy(gpumem_device *device, CUstream stream);
 /* Blocks until all queued work is done. BUSY while the stream is capturing (or, for the legacy
- * stream, while a stream that it would disturb is capturing), which goes on. DEVICE_FAULT and DRIVER
- * are also returned for work of the stream that failed. Driver: cuStreamGetCaptureInfo,
+ * stream, while a stream that it would disturb is capturing), which goes on. DEVICE_FAULT and
+ * DRIVER are also returned for work of the stream that failed. Driver: cuStreamGetCaptureInfo,
  * cuStreamSynchronize. */
 GPUMEM_API gpumem_status gpumem_stream_synchronize(gpumem_device *device, CUstream stream);
 /* Sets *done to whether all queued work is done. Does not block. Driver: cuStreamQuery. */

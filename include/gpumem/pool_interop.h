@@ -1,7 +1,7 @@
 /*
  * Pools of other processes in pieces, for programs whose peers do not use gpumem/pool.h's pair
- * gpumem_pool_send and gpumem_pool_receive: cuda.core and hand-written code exchange a pool's handle
- * by means of their own, and then a few bytes for each buffer.
+ * gpumem_pool_send and gpumem_pool_receive: cuda.core and hand-written code exchange a pool's
+ * handle by means of their own, and then a few bytes for each buffer.
  *
  * The calls take the resource itself, not a wrapper around it. INVALID_ARGUMENT: any other
  * resource. All are thread-safe.

@@ -1,6 +1,6 @@
 /*
- * Virtual memory: buffers that grow and shrink at one address. The single steps behind it, for those
- * who map by hand, are in gpumem/vmm.h.
+ * Virtual memory: buffers that grow and shrink at one address. The single steps behind it, for
+ * those who map by hand, are in gpumem/vmm.h.
  */
 #ifndef GPUMEM_VIRTUAL_H
 #define GPUMEM_VIRTUAL_H

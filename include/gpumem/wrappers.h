@@ -1,7 +1,7 @@
 /*
- * Resources that wrap other resources: a limit, lines in the log, a trace that can be replayed, call
- * sites of live allocations, alignment, and a callback or a second resource for when memory runs
- * out. docs/wrappers.md shows all of them.
+ * Resources that wrap other resources: a limit, lines in the log, a trace that can be replayed,
+ * call sites of live allocations, alignment, and a callback or a second resource for when memory
+ * runs out. docs/wrappers.md shows all of them.
  *
  * For all of them: the wrapped resources must outlive the wrapper (destroying them returns BUSY)
  * and may still be used directly. Memory counts once for the device; the statistics of the wrapper

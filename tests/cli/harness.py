@@ -71,6 +71,12 @@ def run_program(options, *words, env=None, **more):
                           timeout=50, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **more)
 
 
+def start_program(options, *words, env=None):
+    """The same, which is started only."""
+    return subprocess.Popen([COMMAND, "run", "--softgpu", *options, *map(str, words)], env=env or bare_environment(),
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 def main(tests):
     """Each test is a function of a temporary folder; its name is the test's. Or a module's names, of which those
     that begin with test_ are tests."""

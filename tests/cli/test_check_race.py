@@ -208,6 +208,34 @@ def test_races_are_found_under_every_schedule(folder):
             harness.expect("checked: 0 errors" not in error, f"{what}, {schedule}:\n{error}")
 
 
+VOLATILE = """
+.visible .entry parted(.param .u64 to) {
+.reg .pred %p; .reg .b32 %r<8>; .reg .b64 %rd<8>; .shared .b32 s[32];
+ld.param.u64 %rd1, [to]; mov.u32 %r2, %tid.x; shl.b32 %r3, %r2, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3;
+setp.lt.u32 %p, %r2, 16; @%p bra L;
+st.volatile.shared.u32 [%r4], 1; // stores
+bra.uni F;
+L: st.volatile.shared.u32 [%r4], 2;
+F: xor.b32 %r5, %r3, 64; mov.u32 %r6, s; add.u32 %r6, %r6, %r5; // joined
+ld.volatile.shared.u32 %r7, [%r6]; // loads
+mul.wide.u32 %rd2, %r2, 4; add.u64 %rd2, %rd1, %rd2; st.global.u32 [%rd2], %r7; ret;
+}
+"""
+
+
+def test_independent_lanes_are_found_where_bar_warp_sync_is_missing(folder):
+    launch = 'launch("parted", alloc(128), threads=32); ok(sync())'
+    apart = {"SOFTGPU_SCHEDULE": "random", "SOFTGPU_LANES": "independent"}
+    for seed in ("1", "2", "3"):
+        _, _, error = checked.run(folder, "race", VOLATILE, launch, alone=True, SOFTGPU_SEED=seed, **apart)
+        for wanted in ("(race, read-write-race)", "no bar.warp.sync orders", "// stores", "// loads"):
+            harness.expect(wanted in error, f"{wanted} is not in\n{error}")
+        for text, settings in ((VOLATILE.replace("// joined", "bar.warp.sync 0xffffffff;"), apart),
+                               (VOLATILE, {"SOFTGPU_SCHEDULE": "random"})):
+            status, _, error = checked.run(folder, "race", text, launch, alone=True, SOFTGPU_SEED=seed, **settings)
+            harness.expect(status == 0 and "checked: 0 errors" in error, error)
+
+
 def test_a_race_report_names_both_source_lines(folder):
     _, _, error = checked.run(folder, "race", PTX, 'launch("neighbour", 0, threads=64); ok(sync())')
     print("#", "\n# ".join(error.splitlines()))

@@ -199,6 +199,31 @@ softgpu: error:   block 0,0,0 thread 0,0,0
     lines(9, 6)
 
 
+ENDLESS = PTX[:PTX.index(".extern")] + """.visible .entry endless(.param .u64 at)
+{
+    .reg .b32 %r; mov.u32 %r, 0;
+again: add.u32 %r, %r, 1;
+    bra again;
+}
+"""
+
+
+def test_a_kernel_that_never_ends_is_named_by_what_waits_for_it_to_destroy_or_free(folder):
+    """After ten seconds; the limit ends the kernels, so that the calls return."""
+    (folder / "text.ptx").write_text(ENDLESS)
+    started = []
+    for call in ("cuDevicePrimaryCtxReset_v2(0)", "cuModuleUnload(module)", "cuMemFree_v2(memory)"):
+        program = folder / f"{call[:9]}.py"
+        program.write_text(PROGRAM.replace('print("synchronize", cuda.cuCtxSynchronize())', f"cuda.{call}"))
+        started.append((call, harness.start_program([], sys.executable, program, folder / "text.ptx", "endless", 0, 64,
+                                                    env=harness.bare_environment(SOFTGPU_KERNEL_LIMIT="20"))))
+    for call, process in started:
+        error = process.communicate(timeout=50)[1]
+        for wanted in ("has waited for 10 s for kernel endless, launch 1 of this process, in stream ",
+                       "2 x 1 x 1 blocks of 64 x 1 x 1 threads", "block 1,0,0 warp 1 lanes ffffffff line "):
+            expect(wanted in error, f"{call}: no {wanted!r} in {error}")
+
+
 def test_a_deadlock_report_names_the_waiting_warps(folder):
     out, text = report(folder, "apart", "0", "64")
     expect(out == "synchronize 702\n", out)

@@ -85,6 +85,7 @@ VARIABLES = [
     ("SOFTGPU_PROFILE", "z900", "there is no profile z900"),
     ("SOFTGPU_DEVICES", "9", "SOFTGPU_DEVICES='9' is not understood"),
     ("SOFTGPU_SCHEDULE", "fast", "SOFTGPU_SCHEDULE='fast'"),
+    ("SOFTGPU_LANES", "independent", "only with SOFTGPU_SCHEDULE=random"),
     ("SOFTGPU_LEAKS", "yes", "SOFTGPU_LEAKS='yes'"),
     ("SOFTGPU_TRACE", "/nowhere/trace", "/nowhere/trace"),
     ("SOFTGPU_FAULTS", "x", "SOFTGPU_FAULTS is no variable"),
@@ -236,6 +237,8 @@ def test_a_random_schedule_prints_its_seed_before_the_program_starts(folder):
     process = harness.run_program(["--schedule", "random", "--"], "sh", "-c", "echo $SOFTGPU_SEED")
     expect(process.stdout.strip() == seed_of(process.stderr), "printed one, set another")
     expect("seed" not in run(folder, "--schedule", "late").stderr, "a seed for nothing")
+    said = run(folder, "--schedule", "random", "--lanes", "independent", "--seed", "5").stderr
+    expect("random schedule with independent lanes; --lanes independent --seed 5 repeats it" in said, said)
 
 
 def test_a_seed_chosen_by_softgpu_is_printed_despite_captured_output(folder):

@@ -23,7 +23,18 @@ static const char text[] = KERNELS_HEAD
     /* p[0] = value */
     ".visible .entry store(.param .u64 p, .param .u32 value) { .reg .b32 %r<2>; .reg .b64 %d<2>;\n"
     "ld.param.u64 %d1, [p]; ld.param.u32 %r1, [value]; st.release.sys.global.u32 [%d1], %r1;\n"
-    "ret; }\n";
+    "ret; }\n"
+    /* the first warp sleeps twenty milliseconds, p[0] = how many microseconds that took; the second
+     * counts to p[1] meanwhile */
+    ".visible .entry sleep(.param .u64 p) { .reg .pred %p, %q; .reg .b32 %r<6>; .reg .b64 %d<5>;\n"
+    ".shared .b32 over; ld.param.u64 %d1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, 0;\n"
+    "st.volatile.shared.u32 [over], %r2; bar.sync 0; setp.ge.u32 %p, %r1, 32; @%p bra COUNT;\n"
+    "mov.u64 %d2, %globaltimer;\nSLEEP: nanosleep.u32 1000000; add.u32 %r2, %r2, 1;\n"
+    "setp.lt.u32 %q, %r2, 20; @%q bra SLEEP; mov.u64 %d3, %globaltimer; sub.u64 %d3, %d3, %d2;\n"
+    "div.u64 %d3, %d3, 1000; cvt.u32.u64 %r3, %d3; st.global.u32 [%d1], %r3; mov.u32 %r4, 1;\n"
+    "st.volatile.shared.u32 [over], %r4; ret;\nCOUNT: add.u32 %r2, %r2, 1;\n"
+    "ld.volatile.shared.u32 %r3, [over]; setp.eq.u32 %q, %r3, 0; @%q bra COUNT;\n"
+    "st.global.u32 [%d1+4], %r2; ret; }\n";
 
 static struct shared_words words;
 
@@ -62,6 +73,16 @@ TEST(two_kernels_may_spin_for_each_other) {
         assert_int_equal(words.host[0], ROUNDS + 1);
         DESTROY_CU(first, second);
     }
+}
+
+/* An H200 takes 20.9 ms, and the second warp counts to 520,000. */
+TEST(a_warp_sleeps_as_long_as_it_asks_while_others_run) {
+    begin();
+    void *params[] = {&words.device};
+    OK_CU(cu.cuLaunchKernel(kernel("sleep"), 1, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
+    OK_CU(cu.cuCtxSynchronize());
+    print_message("# %u us, counted to %u\n", words.host[0], words.host[1]);
+    assert_true(words.host[0] >= 19000 && words.host[1] > 1000);
 }
 
 /* Nobody waits: the driver itself runs both, while the host only looks. */

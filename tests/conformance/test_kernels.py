@@ -45,6 +45,7 @@ PROGRAMS = [
     ("cooperative launches work", "test_cooperative_run"),
     ("dependent kernels may begin early", "test_dependent_launch"),
     ("kernels may wait for each other", "test_kernel_waits"),
+    ("lanes join where their ways meet", "test_kernel_joins"),
     ("kernels of Triton's compiler are correct", "triton/test_triton_kernels"),
     ("memory may be freed while kernels are queued", "test_kernel_freed_memory"),
     ("objects may be destroyed while a kernel runs", "test_kernel_destroyed_objects"),

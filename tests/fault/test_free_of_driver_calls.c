@@ -196,14 +196,14 @@ TEST(resource_queries_make_no_driver_call) {
 static void *come_in(void *unused) {
     int connection = -1;
     OK(gpumem_connect(PLACE, NULL, &connection, NULL));
-    OK(close(connection));
+    assert_int_equal(close(connection), 0);
     return NULL;
 }
 
 static void *let_in(void *listener) {
     int connection = -1;
     OK(gpumem_accept(listener, NULL, &connection, NULL));
-    OK(close(connection));
+    assert_int_equal(close(connection), 0);
     return NULL;
 }
 
@@ -215,11 +215,11 @@ TEST(connections_make_no_driver_call) {
     FREE(gpumem_listener_descriptor(listener) >= 0);
     assert_int_equal(pthread_create(&other, NULL, let_in, listener), 0);
     FREE_OK(gpumem_connect(PLACE, NULL, &connection, NULL));
-    FREE_OK(close(connection));
+    assert_int_equal(close(connection), 0);
     pthread_join(other, NULL);
     assert_int_equal(pthread_create(&other, NULL, come_in, NULL), 0);
     FREE_OK(gpumem_accept(listener, NULL, &connection, NULL));
-    FREE_OK(close(connection));
+    assert_int_equal(close(connection), 0);
     pthread_join(other, NULL);
     FREE_OK(gpumem_listener_close(listener));
 }

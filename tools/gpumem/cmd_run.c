@@ -38,6 +38,10 @@ const char cmd_run_usage[] =
     "  --schedule eager|late|random\n"
     "                     when queued work runs: at once, as late as allowed, random (eager)\n"
     "  --seed N           repeats a random schedule, whose seed is printed first\n"
+    "  --lanes joined|independent\n"
+    "                     whether lanes of a warp that part run together again where their ways\n"
+    "                     meet, as on GPUs; independent: only at bar.warp.sync and the like, with\n"
+    "                     a random schedule (joined)\n"
     "  --fault SPEC       makes a call fail: FUNCTION:N:ERROR:MODE, the N-th call (* for each)\n"
     "                     of FUNCTION (as in cuda.h, or an exported name, * for any), MODE\n"
     "                     before, after (the effect), from (then on), skip or sticky\n"
@@ -48,9 +52,9 @@ const char cmd_run_usage[] =
     "                     on standard error or in FILE, or a line of JSON in a FILE.json\n"
     "  --leaks            reports what was not freed, when its context ends and at exit\n"
     "  --fail-on LIST     exit status 9; comma-separated:\n"
-    "                       leaks   something was not freed; of one kind: leaks:memory,\n"
-    "                               leaks:modules (and libraries), leaks:streams (and events),\n"
-    "                               leaks:graphs, leaks:other\n"
+    "                       leaks   something was not freed\n"
+    "                       leaks:memory, leaks:modules, leaks:streams, leaks:graphs,\n"
+    "                       leaks:other: the same, of this kind only\n"
     "                       fault   the fault of --fault was never reached\n"
     "  --poison           fills fresh and freed memory with a pattern\n"
     "  --no-kernels       runs no kernels: launches are checked, then refused; compilers are left\n"
@@ -115,6 +119,7 @@ static const struct setting {
     {"SOFTGPU_CHECK_ERROR_EXIT", NUMBER, 255, NULL},
     {"SOFTGPU_PROFILE_KERNELS", FILE_OR_DASH, 0, NULL},
     {"SOFTGPU_CHECK_PLAIN_VOLATILE", FLAG, 0, NULL},
+    {"SOFTGPU_LANES", CHOICE, 0, " joined independent "},
 };
 #define SETTING_COUNT (sizeof settings / sizeof settings[0])
 
@@ -142,6 +147,7 @@ static const struct option options[] = {
     {"error-exitcode", required_argument, NULL, FIRST + 19},
     {"profile-kernels", optional_argument, NULL, FIRST + 20},
     {"check-plain-volatile", no_argument, NULL, FIRST + 21},
+    {"lanes", required_argument, NULL, FIRST + 22},
     {"softgpu", no_argument, NULL, OPTION_SOFTGPU},
     {"driver", required_argument, NULL, OPTION_DRIVER},
     {NULL, 0, NULL, 0},
@@ -334,7 +340,11 @@ static int settle_seed(void) {
             return status;
         given = text;
     }
-    cli_line(stderr, "gpumem: random schedule; --seed %s repeats it", given);
+    const char *lanes = getenv("SOFTGPU_LANES");
+    bool independent = lanes && strcmp(lanes, "independent") == 0;
+    cli_line(stderr, "gpumem: random schedule%s; %s--seed %s repeats it",
+             independent ? " with independent lanes" : "",
+             independent ? "--lanes independent " : "", given);
     return CLI_OK;
 }
 

@@ -198,9 +198,7 @@ CUresult sg_cuArrayDestroy(CUarray hArray) {
         return CUDA_SUCCESS;
     }
     struct sg_context *context = array->context;
-    sg_context_ref(context);
-    result = sg_context_wait(context);
-    sg_context_unref(context);
+    result = sg_context_wait_to_free(context);
     if (result == CUDA_SUCCESS)
         result = sg_array_find(hArray, &array);
     if (result == CUDA_SUCCESS)

@@ -155,9 +155,7 @@ CUresult sg_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_context *context = mipmap->context;
-    sg_context_ref(context);
-    result = sg_context_wait(context);
-    sg_context_unref(context);
+    result = sg_context_wait_to_free(context);
     if (result == CUDA_SUCCESS)
         result = find(hMipmappedArray, &mipmap);
     if (result == CUDA_SUCCESS)

@@ -54,6 +54,7 @@ struct sg_race_options {
     const unsigned char *(*bytes)(void *user, uint64_t address, uint32_t size);
     void *user;
     uint64_t memory; /* of shadows; 0: SG_RACE_MEMORY */
+    bool lanes;      /* volatile accesses do not order lanes of a warp: they race too */
 };
 
 /* NULL: out of memory. */

@@ -32,11 +32,22 @@ bool sg_race_is_before(const struct sg_race_actor *a, const struct sg_seen *old,
     return same || sg_race_is_before_all(a, old) || is_known(a, old, old_lane, lane);
 }
 
+/* Volatile accesses of two lanes of a warp: what joins lanes is no order. */
+static bool are_lanes(const struct sg_race_actor *a, const struct sg_seen *old) {
+    return a->grid->race->options.lanes && old->launch == a->seen.launch &&
+           old->warp == a->seen.warp && SG_SEEN_KIND(old->what) != SG_WATCHED_ATOMIC &&
+           SG_SEEN_KIND(a->seen.what) != SG_WATCHED_ATOMIC &&
+           SG_SEEN_SCOPE(old->what) == SG_WATCHED_SYSTEM &&
+           SG_SEEN_SCOPE(a->seen.what) == SG_WATCHED_SYSTEM;
+}
+
 bool sg_race_conflicts(const struct sg_race_actor *a, const struct sg_seen *old) {
     uint32_t what = a->seen.what;
     if (!sg_race_writes(old->what) && !a->writes)
         return false;
     if (!SG_SEEN_STRONG(old->what) || !SG_SEEN_STRONG(what))
+        return true;
+    if (are_lanes(a, old))
         return true;
     unsigned x = SG_SEEN_SCOPE(old->what), y = SG_SEEN_SCOPE(what), scope = x < y ? x : y;
     if (old->launch != a->seen.launch)

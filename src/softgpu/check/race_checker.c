@@ -9,6 +9,7 @@
 #include "softgpu/check/copies.h"
 #include "softgpu/check/race.h"
 #include "softgpu/check/stream_order.h"
+#include "softgpu/core/config.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -144,6 +145,9 @@ static const char *what_of(const struct sg_race_found *found) {
         return "nothing orders a copy or set and an access of a kernel";
     if (!before->kernel)
         return "nothing orders this access and a copy or set";
+    if (now == before && found->now.block == found->before.block &&
+        found->now.thread / 32 == found->before.thread / 32)
+        return "no bar.warp.sync orders this access and another lane's of the warp";
     return now == before ? "nothing orders this access and another thread's"
                          : "nothing orders this access and another kernel's";
 }
@@ -278,7 +282,8 @@ static CUresult end(void *state, const struct sg_grid_fault *fault) {
 }
 
 static void start(void) {
-    const struct sg_race_options options = {.found = found_one, .bytes = bytes_at};
+    const struct sg_race_options options = {
+        .found = found_one, .bytes = bytes_at, .lanes = sg_config()->independent_lanes};
     race = sg_race_new(&options);
     if (!race)
         return;

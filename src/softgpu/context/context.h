@@ -52,6 +52,7 @@ struct sg_context {
     /* Host functions that are waiting only for their turn, in the order in which their streams
      * reached them; those of a green context are kept in its owner. The first may be running. */
     struct sg_op *calls;
+    unsigned freeing; /* calls that wait for its work, to destroy or free something then */
 
     /* launch/ owns this: what kernels leave behind for later ones; NULL until there is any. */
     struct sg_device_state *device_state;

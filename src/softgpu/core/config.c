@@ -127,6 +127,14 @@ static void read_schedule(struct sg_complaints *complaints, struct sg_config *in
     read_choice(complaints, "SOFTGPU_SCHEDULE", names, 3, 0, &schedule);
     into->schedule = (enum sg_schedule)schedule;
 
+    static const char *const lanes[] = {"joined", "independent"};
+    int independent = 0;
+    read_choice(complaints, "SOFTGPU_LANES", lanes, 2, 0, &independent);
+    into->independent_lanes = independent && into->schedule == SG_SCHEDULE_RANDOM;
+    if (independent && !into->independent_lanes)
+        complain(complaints, "SOFTGPU_LANES", "independent",
+                 "that only with SOFTGPU_SCHEDULE=random");
+
     const char *seed = lookup("SOFTGPU_SEED");
     if (seed && parse_number(seed, UINT64_MAX, &into->seed))
         return;
@@ -265,6 +273,7 @@ static void look_for_others(struct sg_complaints *complaints) {
                                         "WORKERS",
                                         "SCHEDULE",
                                         "SEED",
+                                        "LANES",
                                         "LEAKS",
                                         "POISON",
                                         "BOUNDS",

@@ -40,6 +40,7 @@ struct sg_config {
                                   0: automatic */
     enum sg_schedule schedule; /* SOFTGPU_SCHEDULE: eager, late, random */
     uint64_t seed;             /* SOFTGPU_SEED; drawn and printed if random and not given */
+    bool independent_lanes;    /* SOFTGPU_LANES: joined or independent; the latter only if random */
     unsigned schedule_changes; /* counts calls of sg_config_schedule: a scheduler with an older
                                   seed restarts */
     int workers;               /* SOFTGPU_WORKERS: threads for work that nobody waits for, 1 to 64;

@@ -71,8 +71,8 @@ void sg_cluster_join(struct sg_worker *worker, struct sg_block *block, uint64_t 
 bool sg_cluster_leave(struct sg_block *block, bool whole);
 /* Threads have exited: checks the cluster's barrier again. */
 void sg_cluster_look(struct sg_cluster_run *cluster);
-/* Whether another block of the cluster can run. */
-bool sg_cluster_runs(const struct sg_block *block);
+/* Whether another block of the cluster can run; `apart`: or could, if lanes at joins went on. */
+bool sg_cluster_runs(const struct sg_block *block, bool apart);
 /* A lane's address in an operand that is four words of the code's list. */
 #define SG_WHERE_WORDS 4u
 uint64_t sg_where_address(const struct sg_warp *warp, const uint32_t *where, unsigned lane);

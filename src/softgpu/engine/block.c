@@ -96,7 +96,7 @@ static void warp_start(struct sg_warp *warp, unsigned threads) {
     uint32_t lanes = left >= SG_LANES ? SG_ALL : (UINT32_C(1) << left) - 1;
     warp->live = lanes;
     warp->shared_size = warp->block->cluster && warp->block->rank ? 0 : sg_shared_room(warp->grid);
-    warp->group_count = warp->ready = 0;
+    warp->group_count = warp->ready = warp->join_count = warp->joining = warp->asleep = 0;
     warp->alone = false;
     warp->since_poll = LOOK;
     warp->stamp = warp->clock = 0;
@@ -127,6 +127,7 @@ struct tally {
     bool spins;   /* all that ran polled until their turn ended */
     bool stopped; /* all that ran did so, or soon stopped at a barrier */
     bool looked;  /* some polled */
+    bool asleep;  /* some sleep */
 };
 
 /* Under a random schedule turns are short, with a long one now and then. */
@@ -184,14 +185,15 @@ static void warp_turn(struct sg_warp *warp, struct tally *tally) {
     tally->used += used;
     tally->ran = true;
     tally->fault = stop == SG_STOP_FAULT;
-    count_polls(warp, used, stop == SG_STOP_YIELD, tally);
+    count_polls(warp, used, stop == SG_STOP_YIELD || warp->slept, tally);
 }
 
 /* Diverged warps stay apart if one waits for another, or if they take long. */
 static void meet_or_not(struct sg_warp *gang) {
     bool wait = gang->meet != SG_NO_STEP && ++gang->meet_turns < MEET_TURNS;
     for (unsigned g = 0; wait && g < gang->gang_size; g++)
-        wait = !gang[g].moved && !gang[g].polls && gang[g].ready == gang[g].group_count;
+        wait = !gang[g].moved && !gang[g].polls &&
+               gang[g].ready + gang[g].joining == gang[g].group_count;
     for (unsigned g = 0; !wait && g < gang->gang_size; g++)
         gang[g].meet = SG_NO_STEP;
 }
@@ -200,8 +202,10 @@ static void meet_or_not(struct sg_warp *gang) {
 static void gang_advance(struct sg_warp *gang, struct tally *tally) {
     bool ready = false, random = gang->grid->launch.schedule == SG_GRID_RANDOM;
     unsigned first = random ? sg_grid_draw(gang->grid, gang->gang_size) : 0;
-    for (unsigned g = 0; g < gang->gang_size; g++)
+    for (unsigned g = 0; g < gang->gang_size; g++) {
+        sg_warp_wake(&gang[g]);
         ready |= gang[g].ready != 0;
+    }
     if (ready && !gang->grid->launch.apart && !random && sg_gang_ready(gang)) {
         gang_turn(gang, tally);
         ready = gang->stop == SG_STOP_APART;
@@ -215,8 +219,18 @@ static void gang_advance(struct sg_warp *gang, struct tally *tally) {
     }
     if (ready && gang->meet != SG_NO_STEP && !sg_gang_ready(gang))
         meet_or_not(gang);
-    for (unsigned g = 0; g < gang->gang_size; g++)
+    for (unsigned g = 0; g < gang->gang_size; g++) {
         tally->done += gang[g].group_count == 0;
+        tally->asleep |= gang[g].asleep != 0;
+    }
+}
+
+/* All wait: lanes at joins go on without those that they wait for. */
+static bool go_on_apart(struct sg_block *block) {
+    bool some = false;
+    for (unsigned w = 0; w < block->warp_count; w++)
+        some |= sg_joins_give_up(&block->warps[w]);
+    return some;
 }
 
 /* Runs each warp that can run for a while. */
@@ -232,7 +246,13 @@ enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t
         return SG_TURN_FAULT;
     if (tally.done == block->warp_count)
         return SG_TURN_DONE;
-    if (!tally.ran && sg_cluster_runs(block)) /* other blocks of its cluster can */
+    if (!tally.ran && tally.asleep)
+        return SG_TURN_SPINS;
+    if (!tally.ran && sg_cluster_runs(block, false)) /* other blocks of its cluster can */
+        return SG_TURN_WAITS;
+    if (!tally.ran && go_on_apart(block))
+        return SG_TURN_ON;
+    if (!tally.ran && sg_cluster_runs(block, true))
         return SG_TURN_WAITS;
     if (!tally.ran) {
         sg_deadlock(block);

@@ -86,11 +86,12 @@ bool sg_cluster_leave(struct sg_block *block, bool whole) {
     return good;
 }
 
-bool sg_cluster_runs(const struct sg_block *block) {
+bool sg_cluster_runs(const struct sg_block *block, bool apart) {
     const struct sg_cluster_run *cluster = block->cluster;
     for (unsigned i = 0; cluster && i < cluster->size; i++)
         for (unsigned w = 0; cluster->blocks[i] && w < cluster->blocks[i]->warp_count; w++)
-            if (cluster->blocks[i]->warps[w].ready)
+            if (cluster->blocks[i]->warps[w].ready || cluster->blocks[i]->warps[w].asleep ||
+                (apart && cluster->blocks[i]->warps[w].joining))
                 return true;
     return false;
 }

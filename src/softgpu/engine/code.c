@@ -149,17 +149,38 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
     return true;
 }
 
+/* The step where lanes join that a branch parts. */
+static uint32_t join_of(const struct sg_code *code, const struct sg_step *branch) {
+    const struct sg_program *program = code->program;
+    uint32_t block = program->instructions[branch->instruction].block;
+    uint32_t join = program->blocks[block].join;
+    return join == SG_NO_BLOCK       ? SG_NO_STEP
+           : join == SG_RETURN_BLOCK ? SG_RETURN_STEP
+                                     : code->step_of[program->blocks[join].first];
+}
+
+/* Lanes that come to the end of a kernel do not wait there: barriers count those that have not
+ * exited. */
+static bool ends(const struct sg_code *code, const struct sg_step *branch) {
+    const struct sg_program *program = code->program;
+    const struct sg_program_block *block =
+        &program->blocks[program->instructions[branch->instruction].block];
+    if (block->join == SG_NO_BLOCK || block->join == SG_RETURN_BLOCK)
+        return block->join == SG_NO_BLOCK;
+    const struct sg_instruction *in = &program->instructions[program->blocks[block->join].first];
+    bool entry = block->join < program->functions[0].first_block + program->functions[0].blocks;
+    return !in->guard && (in->op == SG_OP_exit || (in->op == SG_OP_ret && entry));
+}
+
 static void resolve_jumps(struct sg_code *code) {
     for (uint32_t i = 0; i < code->step_count; i++) {
         struct sg_step *step = &code->steps[i];
-        if (step->run == sg_run_branch) {
-            const struct sg_program *program = code->program;
-            uint32_t block = program->instructions[step->instruction].block;
-            uint32_t after = program->blocks[block].post_dominator;
+        if (step->run == sg_run_branch || step->run == sg_run_indexed)
+            step->value = join_of(code, step);
+        if (step->run == sg_run_branch || step->run == sg_run_indexed)
+            step->choice = ends(code, step) ? SG_JOIN_NEVER : 0;
+        if (step->run == sg_run_branch)
             step->target = code->step_of[step->target];
-            step->value =
-                after == SG_NO_BLOCK ? SG_NO_STEP : code->step_of[program->blocks[after].first];
-        }
         for (uint32_t k = 0; step->run == sg_run_indexed && k < step->target; k++)
             code->list[step->list + k] = code->step_of[code->list[step->list + k]];
     }
@@ -224,6 +245,8 @@ static CUresult make_once(const struct sg_program *program, enum sg_level level,
     if (can && !maker->no_memory) {
         sg_maker_constant(maker, SG_W_64, 0); /* never empty */
         resolve_jumps(code);
+        code->given_up = calloc(code->step_count / 32 + 1, sizeof *code->given_up);
+        maker->no_memory = !code->given_up;
     }
     sg_constants_free(&maker->constants);
     sg_liveness_free(&maker->live);
@@ -283,5 +306,6 @@ void sg_code_free(struct sg_code *code) {
     free(code->patches);
     free(code->specials);
     free(code->slots);
+    free(code->given_up);
     free(code);
 }

@@ -16,6 +16,7 @@ bool sg_is_control(unsigned op) {
     case SG_OP_match:
     case SG_OP_redux:
     case SG_OP_elect:
+    case SG_OP_nanosleep:
     case SG_OP_trap:
     case SG_OP_brkpt:
     case SG_OP_griddepcontrol:
@@ -270,6 +271,14 @@ static bool barrier(struct sg_maker *maker) {
     return true;
 }
 
+static bool nanosleep_(struct sg_maker *maker) {
+    uint32_t place;
+    if (!sg_maker_source(maker, sg_maker_operand(maker, 0), SG_W_32, false, &place))
+        return false;
+    guarded(maker, sg_run_nanosleep)->a = place;
+    return true;
+}
+
 bool sg_maker_control(struct sg_maker *maker, bool *ok) {
     *ok = true;
     switch (maker->in->op) {
@@ -287,6 +296,9 @@ bool sg_maker_control(struct sg_maker *maker, bool *ok) {
         return true;
     case SG_OP_exit:
         guarded(maker, sg_run_exit);
+        return true;
+    case SG_OP_nanosleep:
+        *ok = nanosleep_(maker);
         return true;
     case SG_OP_trap:
         guarded(maker, sg_run_trap);

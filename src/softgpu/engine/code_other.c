@@ -168,9 +168,6 @@ bool sg_maker_other(struct sg_maker *maker, bool *ok) {
     case SG_OP_activemask:
         *ok = active(maker);
         return true;
-    case SG_OP_nanosleep:
-        *ok = plain_step(maker, sg_run_nanosleep);
-        return true;
     case SG_OP_fence:
     case SG_OP_membar:
         sg_maker_watch_fence(maker);

@@ -20,6 +20,7 @@ const struct sg_step *sg_run_branch(struct sg_warp *warp, const struct sg_step *
     /* Lanes diverge: the lower step goes first. */
     uint32_t others = warp->mask & ~taken;
     bool back = target <= step;
+    sg_join_branch(warp, step);
     sg_group_add(warp, back ? others : taken, back ? number_of(warp, step) + 1 : step->target,
                  warp->path);
     warp->mask = back ? taken : others;
@@ -31,7 +32,8 @@ const struct sg_step *sg_run_indexed(struct sg_warp *warp, const struct sg_step 
     uint32_t taken = sg_taken(warp, step);
     const uint32_t *index = sg_place(warp, step->a);
     const uint32_t *list = warp->grid->code->list + step->list;
-    sg_group_add(warp, warp->mask & ~taken, number_of(warp, step) + 1, warp->path);
+    const uint32_t all = warp->mask;
+    sg_group_add(warp, all & ~taken, number_of(warp, step) + 1, warp->path);
     while (taken) {
         unsigned first = (unsigned)__builtin_ctz(taken);
         if (index[first] >= step->target)
@@ -39,6 +41,8 @@ const struct sg_step *sg_run_indexed(struct sg_warp *warp, const struct sg_step 
         uint32_t lanes = 0;
         for (unsigned l = 0; l < SG_LANES; l++)
             lanes |= (uint32_t)(index[l] == index[first]) << l;
+        if (all & ~lanes)
+            sg_join_branch(warp, step);
         sg_group_add(warp, taken & lanes, list[index[first]], warp->path);
         taken &= ~lanes;
     }
@@ -61,12 +65,6 @@ const struct sg_step *sg_run_unguard(struct sg_warp *warp, const struct sg_step 
 
 const struct sg_step *sg_run_nothing(struct sg_warp *warp, const struct sg_step *step) {
     (void)warp;
-    return step + 1;
-}
-
-const struct sg_step *sg_run_nanosleep(struct sg_warp *warp, const struct sg_step *step) {
-    warp->polls = true;
-    warp->left = 0; /* it yields at the next basic block */
     return step + 1;
 }
 
@@ -219,6 +217,8 @@ const struct sg_step *sg_run_call(struct sg_warp *warp, const struct sg_step *st
     uint32_t taken = sg_taken(warp, step);
     if (!taken)
         return step + 1;
+    if (taken != warp->mask)
+        sg_join_at(warp, warp->mask, number_of(warp, step) + 1, warp->path);
     sg_group_add(warp, warp->mask & ~taken, number_of(warp, step) + 1, warp->path);
     return enter(warp, step, taken, (uint32_t)step->value);
 }
@@ -276,6 +276,8 @@ const struct sg_step *sg_run_indirect(struct sg_warp *warp, const struct sg_step
     if (function == UINT32_MAX || !fits(warp->grid->code, step, function))
         return sg_warp_fault(warp, step, address[first] % 16 ? SG_FAULT_PC : SG_FAULT_INSTRUCTION,
                              first, address[first], 0);
+    if (warp->mask & ~(taken & lanes))
+        sg_join_at(warp, warp->mask, here + 1, warp->path);
     sg_group_add(warp, warp->mask & ~taken, here + 1, warp->path);
     sg_group_add(warp, taken & ~lanes, here, warp->path);
     return enter(warp, step, taken & lanes, function);
@@ -290,6 +292,8 @@ const struct sg_step *sg_run_return(struct sg_warp *warp, const struct sg_step *
         return step + 1;
     const struct sg_code *code = warp->grid->code;
     const struct sg_step *call = &code->steps[path->call];
+    if (taken != warp->mask)
+        sg_join_at(warp, warp->mask, SG_RETURN_STEP, path);
     sg_group_add(warp, warp->mask & ~taken, number_of(warp, step) + 1, path);
     hand_over(warp, path, taken, code->list + call->list, false);
     sg_group_add(warp, taken, path->call + 1, path->parent);

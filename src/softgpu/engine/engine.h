@@ -64,7 +64,8 @@ struct sg_watch;
 /*
  * Decides when things happen whose time PTX leaves open. Asynchronous copies complete at once
  * (EAGER), not before a wait needs them (LATE), or as the seed decides (RANDOM). Warps take turns
- * in order, for turns of fixed length (EAGER, LATE), or as the seed decides; so do resident blocks.
+ * in order, for turns of fixed length (EAGER, LATE), or as the seed decides; so do resident blocks,
+ * and blocks begin in ascending order or, as many as fit, as the seed decides.
  * Blocks always begin in ascending order.
  */
 enum sg_grid_schedule { SG_GRID_EAGER, SG_GRID_LATE, SG_GRID_RANDOM };
@@ -85,6 +86,7 @@ struct sg_grid_launch {
     unsigned workers; /* threads that may advance it at the same time, at most SG_GRID_WORKERS; 0:
                          1 */
     bool apart;       /* no warps in lock step: slower, for comparisons */
+    bool independent; /* lanes that have parted do not wait for each other where they join */
     bool held; /* begins before the grids that it depends on have ended: griddepcontrol.wait waits
                   for sg_grid_release */
     unsigned multiprocessors; /* for %nsmid; 0: 1 */

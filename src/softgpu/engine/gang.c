@@ -215,7 +215,7 @@ enum sg_stop sg_gang_run(struct sg_warp *gang, int64_t quantum) {
             continue;
         step = &gang->grid->code->steps[warp->groups[0].step];
         warp->mask = warp->live;
-        warp->group_count = warp->ready = 0;
+        warp->group_count = warp->ready = warp->join_count = 0;
         warp->stamp = ++warp->clock;
         sg_path_use(warp, &warp->root);
     }
@@ -270,6 +270,8 @@ static const struct sg_step *branch(struct sg_warp *gang, const struct sg_step *
         apart(gang, gang->grid->code->slots + step->uses, step->use_count, step->count);
     uint32_t next = number_of(gang, step) + 1;
     for (unsigned g = 0; g < gang->gang_size; g++) {
+        if (taken[g] && gang[g].mask & ~taken[g])
+            sg_join_branch(&gang[g], step);
         sg_group_add(&gang[g], taken[g], step->target, &gang[g].root);
         sg_group_add(&gang[g], gang[g].mask & ~taken[g], next, &gang[g].root);
     }
@@ -314,10 +316,6 @@ static const struct sg_step *unguard(struct sg_warp *gang, const struct sg_step 
     gang->whole = true;
     gang->solid = gang->full;
     return step + 1;
-}
-
-static const struct sg_step *nanosleep_(struct sg_warp *gang, const struct sg_step *step) {
-    return sg_run_nanosleep(gang, step);
 }
 
 /* ---- steps that run warp by warp ------------------------------------------------------------- */
@@ -399,7 +397,6 @@ sg_run *sg_gang_of(sg_run *run) {
         {sg_run_unguard, unguard},
         {sg_run_nothing, sg_run_nothing},
         {sg_run_fence, sg_run_fence},
-        {sg_run_nanosleep, nanosleep_},
         {sg_run_barrier, barrier},
         {sg_run_count, sg_gang_count},
         {sg_run_count_access, sg_gang_count_access},

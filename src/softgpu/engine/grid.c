@@ -1,8 +1,8 @@
 /*
- * Grids: blocks begin in ascending order. The first resident block runs until it is done, or until
- * its warps only poll memory that others may write; then it goes to the end of the queue, and one
- * more begins if there is room. So blocks that wait for each other all make progress, and blocks
- * that do not run one by one in a warm cache.
+ * Grids: blocks begin in ascending order, or as a seed decides (order.c). The first resident block
+ * runs until it is done, or until its warps only poll memory that others may write; then it goes to
+ * the end of the queue, and one more begins if there is room. So blocks that wait for each other
+ * all make progress, and blocks that do not run one by one in a warm cache.
  *
  * Several threads may advance a grid: each takes one of its workers, which has its own blocks and
  * range caches. A worker that a thread has left with resident blocks is taken before a new one, and
@@ -102,6 +102,7 @@ static bool cluster_begin(struct sg_worker *worker) {
         sg_cluster_close(worker);
         return false;
     }
+    order = sg_block_order(grid, order);
     while (list) {
         struct sg_block *block = list;
         list = block->next;
@@ -175,7 +176,7 @@ static bool only_looks(const struct sg_worker *worker) {
 
 static void got_on(struct sg_worker *worker) {
     worker->spins = worker->spun = 0;
-    worker->progress++;
+    atomic_fetch_add_explicit(&worker->progress, 1, memory_order_relaxed);
 }
 
 static void advance(struct sg_worker *worker, int64_t budget) {
@@ -500,7 +501,7 @@ uint64_t sg_grid_progress(const struct sg_grid *grid) {
     const struct sg_worker *worker;
     uint64_t progress = 0;
     for (unsigned i = 0; (worker = sg_grid_worker(grid, i)); i++)
-        progress += worker->progress;
+        progress += atomic_load_explicit(&worker->progress, memory_order_relaxed);
     return progress;
 }
 

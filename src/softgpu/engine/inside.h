@@ -19,13 +19,14 @@
 
 #include <stdatomic.h>
 
-#define SG_LANES     32u
-#define SG_ALL       UINT32_MAX
-#define SG_BARRIERS  16
-#define SG_LEFT_BYTE 0xcc /* shared memory of a block that ended before copies from it did */
-#define SG_NO_STEP   UINT32_MAX
-#define SG_SLOT_LINE 64u /* alignment of registers */
-#define SG_GANG      4u  /* warps that may run in lock step */
+#define SG_LANES       32u
+#define SG_ALL         UINT32_MAX
+#define SG_BARRIERS    16
+#define SG_LEFT_BYTE   0xcc /* shared memory of a block that ended before copies from it did */
+#define SG_NO_STEP     UINT32_MAX
+#define SG_RETURN_STEP (UINT32_MAX - 1) /* as a join: behind the call of the function */
+#define SG_SLOT_LINE   64u              /* alignment of registers */
+#define SG_GANG        4u               /* warps that may run in lock step */
 
 struct sg_warp;
 struct sg_step;
@@ -81,7 +82,7 @@ struct sg_step {
         uses; /* in the code's slots: of steps that run warp by warp what they read and write, of
                       branches what is live behind them */
     uint16_t use_count;
-    int64_t value; /* branches: the step at which diverged lanes reconverge */
+    int64_t value; /* branches: the step at which diverged lanes join, or SG_RETURN_STEP */
 };
 
 /* What a theme returns for an instruction that it runs: function, widths of operands. */
@@ -136,6 +137,7 @@ struct sg_code {
     bool watched;   /* its steps call a watcher */
     bool counted;   /* has steps that count: count.h */
     uint32_t access_count;
+    atomic_uint *given_up; /* bits, by step: joins at which lanes went on without others (join.c) */
     /* Registers with tags, as place | width: first the entry's, then those of steps; with
      * SG_SLOT_WRITTEN the step may write it. */
     uint32_t *slots;
@@ -187,7 +189,14 @@ struct sg_path {
     struct sg_watched_frame watched; /* the same for watchers */
 };
 
-enum sg_group_state { SG_GROUP_READY, SG_GROUP_BARRIER, SG_GROUP_WARP, SG_GROUP_CLUSTER };
+enum sg_group_state {
+    SG_GROUP_READY,
+    SG_GROUP_BARRIER,
+    SG_GROUP_WARP,
+    SG_GROUP_CLUSTER,
+    SG_GROUP_JOIN, /* where lanes join that have parted */
+    SG_GROUP_SLEEP /* in nanosleep, until `wake` */
+};
 
 struct sg_group {
     uint32_t lanes;
@@ -196,6 +205,17 @@ struct sg_group {
     uint64_t stamp; /* when it last ran */
     unsigned char state, barrier;
     uint32_t members; /* the lanes that it waits for */
+    uint64_t wake;    /* sg_now */
+};
+
+/* Where lanes join that have parted: join.c. */
+struct sg_join {
+    uint32_t lanes, step;
+    struct sg_path *path;
+    uint32_t here;  /* lanes that have come, and wait */
+    uint32_t came;  /* those at the end of a turn */
+    uint32_t turns; /* since others came, in which the rest only looked at memory */
+    int64_t looked; /* instructions of these turns */
 };
 
 /* A handle that a warp has looked up. */
@@ -216,14 +236,16 @@ enum sg_stop {
 
 struct sg_warp {
     unsigned char *base[SG_BASES];
-    uint32_t mask;      /* the lanes that execute */
-    uint32_t unguarded; /* those before the guard */
-    uint32_t probed;    /* those before the probe */
-    int64_t left;       /* instructions until it yields */
-    uint32_t ready;     /* ready groups other than the running one */
-    bool alone;         /* the running group does not join others: lanes may spin for it */
-    bool polls;         /* has read memory that others may write */
-    int64_t since_poll; /* instructions since a turn in which it did */
+    uint32_t mask;       /* the lanes that execute */
+    uint32_t unguarded;  /* those before the guard */
+    uint32_t probed;     /* those before the probe */
+    int64_t left;        /* instructions until it yields */
+    uint32_t ready;      /* ready groups other than the running one */
+    uint32_t join_count; /* of `joins` */
+    bool alone;          /* the running group does not join others: lanes may spin for it */
+    bool polls;          /* has read memory that others may write */
+    bool slept;          /* its turn ended in nanosleep */
+    int64_t since_poll;  /* instructions since a turn in which it did */
     enum sg_stop stop;
     struct sg_path *path;
     uint64_t stamp;
@@ -240,7 +262,10 @@ struct sg_warp {
     uint32_t live;              /* lanes that have not exited */
     uint32_t came[SG_BARRIERS]; /* lanes that have arrived, for warps in `partial` */
     struct sg_group groups[SG_LANES];
-    unsigned group_count;
+    unsigned group_count, joining, asleep; /* joining: those of SG_GROUP_JOIN; asleep likewise */
+    struct sg_join joins[SG_LANES];
+    int64_t unseen;    /* instructions since it looked, in turns while lanes waited at a join */
+    uint64_t progress; /* the grid's, at the end of a turn in which lanes waited at a join */
     unsigned char *registers;
     size_t register_room;
     struct sg_path root;
@@ -306,9 +331,9 @@ struct sg_worker {
     uint64_t running_count;
     unsigned passes;                /* turns in which blocks got on, since one began or ended */
     struct sg_cluster_run *opening; /* in which blocks begin next */
-    uint64_t spins;    /* consecutive turns in which blocks only polled, since the last one began */
-    uint64_t spun;     /* the same, since the slice began */
-    uint64_t progress; /* turns in which blocks did more than poll */
+    uint64_t spins; /* consecutive turns in which blocks only polled, since the last one began */
+    uint64_t spun;  /* the same, since the slice began */
+    atomic_uint_fast64_t progress; /* turns in which blocks did more than poll */
 };
 
 struct sg_grid {
@@ -432,6 +457,32 @@ void sg_path_leave(struct sg_warp *warp, struct sg_path *path, uint32_t lanes);
 void sg_path_use(struct sg_warp *warp, struct sg_path *path);
 void sg_paths_free(struct sg_warp *warp);
 
+/* ---- join.c ---------------------------------------------------------------------------------- */
+
+/* The running lanes part at a branch. */
+void sg_join_branch(struct sg_warp *warp, const struct sg_step *branch);
+/* sg_step.choice of a branch whose lanes do not wait for each other. */
+#define SG_JOIN_NEVER 1u
+/* Lanes part, and join at a step; does nothing under a launch's independent lanes. */
+void sg_join_at(struct sg_warp *warp, uint32_t lanes, uint32_t step, struct sg_path *path);
+/* The running group is at a step: true, and it is put aside, if lanes that join there are missing;
+ * else those that waited there run with it. */
+bool sg_join_waits(struct sg_warp *warp, uint32_t here);
+static inline bool sg_joins_here(const struct sg_warp *warp, uint32_t here) {
+    for (unsigned i = 0; i < warp->join_count; i++)
+        if (warp->joins[i].step == here)
+            return true;
+    return false;
+}
+/* Lanes will not come, and all that wait look again. */
+void sg_joins_look(struct sg_warp *warp, uint32_t gone);
+/* No lane is in the call any more. */
+void sg_joins_end(struct sg_warp *warp, const struct sg_path *path);
+/* Lets those at the innermost join go on without the others; false: nobody waits at one. */
+bool sg_joins_give_up(struct sg_warp *warp);
+/* At the end of a turn while groups wait at joins: lets them go on if the others only look. */
+void sg_joins_turn(struct sg_warp *warp, int64_t used);
+
 /* ---- block.c --------------------------------------------------------------------------------- */
 
 enum sg_turn { SG_TURN_DONE, SG_TURN_ON, SG_TURN_SPINS, SG_TURN_WAITS, SG_TURN_FAULT };
@@ -444,6 +495,13 @@ void sg_block_start(struct sg_grid *grid, struct sg_block *block, uint64_t order
 /* Runs each warp that can run for a while. SPINS: they only polled memory; WAITS: other blocks of
  * its cluster must run. */
 enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget);
+
+/* sleep.c: groups that have slept for long enough can run again. */
+sg_run sg_run_nanosleep;
+void sg_warp_wake(struct sg_warp *warp);
+
+/* order.c: the number of the block that begins as this one. */
+uint64_t sg_block_order(const struct sg_grid *grid, uint64_t order);
 
 /* ---- grid.c ---------------------------------------------------------------------------------- */
 
@@ -476,7 +534,7 @@ void sg_gang_apart(struct sg_warp *gang);
 sg_run sg_run_count, sg_gang_count, sg_run_count_access, sg_gang_count_access;
 /* control.c */
 sg_run sg_run_branch, sg_run_indexed, sg_run_call, sg_run_indirect, sg_run_return, sg_run_exit;
-sg_run sg_run_guard, sg_run_unguard, sg_run_trap, sg_run_brkpt, sg_run_nothing, sg_run_nanosleep;
+sg_run sg_run_guard, sg_run_unguard, sg_run_trap, sg_run_brkpt, sg_run_nothing;
 sg_run sg_run_fence;
 /* device_call.c: list: the result's place, then the arguments', two words each */
 sg_run sg_run_device_call;

@@ -71,6 +71,10 @@ static void add_group(struct text *text, const struct sg_block *block, const str
         snprintf(what, sizeof what, "waits for the cluster's barrier");
     else if (group->state == SG_GROUP_WARP)
         snprintf(what, sizeof what, "waits for lanes %08" PRIx32, group->members & warp->live);
+    else if (group->state == SG_GROUP_SLEEP)
+        snprintf(what, sizeof what, "sleeps");
+    else if (group->state == SG_GROUP_JOIN)
+        snprintf(what, sizeof what, "waits for lanes that have parted from it");
     else
         snprintf(what, sizeof what, "runs");
     if (in->location) {

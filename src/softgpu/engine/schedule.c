@@ -2,7 +2,8 @@
  * Chooses which lanes of a warp run. Lanes at the same step with the same call stack are a group;
  * one group runs, the others wait. Usually the deepest call goes first, then the lowest step, so
  * that diverged lanes reconverge as early as possible. After a while the group that has not run for
- * the longest time runs alone for as long, so lanes that spin for each other make progress.
+ * the longest time runs alone for as long, so lanes that spin for each other make progress. Where
+ * lanes join that have parted, they wait for each other: join.c.
  */
 #include "softgpu/engine/watching.h"
 
@@ -44,13 +45,28 @@ static void join(struct sg_warp *warp, uint32_t step) {
     }
 }
 
-const struct sg_step *sg_group_next(struct sg_warp *warp) {
+/* All its lanes wait for each other, some of them at joins: no other warp can help. */
+static bool waits_for_itself(const struct sg_warp *warp) {
+    for (unsigned i = 0; i < warp->group_count; i++)
+        if (warp->groups[i].state != SG_GROUP_WARP && warp->groups[i].state != SG_GROUP_JOIN)
+            return false;
+    return warp->joining != 0;
+}
+
+static const struct sg_group *best_of(const struct sg_warp *warp) {
     const struct sg_group *best = NULL;
     for (unsigned i = 0; i < warp->group_count; i++) {
         const struct sg_group *group = &warp->groups[i];
         if (group->state == SG_GROUP_READY && (!best || goes_before(warp, group, best)))
             best = group;
     }
+    return best;
+}
+
+const struct sg_step *sg_group_next(struct sg_warp *warp) {
+    const struct sg_group *best = best_of(warp);
+    while (!best && waits_for_itself(warp) && sg_joins_give_up(warp))
+        best = best_of(warp);
     if (!best) {
         warp->mask = 0;
         warp->stop = warp->group_count ? SG_STOP_BLOCKED : SG_STOP_DONE;
@@ -63,6 +79,8 @@ const struct sg_step *sg_group_next(struct sg_warp *warp) {
     warp->stamp = ++warp->clock;
     if (warp->ready)
         join(warp, step);
+    if (sg_joins_here(warp, step) && sg_join_waits(warp, step))
+        return sg_group_next(warp);
     return &warp->grid->code->steps[step];
 }
 
@@ -74,7 +92,10 @@ static const struct sg_step *yield_at(struct sg_warp *warp, uint32_t here) {
 
 static const struct sg_step *look_around(struct sg_warp *warp, const struct sg_step *step) {
     uint32_t here = (uint32_t)(step - warp->grid->code->steps);
-    join(warp, here);
+    if (warp->ready)
+        join(warp, here);
+    if (sg_joins_here(warp, here) && sg_join_waits(warp, here))
+        return sg_group_next(warp);
     bool meets = here == warp->meet;
     if (warp->left < 0 || (meets && warp->group_count == 0 && warp->mask == warp->live))
         return yield_at(warp, here);
@@ -92,12 +113,13 @@ static const struct sg_step *look_around(struct sg_warp *warp, const struct sg_s
 const struct sg_step *sg_run_leader(struct sg_warp *warp, const struct sg_step *step) {
     warp->left -= step->value;
     bool meets = (uint32_t)(step - warp->grid->code->steps) == warp->meet;
-    return warp->left >= 0 && warp->ready == 0 && !meets ? step + 1 : look_around(warp, step);
+    bool alone = (warp->ready | warp->join_count) == 0;
+    return warp->left >= 0 && alone && !meets ? step + 1 : look_around(warp, step);
 }
 
 enum sg_stop sg_warp_run(struct sg_warp *warp, int64_t quantum) {
     warp->left = quantum;
-    warp->polls = false;
+    warp->polls = warp->slept = false;
     warp->stop = SG_STOP_NONE;
     const struct sg_step *step = sg_group_next(warp);
     while (step)
@@ -106,6 +128,8 @@ enum sg_stop sg_warp_run(struct sg_warp *warp, int64_t quantum) {
     if (warp->grid->launch.schedule == SG_GRID_RANDOM)
         turn = sg_grid_draw(warp->grid, 2) == 0;
     warp->alone = warp->stop == SG_STOP_YIELD && warp->ready > 1 && turn;
+    if (warp->joining && (warp->stop == SG_STOP_YIELD || warp->slept))
+        sg_joins_turn(warp, quantum - (warp->left < 0 ? 0 : warp->left));
     return warp->stop;
 }
 
@@ -123,6 +147,7 @@ void sg_warp_exit(struct sg_warp *warp, uint32_t lanes) {
     warp->block->live -= (uint32_t)__builtin_popcount(lanes);
     warp->block->live_warps -= warp->live == 0;
     /* Groups that wait for these lanes check again. */
+    sg_joins_look(warp, lanes);
     for (unsigned i = 0; i < warp->group_count; i++)
         if (warp->groups[i].state == SG_GROUP_WARP) {
             warp->groups[i].state = SG_GROUP_READY;
@@ -245,6 +270,7 @@ void sg_path_leave(struct sg_warp *warp, struct sg_path *path, uint32_t lanes) {
     *link = path->sibling;
     path->sibling = warp->spare;
     warp->spare = path;
+    sg_joins_end(warp, path);
 }
 
 static void free_below(struct sg_path *root) {

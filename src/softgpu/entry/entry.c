@@ -45,7 +45,8 @@ static void say_settings(const struct sg_config *config) {
     for (unsigned i = 0; i < complaints->count; i++)
         sg_verdict_wrong(complaints->text[i]);
     if (complaints->seed_drawn)
-        sg_log_lasting(SG_LOG_WARNING, "random schedule; SOFTGPU_SEED=%llu repeats it",
+        sg_log_lasting(SG_LOG_WARNING, "random schedule%s; SOFTGPU_SEED=%llu repeats it",
+                       config->independent_lanes ? " with independent lanes" : "",
                        (unsigned long long)config->seed);
 }
 

@@ -51,7 +51,8 @@ struct running {
     struct sg_kernel_watch watch;
     struct sg_check_launch check;
     struct sg_profiled_launch profiled;
-    bool begun; /* its first slice is over, so it is not a short kernel */
+    uint64_t number; /* of the launch */
+    bool begun;      /* its first slice is over, so it is not a short kernel */
     bool done;
     enum sg_early early;
     /* The stream's next kernel, which has begun early and runs beside this one; its operation comes
@@ -389,8 +390,19 @@ static bool is_given_up(const struct sg_op *op, const struct running *running) {
     return true;
 }
 
+static void say_awaited(const struct sg_op *op, struct running *running) {
+    struct sg_context *context = op->stream->context;
+    struct sg_watched_launch launch = {.number = running->number, .stream = op->stream->id};
+    memcpy(launch.grid, running->check.grid, sizeof launch.grid);
+    memcpy(launch.block, running->check.block, sizeof launch.block);
+    sg_kernel_awaited(&running->watch, !context->alive || sg_context_owner(context)->freeing > 0,
+                      running->grid, running->ready->program, &launch);
+}
+
 static bool goes_on(struct sg_op *op) {
     struct running *running = running_of(op);
+    if (!running->done)
+        say_awaited(op, running);
     if (running->progress)
         sg_launch_progress_set(running->progress, sg_grid_all_begun(running->grid),
                                sg_grid_triggered(running->grid));
@@ -522,12 +534,14 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
             .piece = sg_launch_piece,
             .schedule = grid_schedule(),
             .seed = next_seed(),
+            .independent = sg_config()->independent_lanes,
             .cluster = {cluster.size[0], cluster.size[1], cluster.size[2]},
             .explicit_cluster = cluster.size[0] != 0,
             .device_call = call_runtime,
             .user = running,
         };
         running->runtime.context = function->context;
+        running->number = grid.id;
         running->check = (struct sg_check_launch){.dynamic_shared = launch->shared,
                                                   .device = device->ordinal,
                                                   .cooperative = launch->cooperative,

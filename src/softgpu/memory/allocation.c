@@ -134,9 +134,7 @@ CUresult sg_allocation_wait(struct sg_range **range) {
     CUdeviceptr start = (*range)->start;
     uint64_t id = (*range)->buffer_id;
     struct sg_context *context = (*range)->context;
-    sg_context_ref(context);
-    CUresult result = sg_context_wait(context);
-    sg_context_unref(context);
+    CUresult result = sg_context_wait_to_free(context);
     if (result != CUDA_SUCCESS)
         return result;
     *range = sg_range_find(start);

@@ -186,7 +186,7 @@ CUresult sg_cuLibraryUnload(CUlibrary handle) {
     sg_library_from_handle(handle, &library);
     /* Waiting releases the lock. */
     while (library && (context = next_context(library, &waited))) {
-        CUresult result = sg_context_wait(context);
+        CUresult result = sg_context_wait_to_free(context);
         sg_context_unref(context);
         if (result != CUDA_SUCCESS)
             return result;

@@ -76,9 +76,7 @@ CUresult sg_cuModuleUnload(CUmodule hmod) {
     if (module->library)
         return CUDA_ERROR_NOT_PERMITTED;
     struct sg_context *context = module->context;
-    sg_context_ref(context);
-    result = sg_context_wait(context);
-    sg_context_unref(context);
+    result = sg_context_wait_to_free(context);
     if (result != CUDA_SUCCESS)
         return result;
     /* The wait released the lock. */

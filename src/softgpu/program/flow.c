@@ -154,8 +154,8 @@ static bool add_blocks(struct flow *f) {
             if (!grown)
                 return sg_build_no_memory(f->b);
             program->blocks = grown;
-            grown[program->block_count - 1] =
-                (struct sg_program_block){.first = f->first + i, .post_dominator = SG_NO_BLOCK};
+            grown[program->block_count - 1] = (struct sg_program_block){
+                .first = f->first + i, .post_dominator = SG_NO_BLOCK, .join = SG_NO_BLOCK};
             f->block_of[i] = (uint32_t)program->block_count;
         }
         program->blocks[program->block_count - 1].end = f->first + i + 1;
@@ -201,10 +201,29 @@ static bool link_block(struct flow *f, struct sg_program_block *block) {
 /* ---- post-dominators ------------------------------------------------------------------------- */
 
 struct reverse {
+    const struct sg_program *program;
     uint32_t first, count;       /* blocks of the function; `count` is the virtual exit */
     uint32_t *heads, *next, *to; /* edges of the reversed graph */
     uint32_t *order, *rank, *nearest, *stack;
+    /* Which blocks lead to the exit: all that end there; those that return; or one. */
+    enum { ALL_EXITS, RETURNS, ONE_EXIT } exits;
+    uint32_t only;
 };
+
+static const struct sg_instruction *last_of(const struct reverse *r, uint32_t one) {
+    const struct sg_program_block *block = &r->program->blocks[r->first + one];
+    return &r->program->instructions[block->end - 1];
+}
+
+static bool leaves(const struct reverse *r, uint32_t one) {
+    unsigned op = last_of(r, one)->op;
+    bool end = op == SG_OP_exit || op == SG_OP_trap;
+    if (r->exits == ONE_EXIT)
+        return one == r->only;
+    if (r->exits == RETURNS && end)
+        return false;
+    return end || op == SG_OP_ret || !r->program->blocks[r->first + one].successors;
+}
 
 static void add_edge(struct reverse *r, uint32_t from, uint32_t to, uint32_t *used) {
     r->to[*used] = to;
@@ -212,15 +231,13 @@ static void add_edge(struct reverse *r, uint32_t from, uint32_t to, uint32_t *us
     r->heads[from] = ++*used;
 }
 
-static void reverse_edges(const struct sg_program *program, struct reverse *r) {
+static void reverse_edges(struct reverse *r) {
     uint32_t used = 0;
     for (uint32_t i = 0; i < r->count; i++) {
-        const struct sg_program_block *block = &program->blocks[r->first + i];
-        const struct sg_instruction *last = &program->instructions[block->end - 1];
+        const struct sg_program_block *block = &r->program->blocks[r->first + i];
         for (uint32_t j = 0; j < block->successors; j++)
-            add_edge(r, program->successors[block->first_successor + j] - r->first, i, &used);
-        if (!block->successors || last->op == SG_OP_ret || last->op == SG_OP_exit ||
-            last->op == SG_OP_trap)
+            add_edge(r, r->program->successors[block->first_successor + j] - r->first, i, &used);
+        if (leaves(r, i))
             add_edge(r, r->count, i, &used);
     }
 }
@@ -261,8 +278,10 @@ static uint32_t meet(const struct reverse *r, uint32_t a, uint32_t b) {
 }
 
 /* Cooper, Harvey and Kennedy's dominator algorithm, on the reversed graph. */
-static void post_dominate(struct sg_program *program, struct reverse *r) {
-    reverse_edges(program, r);
+static void post_dominate(struct reverse *r) {
+    memset(r->heads, 0, (r->count + (size_t)1) * sizeof *r->heads);
+    memset(r->rank, 0, (r->count + (size_t)1) * sizeof *r->rank);
+    reverse_edges(r);
     uint32_t ranked = walk(r);
     for (uint32_t i = 0; i <= r->count; i++)
         r->nearest[i] = UINT32_MAX;
@@ -270,14 +289,10 @@ static void post_dominate(struct sg_program *program, struct reverse *r) {
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t i = ranked - 1; i-- > 0;) {
-            uint32_t one = r->order[i], now = UINT32_MAX;
-            const struct sg_program_block *block = &program->blocks[r->first + one];
-            const struct sg_instruction *last = &program->instructions[block->end - 1];
-            if (!block->successors || last->op == SG_OP_ret || last->op == SG_OP_exit ||
-                last->op == SG_OP_trap)
-                now = r->count;
+            uint32_t one = r->order[i], now = leaves(r, one) ? r->count : UINT32_MAX;
+            const struct sg_program_block *block = &r->program->blocks[r->first + one];
             for (uint32_t j = 0; j < block->successors; j++) {
-                uint32_t to = program->successors[block->first_successor + j] - r->first;
+                uint32_t to = r->program->successors[block->first_successor + j] - r->first;
                 if (r->nearest[to] != UINT32_MAX)
                     now = now == UINT32_MAX ? to : meet(r, now, to);
             }
@@ -285,15 +300,49 @@ static void post_dominate(struct sg_program *program, struct reverse *r) {
             r->nearest[one] = now;
         }
     }
+}
+
+/* Whether a branch may part lanes that no block has them join. Its ways then end apart. */
+static bool some_part(const struct sg_program *program, const struct reverse *r) {
+    for (uint32_t i = 0; i < r->count; i++)
+        if (program->blocks[r->first + i].successors > 1 && r->nearest[i] >= r->count)
+            return true;
+    return false;
+}
+
+/* Where most lanes come that do not exit before: the last block that ends for all of its lanes. */
+static uint32_t main_end(const struct reverse *r) {
+    uint32_t found = UINT32_MAX;
+    for (uint32_t i = 0; i < r->count; i++)
+        if (leaves(r, i) && !last_of(r, i)->guard && last_of(r, i)->op != SG_OP_trap)
+            found = i;
+    return found;
+}
+
+/* Exits are not waited for, so that lanes also join where only those meet that do not exit. */
+static void add_joins(struct sg_program *program, struct reverse *r, bool entry) {
+    for (uint32_t i = 0; i < r->count; i++)
+        program->blocks[r->first + i].join = program->blocks[r->first + i].post_dominator;
+    if (!some_part(program, r))
+        return;
+    r->only = main_end(r);
+    r->exits = entry ? ONE_EXIT : RETURNS;
+    if (entry && r->only == UINT32_MAX)
+        return;
+    post_dominate(r);
     for (uint32_t i = 0; i < r->count; i++) {
-        if (r->nearest[i] < r->count)
-            program->blocks[r->first + i].post_dominator = r->first + r->nearest[i];
+        struct sg_program_block *block = &program->blocks[r->first + i];
+        if (block->join == SG_NO_BLOCK && r->nearest[i] < r->count)
+            block->join = r->first + r->nearest[i];
+        else if (block->join == SG_NO_BLOCK && r->nearest[i] == r->count && !entry)
+            block->join = SG_RETURN_BLOCK;
     }
 }
 
 static bool add_post_dominators(struct flow *f, const struct sg_program_function *function,
                                 size_t edges) {
-    struct reverse r = {.first = function->first_block, .count = function->blocks};
+    struct reverse r = {
+        .program = f->program, .first = function->first_block, .count = function->blocks};
     size_t blocks = function->blocks + (size_t)1, all = edges + blocks;
     uint32_t *room = calloc(5 * blocks + 2 * all, sizeof *room);
     if (!room)
@@ -305,7 +354,12 @@ static bool add_post_dominators(struct flow *f, const struct sg_program_function
     r.stack = r.nearest + blocks;
     r.next = r.stack + blocks;
     r.to = r.next + all;
-    post_dominate(f->program, &r);
+    post_dominate(&r);
+    for (uint32_t i = 0; i < r.count; i++) {
+        if (r.nearest[i] < r.count)
+            f->program->blocks[r.first + i].post_dominator = r.first + r.nearest[i];
+    }
+    add_joins(f->program, &r, f->b->function == 0);
     free(room);
     return true;
 }

@@ -98,9 +98,10 @@ enum sg_special {
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-#define SG_NO_REGISTER UINT32_MAX
-#define SG_NO_VARIABLE UINT32_MAX
-#define SG_NO_BLOCK    UINT32_MAX
+#define SG_NO_REGISTER  UINT32_MAX
+#define SG_NO_VARIABLE  UINT32_MAX
+#define SG_NO_BLOCK     UINT32_MAX
+#define SG_RETURN_BLOCK (UINT32_MAX - 1)
 
 enum sg_operand_kind {
     SG_OPERAND_NONE,      /* _, or a result that the instruction does not name */
@@ -268,7 +269,11 @@ struct sg_program_block {
     uint32_t first, end;
     uint32_t first_successor, successors; /* in the program's successors: indices of blocks */
     uint32_t post_dominator; /* the nearest block on every path to an exit; SG_NO_BLOCK: none */
-    bool loop_header;        /* a back edge leads here */
+    /* Where lanes join that part behind it: the post-dominator, or, where there is none, the
+     * nearest block on every path to where the function ends, for those that do not exit before.
+     * SG_RETURN_BLOCK is behind the call, and SG_NO_BLOCK means that none join. */
+    uint32_t join;
+    bool loop_header; /* a back edge leads here */
 };
 
 struct sg_program_targets { /* .branchtargets: instructions; .calltargets: functions */

@@ -204,6 +204,8 @@ CUresult sg_stream_run(struct sg_stream *stream, struct sg_op *op);
 bool sg_stream_may_run_now(struct sg_stream *stream);
 /* Waits for all work of a context, or of the device's contexts. */
 CUresult sg_context_wait(struct sg_context *context);
+/* The same before something is destroyed or freed: a kernel for which that takes long is named. */
+CUresult sg_context_wait_to_free(struct sg_context *context);
 
 /* What a call that makes a stream does before it checks the driver and the context, as recorded:
  * the output becomes a handle that refers to nothing, and remains so if the call fails. */

@@ -128,6 +128,15 @@ static bool add_streams(struct tokens *tokens, struct sg_context *context) {
            add_tokens(tokens, context->legacy) && add_tokens(tokens, context->legacy->gather);
 }
 
+CUresult sg_context_wait_to_free(struct sg_context *context) {
+    sg_context_ref(context);
+    context->freeing++;
+    CUresult result = sg_context_wait(context);
+    context->freeing--;
+    sg_context_unref(context);
+    return result;
+}
+
 CUresult sg_context_wait(struct sg_context *context) {
     struct tokens tokens = {.room = sizeof tokens.few / sizeof tokens.few[0]};
     tokens.list = tokens.few;

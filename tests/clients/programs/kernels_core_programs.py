@@ -71,7 +71,7 @@ def test_template_kernels_are_compiled_and_run():
         expect(numpy.array_equal(buffers[2][1], 2 * buffers[0][1] + buffers[1][1]), name)
 
 
-def test_compiling_to_a_cubin_returns_ptx():
+def test_a_compiled_cubin_holds_its_ptx():
     expect(bytes(compiled('extern "C" __global__ void k() {}').code).lstrip(b"\0").find(b".visible .entry k") >= 0)
 
 

@@ -246,12 +246,19 @@ def test_code_for_newer_devices_is_linked():
         expect(b"mul.lo.s32" in sections_of(linked.result())[".softgpu.program"], "no text")
 
 
-def driver_links(inputs):
-    """What cuLink makes of pairs of a kind, as the driver numbers them, and data."""
+def driver_links(inputs, last=None):
+    """What cuLink makes of pairs of a kind, as the driver numbers them, and data. Without the last it fails."""
     state, image, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
     check(CUDA.cuLinkCreate_v2(0, None, None, ctypes.byref(state)))
-    for kind, data in inputs:
+
+    def add(kind, data):
         check(CUDA.cuLinkAddData_v2(state, kind, data, ctypes.c_size_t(len(data)), b"part", 0, None, None))
+
+    for one in inputs:
+        add(*one)
+    if last:
+        expect(CUDA.cuLinkComplete(state, ctypes.byref(image), ctypes.byref(size)) != 0, "something undefined is linked")
+        add(*last)
     check(CUDA.cuLinkComplete(state, ctypes.byref(image), ctypes.byref(size)))
     made = ctypes.string_at(image, size.value)
     check(CUDA.cuLinkDestroy(state))
@@ -264,8 +271,9 @@ def test_the_driver_links_machine_code():
 
 
 MEETS = """
+extern "C" __device__ int one();
 extern "C" __global__ void k(int *a) {
-    a[blockIdx.x] = 1;
+    a[blockIdx.x] = one();
     int sum = cudaCGSynchronize(cudaCGGetIntrinsicHandle((cudaCGScope)1), 0);
     for (int i = 0; i < gridDim.x; i++)
         sum += ((volatile int *)a)[i];
@@ -289,9 +297,10 @@ def test_the_library_of_the_device_runtime_is_linked():
             expect_equal(run(image), [i * i for i in range(32)])
             if source == LAUNCHES:
                 expect("801" in str(raises(AssertionError, run, image, b"of_kernels")), "not refused")
-    text = Compiled(MEETS, f"-arch=compute_{ARCHITECTURE}", "-rdc=true").bytes_of("PTX")
+    text, one = (Compiled(source, f"-arch=compute_{ARCHITECTURE}", "-rdc=true").bytes_of("PTX")
+                 for source in (MEETS, 'extern "C" __device__ int one() { return 1; }'))
     for inputs in ((4, library), (1, text)), ((1, text), (4, library)):
-        expect_equal(run(driver_links(inputs), grid=8), [8] * 8 + [0] * 24)
+        expect_equal(run(driver_links(inputs, (1, one)), grid=8), [8] * 8 + [0] * 24)
 
 
 def test_lto_ir_and_ptx_are_linked():

@@ -128,6 +128,8 @@ TEST(bad_values_and_unknown_names_are_reported) {
     complains("SOFTGPU_DEVICES", "9", "'9' is not understood: it takes a number from 0 to 8");
     complains("SOFTGPU_MEMORY", "lots", "a number of bytes");
     complains("SOFTGPU_SCHEDULE", "EAGER", "one of eager, late, random");
+    complains("SOFTGPU_LANES", "apart", "one of joined, independent");
+    complains("SOFTGPU_LANES", "independent", "only with SOFTGPU_SCHEDULE=random");
     complains("SOFTGPU_SEED", "x", "a number below 2^64");
     complains("SOFTGPU_LEAKS", "yes", "0 or 1");
     complains("SOFTGPU_FAIL_ON", "leeks", "fault, leaks, or leaks of a kind");

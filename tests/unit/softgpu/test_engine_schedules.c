@@ -41,9 +41,39 @@ TEST(the_same_seed_repeats_the_order) {
     assert_memory_not_equal(first, eager, sizeof first);
 }
 
-/* Blocks begin in ascending order whatever the seed: each waits for the one before it, and only so
- * many are under way. */
-TEST(blocks_begin_in_ascending_order_with_any_seed) {
+/* Each block notes when it came. */
+TEST(blocks_begin_in_any_order) {
+    enum { SEEDS = 200, BLOCKS_MOST = 8 };
+    static const char text[] =
+        ASYNC("mov.u32 %r4, %ctaid.x; atom.global.add.u32 %r5, [%rd3], 1;\n"
+              "mul.wide.u32 %rd4, %r5, 4; add.u64 %rd4, %rd1, %rd4; st.global.u32 [%rd4], %r4;\n");
+    for (uint32_t blocks = 2; blocks <= BLOCKS_MOST; blocks += 3) {
+        uint32_t came[BLOCKS_MOST][BLOCKS_MOST] = {{0}}, ascending = 0; /* block, place */
+        for (uint64_t seed = 0; seed < SEEDS; seed++) {
+            uint32_t out[BLOCKS_MOST] = {0}, counter[4] = {0};
+            struct kernel kernel = KERNEL_WITH(text, SG_LEVEL_GENERIC, blocks, 1, out, counter);
+            kernel.launch.schedule = SG_GRID_RANDOM;
+            kernel.launch.seed = seed;
+            kernel_succeeds(&kernel);
+            kernel_free(&kernel);
+            uint32_t all = 0, in_order = 1;
+            for (uint32_t i = 0; i < blocks; i++) {
+                came[out[i]][i]++;
+                all |= UINT32_C(1) << out[i];
+                in_order &= out[i] == i;
+            }
+            assert_int_equal(all, (UINT32_C(1) << blocks) - 1);
+            ascending += in_order;
+        }
+        for (uint32_t b = 0; b < blocks; b++) /* each at each place, about as often */
+            for (uint32_t i = 0; i < blocks; i++)
+                assert_in_range(came[b][i], SEEDS / blocks / 3, SEEDS * 2 / blocks);
+        assert_in_range(ascending, blocks == 2 ? SEEDS / 3 : 0, SEEDS / (blocks == 2 ? 1.5 : 10));
+    }
+}
+
+/* Whatever the seed, a block may wait for the one in front of it, where only so many fit. */
+TEST(blocks_may_wait_for_those_in_front_with_any_seed) {
     static const char text[] =
         ASYNC("mov.u32 %r4, %ctaid.x; setp.ne.u32 %p, %r1, 0; @%p exit;\n"
               "wait: ld.acquire.gpu.u32 %r5, [%rd3]; setp.ne.u32 %p, %r5, %r4; @%p bra wait;\n"

@@ -25,16 +25,22 @@ static struct sg_grid *grid_of(struct kernel *kernel, const char *text, const vo
     return grid;
 }
 
-/* What is logged by one look. */
-static char *looked(struct sg_kernel_watch *watch, struct sg_grid *grid, struct kernel *kernel,
-                    bool ends) {
+static const struct sg_watched_launch launch_7 = {7, 3, {2, 1, 1}, {32, 1, 1}};
+
+/* What is logged by one look, or, from 0 on, by one that says whether something waits for it. */
+static char *logged(struct sg_kernel_watch *watch, struct sg_grid *grid, struct kernel *kernel,
+                    bool ends, int waits_for_it) {
     static char text[8192];
     char path[TEMPORARY_ROOM];
     int file = temporary_file(path, "log"), saved = dup(STDERR_FILENO);
     assert_true(file >= 0 && saved >= 0);
     unlink(path);
     dup2(file, STDERR_FILENO);
-    bool ended = sg_kernel_watch(watch, grid, kernel->program);
+    bool ended = false;
+    if (waits_for_it < 0)
+        ended = sg_kernel_watch(watch, grid, kernel->program);
+    else
+        sg_kernel_awaited(watch, waits_for_it, grid, kernel->program, &launch_7);
     dup2(saved, STDERR_FILENO);
     close(saved);
     ssize_t size = pread(file, text, sizeof text - 1, 0);
@@ -43,6 +49,16 @@ static char *looked(struct sg_kernel_watch *watch, struct sg_grid *grid, struct 
     close(file);
     assert_int_equal(ended, ends);
     return text;
+}
+
+static char *looked(struct sg_kernel_watch *watch, struct sg_grid *grid, struct kernel *kernel,
+                    bool ends) {
+    return logged(watch, grid, kernel, ends, -1);
+}
+
+static char *awaited(struct sg_kernel_watch *watch, bool is, struct sg_grid *grid,
+                     struct kernel *kernel) {
+    return logged(watch, grid, kernel, false, is);
 }
 
 TEST(a_spinning_kernel_is_reported_once) {
@@ -66,6 +82,28 @@ TEST(a_spinning_kernel_is_reported_once) {
     flag = 1;
     assert_true(sg_grid_advance(grid, UINT64_MAX));
     assert_null(sg_grid_fault(grid));
+    sg_grid_end(grid);
+    kernel_free(&kernel);
+}
+
+TEST(a_kernel_that_an_end_waits_for_is_named_once) {
+    struct kernel kernel;
+    struct sg_grid *grid = grid_of(&kernel, counts, NULL);
+    struct sg_kernel_watch watch = {.began = 0};
+    assert_false(sg_grid_advance(grid, 100000));
+    assert_string_equal(awaited(&watch, false, grid, &kernel), "");
+    assert_string_equal(awaited(&watch, true, grid, &kernel), "");
+    watch.awaited -= SG_KERNEL_SPIN_NS;
+    assert_string_equal(awaited(&watch, false, grid, &kernel), ""); /* it gave up waiting */
+    assert_string_equal(awaited(&watch, true, grid, &kernel), "");
+    watch.awaited -= SG_KERNEL_SPIN_NS;
+    const char *text = awaited(&watch, true, grid, &kernel);
+    if (!strstr(text,
+                "has waited for 10 s for kernel k, launch 7 of this process, in stream 3, ") ||
+        !strstr(text, "2 x 1 x 1 blocks of 32 x 1 x 1 threads") ||
+        !strstr(text, "block 0,0,0 warp 0 lanes ffffffff line "))
+        fail_msg("the log is: %s", text);
+    assert_string_equal(awaited(&watch, true, grid, &kernel), "");
     sg_grid_end(grid);
     kernel_free(&kernel);
 }
