@@ -878,6 +878,34 @@ TEST(a_launch_holds_what_it_samples) {
     gate_free(&gate);
 }
 
+/* As recorded: what a reference is bound to is no argument that a node could keep. */
+TEST(kernels_with_references_are_not_nodes_of_graphs) {
+    static const char *const names[] = {"t_named", "s_named"};
+    unsigned long long handle = 0;
+    unsigned count = 1;
+    void *params[] = {&output, &input, &handle, &count};
+    open_arrays();
+    CUstream stream = new_stream();
+    CUDA_KERNEL_NODE_PARAMS node = kernel_node(function_of(module, "t_2d"), 1, 1, params);
+    CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0), captured = NULL;
+    CUgraphNode without = MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &node);
+    CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);
+    for (int i = 0; i < 2; i++) {
+        CUgraphNode made;
+        node.func = function_of(module, names[i]);
+        FAILS_CU(NOT_SUPPORTED, cu.cuGraphAddKernelNode_v2(&made, graph, NULL, 0, &node));
+        FAILS_CU(NOT_SUPPORTED, cu.cuGraphKernelNodeSetParams_v2(without, &node));
+        FAILS_CU(NOT_SUPPORTED, cu.cuGraphExecKernelNodeSetParams_v2(exec, without, &node));
+        OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+        FAILS_CU(STREAM_CAPTURE_UNSUPPORTED,
+                 cu.cuLaunchKernel(node.func, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+        FAILS_CU(STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(stream, &captured));
+        assert_null(captured);
+    }
+    destroy_exec(exec);
+    destroy_graph(graph);
+}
+
 /* As an H200 does, which samples by descriptions that nothing clears. */
 TEST(an_object_that_was_destroyed_before_the_launch_is_sampled_as_it_was) {
     unsigned count = 1;
@@ -886,14 +914,7 @@ TEST(an_object_that_was_destroyed_before_the_launch_is_sampled_as_it_was) {
     make_objects();
     unsigned long long handle = object;
     void *params[] = {&output, &input, &handle, &count};
-    CUDA_KERNEL_NODE_PARAMS node = {.func = function_of(module, "t_2d"),
-                                    .gridDimX = 1,
-                                    .gridDimY = 1,
-                                    .gridDimZ = 1,
-                                    .blockDimX = 1,
-                                    .blockDimY = 1,
-                                    .blockDimZ = 1,
-                                    .kernelParams = params};
+    CUDA_KERNEL_NODE_PARAMS node = kernel_node(function_of(module, "t_2d"), 1, 1, params);
     CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
     (void)MADE_CU(CUgraphNode, cuGraphAddKernelNode_v2, graph, NULL, 0, &node);
     CUgraphExec exec = MADE_CU(CUgraphExec, cuGraphInstantiateWithFlags, graph, 0);

@@ -1,6 +1,6 @@
 /* Parameters of kernel nodes: arguments are laid out by the function and copied. */
 #include "softgpu/graph/nodes.h"
-#include "softgpu/launch/launch.h"
+#include "softgpu/launch/launch_run.h"
 #include "softgpu/module/occupancy.h"
 
 #include <stdlib.h>
@@ -113,7 +113,11 @@ CUresult sg_kernel_params_check(const CUDA_KERNEL_NODE_PARAMS_v3 *params) {
         params->func ? sg_function_from_handle(params->func, &function) : CUDA_ERROR_INVALID_HANDLE;
     if (result == CUDA_SUCCESS)
         result = check_shape(params, function);
-    return result == CUDA_SUCCESS ? check_arguments(params, function->image) : result;
+    if (result == CUDA_SUCCESS)
+        result = check_arguments(params, function->image);
+    /* As recorded: what a reference is bound to is no argument. */
+    return result == CUDA_SUCCESS && sg_launch_has_references(function) ? CUDA_ERROR_NOT_SUPPORTED
+                                                                        : result;
 }
 
 /* ---- Deep copies ---------------------------------------------------------------------------- */

@@ -310,6 +310,10 @@ CUresult sg_launch(CUfunction handle, const struct sg_launch *launch) {
             sg_capture_invalidate(stream->capture);
         return result;
     }
+    if (captures && sg_launch_has_references(function)) {
+        sg_capture_invalidate(stream->capture);
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
     if (captures)
         return capture(stream, function, launch);
     return sg_config()->kernels ? run(stream, function, launch) : sg_launch_refuse(function);

@@ -153,6 +153,18 @@ static CUresult make_ready(struct sg_function *function) {
     return CUDA_SUCCESS;
 }
 
+bool sg_launch_has_references(struct sg_function *function) {
+    const struct sg_image *image = function->module->program->image;
+    if (image->texture_count + image->surface_count == 0 || !sg_config()->kernels ||
+        (!function->engine && make_ready(function) != CUDA_SUCCESS))
+        return false;
+    const struct ready *ready = function->engine;
+    for (size_t i = 0; i < ready->program->variable_count; i++)
+        if (ready->program->variables[i].place == SG_PLACE_TEXTURE && ready->variables[i])
+            return true;
+    return false;
+}
+
 static void forget(struct sg_function *function) {
     unref(function->engine);
     function->engine = NULL;

@@ -26,6 +26,9 @@ CUresult sg_launch_make(struct sg_function *function, const struct sg_launch *la
 /* Frees an operation that is not going to be queued. */
 void sg_launch_discard(struct sg_op *op);
 
+/* Whether the kernel samples a texture or surface reference of its module. */
+bool sg_launch_has_references(struct sg_function *function);
+
 /* For the body of a loop, which runs its operations itself: after `again` has returned false,
  * restarts the kernel with the same parameters. */
 void sg_launch_rewind(struct sg_op *op);

@@ -3,6 +3,7 @@
 #include "softgpu/address/pagetable.h"
 #include "softgpu/address/phys.h"
 #include "softgpu/address/window.h"
+#include "softgpu/core/config.h"
 #include "softgpu/pool/internal.h"
 
 #include <stdlib.h>
@@ -166,9 +167,11 @@ CUresult sg_pool_add_segment(struct sg_pool *pool, struct sg_phys *const *steps,
     return CUDA_SUCCESS;
 }
 
-/* Addresses cost next to nothing, and blocks join only where theirs do. Twice what the pool can
- * have, since blocks move behind those that are in their way. */
+/* Addresses cost next to nothing unless they are limited, and blocks join only where theirs do.
+ * Twice what the pool can have, since blocks move behind those that are in their way. */
 static size_t room_for(const struct sg_pool *pool, size_t size) {
+    if (sg_config()->address_space)
+        return size;
     uint64_t most = sg_device(pool->device)->limit;
     most = most < pool->limit ? most : pool->limit;
     most = most < MOST_ROOM / 2 ? 2 * most : MOST_ROOM;
