@@ -188,7 +188,7 @@ static CUresult free_now(struct sg_range *range) {
     CUdeviceptr start = range->start;
     uint64_t id = range->buffer_id;
     struct sg_context *context = sg_context_peek();
-    CUresult result = context && context->alive ? sg_context_wait(context) : CUDA_SUCCESS;
+    CUresult result = context && context->alive ? sg_context_wait_to_free(context) : CUDA_SUCCESS;
     if (result != CUDA_SUCCESS)
         return result;
     /* Another thread may have freed it meanwhile, and the block may no longer exist. */
