@@ -114,7 +114,7 @@ static CUresult make_parts(const CUDA_LAUNCH_PARAMS *list, struct part *parts, u
 }
 
 static void discard(const struct part *parts, unsigned count) {
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = count; i-- > 0;) {
         if (parts[i].op)
             sg_launch_discard(parts[i].op);
         if (parts[i].after)

@@ -59,6 +59,7 @@ struct running {
      * later, so it outlives this one. */
     struct running *dependent;
     struct sg_launch_progress *progress; /* for events of the launch; or NULL */
+    size_t stack_limit, stack_before;    /* the limit that the launch set, and what it was */
     struct sg_checking *checking;        /* NULL: no checker watches it */
 };
 
@@ -606,13 +607,23 @@ CUresult sg_launch_make(struct sg_function *function, const struct sg_launch *la
     op->priority = launch->priority;
     op->again = goes_on;
     op->finish = finish;
-    function->context->limits[CU_LIMIT_STACK_SIZE] = stack_limit(function);
+    running->stack_before = function->context->limits[CU_LIMIT_STACK_SIZE];
+    running->stack_limit = stack_limit(function);
+    function->context->limits[CU_LIMIT_STACK_SIZE] = running->stack_limit;
     *made = op;
     return CUDA_SUCCESS;
 }
 
+/* Of a launch that is refused after all. */
+static void give_up(struct running *running) {
+    size_t *limit = &running->runtime.context->limits[CU_LIMIT_STACK_SIZE];
+    if (running->stack_limit != running->stack_before && *limit == running->stack_limit)
+        *limit = running->stack_before;
+    free_running(running);
+}
+
 void sg_launch_discard(struct sg_op *op) {
-    free_running(running_of(op));
+    give_up(running_of(op));
     sg_op_free(op);
 }
 
@@ -636,7 +647,7 @@ CUresult sg_launch_run(struct sg_stream *stream, struct sg_function *function,
         running->progress = sg_launch_events_progress(&events);
         result = sg_stream_submit(stream, op);
         if (result != CUDA_SUCCESS) /* the operation was freed without its finish function */
-            free_running(running);
+            give_up(running);
     }
     if (result != CUDA_SUCCESS) {
         sg_launch_events_discard(&events);

@@ -17,7 +17,9 @@ extern const softgpu_control *softgpu_get_control(int version);
 
 static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
                            ".visible .global .u32 count;\n"
-                           ".func (.reg .b32 %r) one() { mov.u32 %r, 1; ret; }\n"
+                           /* Its frame raises the stack limit. */
+                           ".func (.reg .b32 %r) one() { .local .b32 l[1000];\n"
+                           "st.local.u32 [l], 1; ld.local.u32 %r, [l]; ret; }\n"
                            ".visible .entry k(.param .u64 p) { .reg .b32 %r<2>; .reg .b64 %d<2>;\n"
                            "call (%r1), one, (); ld.param.u64 %d1, [p];\n"
                            "red.global.add.u32 [%d1], %r1; red.global.add.u32 [count], %r1;\n"
@@ -108,6 +110,7 @@ static void close_gates(void) {
     for (int i = 0; i < DEVICES; i++) {
         *word(devices[i].gate) = *word(devices[i].sum) = 0;
         ok(cuCtxSetCurrent(devices[i].context));
+        ok(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
         ok(cuStreamWaitValue32_v2(devices[i].stream, devices[i].gate, 1, CU_STREAM_WAIT_VALUE_EQ));
     }
     ok(cuCtxSetCurrent(devices[0].context));
