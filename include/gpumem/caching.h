@@ -10,8 +10,8 @@
  * Device memory is handed out in stream order: memory freed on a stream can be reused on the same
  * stream at once, and on another when the first has passed. Memory that the CPU writes is reused
  * only when all streams that used it have passed, because the CPU does not wait for them, and that
- * takes an event for each 32 blocks of up to maximum_small_bytes, and for each larger one; allocate it
- * with GPUMEM_STREAM_NONE if no stream will use it at all.
+ * takes an event for each 32 blocks of up to maximum_small_bytes, and for each larger one; allocate
+ * it with GPUMEM_STREAM_NONE if no stream will use it at all.
  *
  * A freed buffer must not be used again, least of all freed: its object serves the next allocation,
  * so that a stale free may free the buffer of another owner. Where a program does that is found by

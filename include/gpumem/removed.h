@@ -1,7 +1,7 @@
 /*
  * Names of the interface before 1.0. Using one does not compile, and the compiler's message names
- * what replaced it (gcc from 12 on, clang); docs/api-1.0.md lists them all. This file goes away with
- * 1.0.
+ * what replaced it (gcc from 12 on, clang); docs/api-1.0.md lists them all. This file goes away
+ * with 1.0.
  */
 #ifndef GPUMEM_REMOVED_H
 #define GPUMEM_REMOVED_H

@@ -83,8 +83,9 @@ typedef void (*gpumem_log_fn)(void *user, gpumem_log_level level, const char *te
 /*
  * Sets the process-wide log callback and the most detailed level that it receives; DEFAULT is
  * warnings and errors, or what GPUMEM_LOG (error, warning, info, debug, off) says; anything else
- * there is ignored with a warning. NULL restores the default, which writes to standard error. Thread-safe; a line that another
- * thread is just writing may still go to the former callback after the return.
+ * there is ignored with a warning. NULL restores the default, which writes to standard error.
+ * Thread-safe; a line that another thread is just writing may still go to the former callback after
+ * the return.
  */
 GPUMEM_API void gpumem_set_log(gpumem_log_fn fn, void *user, gpumem_log_level max_level);
 

@@ -25,8 +25,8 @@ typedef struct gpumem_virtual_options {
     bool gpu_direct_rdma; /* RDMA-capable if possible; the properties' note says if not */
     bool compression;     /* compressible if possible, likewise */
     gpumem_granularity_kind granularity;
-    /* Preferred address of reservations, a multiple of the granularity and of address_alignment. 0: the
-     * driver decides. */
+    /* Preferred address of reservations, a multiple of the granularity and of address_alignment. 0:
+     * the driver decides. */
     CUdeviceptr address_hint;
     size_t address_alignment; /* of reservations, bytes, a power of two; 0: the granularity */
     const int *peers;         /* ordinals of further devices that get access; copied */
@@ -48,9 +48,10 @@ typedef struct gpumem_virtual_options {
     unsigned growth_percent;
     bool exact_growth; /* never more than requested, rounded up to minimum_chunk_bytes */
     /* The unit in which memory can be given back: no handle is larger, so that shrink and decommit
-     * find handles wholly inside the range. A multiple of the granularity, at least minimum_chunk_bytes;
-     * 0: no such limit. Memory of handle type NONE then takes one handle per growth step, whatever
-     * its size, which is fastest; a shrink into the middle of that step gives none of it back. */
+     * find handles wholly inside the range. A multiple of the granularity, at least
+     * minimum_chunk_bytes; 0: no such limit. Memory of handle type NONE then takes one handle per
+     * growth step, whatever its size, which is fastest; a shrink into the middle of that step gives
+     * none of it back. */
     size_t give_back_bytes;
     /* Bytes of freed memory to cache: whole ranges, still mapped, and single handles from shrinks.
      * An allocation with the size, capacity and alignment of a freed one then makes no expensive
@@ -65,11 +66,11 @@ typedef struct gpumem_virtual_options {
 
 /*
  * Buffers whose address does not change as they grow: address space is reserved for the capacity,
- * and memory is mapped into it. INVALID_ARGUMENT: chunk sizes, address_hint or address_alignment that are not
- * valid multiples or that no address satisfies, unknown peers, nodes that do not exist.
- * NOT_SUPPORTED: no virtual memory on this device, or no `handle_type` that was required strictly.
- * Driver: cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess and their counterparts,
- * cuMemGetAllocationGranularity.
+ * and memory is mapped into it. INVALID_ARGUMENT: chunk sizes, address_hint or address_alignment
+ * that are not valid multiples or that no address satisfies, unknown peers, nodes that do not
+ * exist. NOT_SUPPORTED: no virtual memory on this device, or no `handle_type` that was required
+ * strictly. Driver: cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess and their
+ * counterparts, cuMemGetAllocationGranularity.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_virtual_resource_create(
     gpumem_device *device, const gpumem_virtual_options *options, gpumem_resource **resource);

@@ -10,7 +10,7 @@ static const struct {
     const char *body, *wanted;
 } rows[] = {
 #define CONTRACTION(body, wanted) {body, wanted},
-#include "../../parity/ptx/contraction.def"
+#include "contraction.def"
     /* Loops, which ptxas unrolls: a turn is a block of its own here. */
     {"L:mul.f32 %f10,%f0,%f1;add.f32 %f2,%f2,%f10;@%q bra L;st.global.f32 [%p],%f2;",
      "fma 2 0 1 2"},
