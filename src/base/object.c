@@ -28,7 +28,8 @@ gpumem_status gm_object_check(unsigned generation, const char *name, const char 
 }
 
 void gm_bury(void *object) {
-    *(unsigned *)object = GM_DESTROYED;
+    /* A thread that has just been refused it may look at it again. */
+    __atomic_store_n((unsigned *)object, GM_DESTROYED, __ATOMIC_RELAXED);
     unsigned grave = atomic_fetch_add_explicit(&buried, 1, memory_order_relaxed) % GRAVES;
     free(atomic_exchange_explicit(&graves[grave], object, memory_order_acq_rel));
 }

@@ -507,10 +507,12 @@ gpumem_status gpumem_caching_resource_create(gpumem_resource *upstream,
         destroy_cache(cache);
         return status;
     }
+    pthread_mutex_lock(&cache->device->lock); /* whoever visits all resources may find it already */
     cache->resource->chunks = NULL; /* blocks share handles: none can be exported separately */
     cache->resource->mapped = NULL;
     cache->resource->fast = &fast;
     cache->resource->enters = 1;
+    pthread_mutex_unlock(&cache->device->lock);
     gm_meter_hand_out_pieces(&cache->resource->meter, &cache->device->meter);
     gm_cache_describe(cache);
     *resource = cache->resource;

@@ -107,7 +107,6 @@ static void growth_and_sharing(void) {
     gpumem_resource *made;
     gpumem_buffer *buffer, *imported;
     gpumem_export *exported;
-    size_t bytes;
 
     virtually.given.exact_growth = 1;
     OK(gpumem_virtual_resource_create(device, &virtually.given, &made));
@@ -192,7 +191,7 @@ static void own_resource(void) {
 
 static void results(void) {
     RESULT(gpumem_library_info, about, gpumem_library_get_info(library, &about.given));
-    RESULT(gpumem_device_info, info, gpumem_device_get_info(device, &info.given));
+    RESULT(gpumem_device_info, info, gpumem_device_get_info(library, 0, &info.given));
     EXPECT(info.given.name[0] && info.given.memory_bytes);
     RESULT(gpumem_stats, stats, gpumem_device_get_stats(device, &stats.given));
     RESULT(gpumem_capability_report, report,

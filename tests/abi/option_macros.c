@@ -48,7 +48,7 @@ static void macros_say_what_was_written(void) {
     SAYS(gpumem_foreign_options, read_only, 1, deleter, GPUMEM_FOREIGN_OPTIONS(.read_only = 1));
     SAYS(gpumem_register_options, read_only, 1, stream, GPUMEM_REGISTER_OPTIONS(.read_only = 1));
     SAYS(gpumem_dlpack_options, bits, 16, shape, GPUMEM_DLPACK_OPTIONS(.bits = 16));
-    SAYS(gpumem_reservation_options, alignment, 4096, address,
+    SAYS(gpumem_reservation_options, alignment, 4096, address_hint,
          GPUMEM_RESERVATION_OPTIONS(.alignment = 4096));
     SAYS(gpumem_physical_options, compression, 1, numa_node,
          GPUMEM_PHYSICAL_OPTIONS(.compression = 1));

@@ -79,8 +79,8 @@ static void build(void) {
         if (i != WRAPPER_limiting && i != WRAPPER_fallback && i != WRAPPER_caching) {
             gpumem_resource *below = stack[height - 1];
             stack[height++] = i == WRAPPER_failure_callback ? NEW_FAILURE(below, .fn = answer)
-                                                   : MADE(gpumem_resource *, make_wrapper,
-                                                          (enum wrapper)i, below, NULL);
+                                                            : MADE(gpumem_resource *, make_wrapper,
+                                                                   (enum wrapper)i, below, NULL);
             if (i == WRAPPER_tracking)
                 tracked = stack[height - 1];
         }

@@ -122,4 +122,3 @@ gpumem_status gpumem_library_get_info(gpumem_library *library, gpumem_library_in
 const gpumem_driver *gpumem_library_driver(const gpumem_library *library) {
     return library->driver;
 }
-

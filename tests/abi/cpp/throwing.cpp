@@ -540,7 +540,8 @@ void virtual_memory_by_hand(gpumem::device_ref device) {
 
 /* By path, with growth, an end of the sharing, and an event. */
 void buffers_grow_where_they_are_shared(gpumem::device_ref device) {
-    const gpumem::resource memory = gpumem::virtual_resource(device, {.maximum_chunk_bytes = 2 * MIB});
+    const gpumem::resource memory =
+        gpumem::virtual_resource(device, {.maximum_chunk_bytes = 2 * MIB});
     gpumem::buffer buffer = memory.allocate(2 * MIB, {.capacity = 16 * MIB});
     gpumem::exported exported = gpumem::exported::create(buffer);
     const std::string path = "@gpumem-cpp-" + std::to_string(::getpid());
