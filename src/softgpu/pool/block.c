@@ -246,7 +246,7 @@ void sg_blocks_join(struct sg_block *first, size_t end, size_t step_end, struct 
             break;
     }
     size_t whole = end_of(last);
-    while (end_of(first) < whole)
+    while (first->next && end_of(first) < whole)
         swallow_next(first);
 }
 

@@ -36,7 +36,7 @@ static CUresult poison_in_order(const struct sg_block *block, struct sg_stream *
         return CUDA_ERROR_OUT_OF_MEMORY;
     op->data.words[0] = sg_block_address(block);
     op->data.words[1] = block->size;
-    op->data.words[2] = (uint64_t)(home_of(block) + 1);
+    op->data.words[2] = (uint64_t)home_of(block) + 1;
     return sg_stream_submit(stream, op);
 }
 

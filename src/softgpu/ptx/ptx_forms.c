@@ -89,8 +89,10 @@ static bool is_repeated(const struct words *words, const struct word *word) {
 
 static void split(const struct sg_ptx_opcode *opcode, const char *at, size_t length,
                   struct words *words) {
+    if (!at)
+        return;
     const char *end = at + length;
-    while (at && (at = memchr(at, '.', (size_t)(end - at))) != NULL) {
+    while ((at = memchr(at, '.', (size_t)(end - at))) != NULL) {
         struct word word = {.text = ++at};
         while (at < end && *at != '.' && *at > ' ' && *at != '/')
             at++;

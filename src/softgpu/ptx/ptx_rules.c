@@ -318,7 +318,8 @@ static bool barrier(struct sg_ptx *ptx, const struct sg_ptx_given *given, bool r
     if (given->count > result && number->what == SG_SHAPE_NUMBER &&
         (!number->plain || number->number > 15))
         return sg_ptx_wrong(ptx, "barriers are numbered from 0 to 15");
-    bool arrives = memmem(given->modifiers, given->modifiers_length, ".arrive", 7) != NULL;
+    bool arrives =
+        given->modifiers && memmem(given->modifiers, given->modifiers_length, ".arrive", 7) != NULL;
     if (arrives && given->count > 1 && count->plain && count->number == 0)
         return sg_ptx_wrong(ptx, "bar.arrive needs a number of threads");
     return given->count <= 1u + result || count->what != SG_SHAPE_NUMBER || !count->plain ||
