@@ -109,6 +109,11 @@ static gpumem_export_info info_of(const gpumem_export *exported) {
     return info;
 }
 
+static int first_of(const gpumem_export *exported) {
+    const gpumem_export_info info = info_of(exported);
+    return info.descriptor_count ? info.descriptors[0] : -1;
+}
+
 static size_t chunks_of(gpumem_buffer *buffer) {
     gpumem_layout layout = {.size = sizeof layout};
     (void)gpumem_buffer_get_layout(buffer, &layout, NULL, 0);
@@ -146,7 +151,7 @@ static size_t draw_description(struct input *input, const gpumem_export *from,
 static int craft(struct input *input) {
     unsigned char trailer[TRAILER];
     struct stat status;
-    int genuine = info_of(exports[0]).descriptors[0];
+    int genuine = first_of(exports[0]);
     require(fstat(genuine, &status) == 0 && status.st_size > TRAILER_PAGE &&
                 pread(genuine, trailer, sizeof trailer, status.st_size - TRAILER_PAGE) ==
                     (ssize_t)sizeof trailer,
@@ -172,7 +177,8 @@ static size_t draw_descriptors(struct input *input, const gpumem_export *from, i
                                int *crafted) {
     const gpumem_export_info info = info_of(from);
     size_t count = info.descriptor_count;
-    memcpy(fds, info.descriptors, count * sizeof *fds);
+    for (size_t i = 0; i < count; i++)
+        fds[i] = info.descriptors[i];
     unsigned pick = draw8(input);
     if (pick & 0x80)
         count = pick % DESCRIPTORS;
@@ -183,7 +189,7 @@ static size_t draw_descriptors(struct input *input, const gpumem_export *from, i
         else if (which < 0x80)
             fds[at] = *crafted = *crafted < 0 ? craft(input) : *crafted;
         else if (which < 0xf0)
-            fds[at] = info_of(exports[which % EXPORTS]).descriptors[0];
+            fds[at] = first_of(exports[which % EXPORTS]);
         else
             fds[at] = which & 1 ? -1 : 100000;
     }

@@ -138,9 +138,6 @@ static struct lack find_lack(const struct sg_pool *pool, const struct spot *spot
     return lack;
 }
 
-/* No address is above this: what is set aside for more would be huge itself. */
-#define MOST_BYTES ((size_t)1 << 47)
-
 /* ---- All together ---------------------------------------------------------------------------- */
 
 /* What is needed, so that nothing fails once memory is there. */
@@ -285,8 +282,6 @@ static void release_empty(struct sg_pool *pool) {
 
 CUresult sg_pool_extend(struct sg_pool *pool, size_t size, size_t unit) {
     bool again = false;
-    if (size >= MOST_BYTES)
-        return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = extend(pool, size, unit, &again);
     if (again) /* there is nothing left to give back */
         result = extend(pool, size, unit, &again);

@@ -63,7 +63,12 @@ static CUresult add_memory(struct sg_pool *pool, size_t size) {
     return result;
 }
 
+/* No address is above this: the list of parts of anything larger would be huge itself. */
+#define MOST_BYTES ((size_t)1 << 47)
+
 static CUresult add(struct sg_pool *pool, size_t size, size_t unit) {
+    if (size >= MOST_BYTES)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     return sg_pool_moves(pool) ? sg_pool_extend(pool, size, unit)
                                : add_memory(pool, round_up(size, unit));
 }
