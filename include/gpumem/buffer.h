@@ -202,7 +202,7 @@ typedef struct gpumem_buffer_attributes {
     bool imported;          /* received from another process */
     bool foreign;           /* not allocated by the library: gpumem_buffer_from_pointer, DLPack */
     bool view;              /* a part of another buffer */
-    /* the library refuses to write there: foreign memory that was declared so, and imports that
+    /* The library refuses to write there: foreign memory that was declared so, and imports that
      * were received with GPUMEM_ACCESS_READ. */
     bool read_only;
     bool exportable;                /* gpumem_export_create works */

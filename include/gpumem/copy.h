@@ -105,9 +105,8 @@ GPUMEM_API gpumem_status gpumem_buffer_copy_batch(const gpumem_buffer_copy_item 
 
 typedef struct gpumem_stream_options {
     size_t size;
-    bool
-        blocking; /* true: synchronises with the legacy stream; false: not (CU_STREAM_NON_BLOCKING) */
-    int priority; /* lower is more urgent; 0: the default; clamped to the device's range */
+    bool blocking; /* synchronises with the legacy stream (else CU_STREAM_NON_BLOCKING) */
+    int priority;  /* lower is more urgent; 0: the default; clamped to the device's range */
 } gpumem_stream_options;
 #define GPUMEM_STREAM_OPTIONS(...) GPUMEM_OPTIONS(gpumem_stream_options, __VA_ARGS__)
 

@@ -42,7 +42,7 @@ typedef enum gpumem_managed_method {
 typedef struct gpumem_managed_options {
     size_t size;
     gpumem_managed_place preferred;
-    /* pages may be copied to where they are read (ALLOCATED only: the driver takes no advice
+    /* Pages may be copied to where they are read (ALLOCATED only: the driver takes no advice
      * about pool memory). */
     bool read_mostly;
     gpumem_managed_method method;
@@ -118,7 +118,7 @@ typedef struct gpumem_managed_range {
     size_t size;
     bool read_mostly;              /* all of them are */
     bool has_preferred;            /* all prefer the next place */
-    gpumem_location preferred;     /* DEVICE if has_preferred is 0 */
+    gpumem_location preferred;     /* DEVICE if has_preferred is false */
     int preferred_ordinal_or_node; /* ordinal or node; -1 if not applicable */
     bool has_prefetched; /* all were last prefetched to the next place, whether or not they
                                   have arrived, and wherever they went since */

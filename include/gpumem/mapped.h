@@ -50,8 +50,7 @@ typedef struct gpumem_mapped_options {
     gpumem_mapped_method method;
     bool method_strict;      /* that method or NOT_SUPPORTED, with the reason in the message */
     bool require_coherent;   /* refuse memory that needs flushes; excludes the next */
-    bool force_non_coherent; /* flush and invalidate as if the memory needed it, where possible
-                             */
+    bool force_non_coherent; /* flush and invalidate as if that were needed, where possible */
     size_t capacity;         /* bytes that buffers may grow to unless they say otherwise; 0: none */
     size_t maximum_chunk_bytes; /* bytes of one piece of memory; 0: 512 MiB */
     uint64_t cache_bytes;       /* of freed buffers, kept mapped on both sides; 0: none */

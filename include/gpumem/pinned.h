@@ -57,7 +57,7 @@ typedef struct gpumem_pinned_options {
      * all. */
     uint64_t keep_bytes;
     bool keep_nothing; /* each slab is given back once it is empty */
-    /* a pool that can be exported, POSIX_FD (POOL only). It needs a NUMA node: without
+    /* A pool that can be exported, POSIX_FD (POOL only). It needs a NUMA node: without
      * numa_bind, the one that the device reports as nearest (its context exists: gpumem_device_open
      * created it), or the machine's only node; NOT_SUPPORTED if there is neither. */
     bool ipc;

@@ -44,7 +44,8 @@ GPUMEM_API gpumem_status gpumem_resource_get_properties(gpumem_resource *resourc
 GPUMEM_API gpumem_status gpumem_resource_destroy(gpumem_resource *resource);
 
 /* Gives cached memory back until at most `keep_bytes` are left. A device pool that is not owned is
- * trimmed too, for all its users. DRIVER: a pool's driver refuses. May block in the driver. */
+ * trimmed too, for all its users; a wrapper around it leaves it alone. DRIVER: the driver refuses
+ * to trim a pool. May block in the driver. */
 GPUMEM_API gpumem_status gpumem_resource_trim(gpumem_resource *resource, size_t keep_bytes);
 
 /* The device. Cannot fail. */

@@ -35,7 +35,7 @@ typedef struct gpumem_ring_options {
     size_t chunk_bytes; /* per chunk, if acquire names no size; more than 0 */
     size_t chunk_count; /* chunks that may be in use at a time, at least 2 */
     size_t alignment;   /* of each chunk, a power of two; 0: 256. Raised to the memory's atom */
-    /* the memory is mapped twice in a row, for the CPU and for the device, so that a chunk that
+    /* The memory is mapped twice in a row, for the CPU and for the device, so that a chunk that
      * crosses the end is still contiguous. Chunks may then have any size up to that of the ring.
      * Needs memory that is mapped in chunks: a mapped resource of a method other than
      * vulkan-export, or a virtual resource of host memory. */

@@ -19,7 +19,7 @@ typedef struct gpumem_snapshot_options {
     size_t size;
     gpumem_device *device; /* only this one, of the same library; NULL: all that are open */
     bool without_buffers;  /* no lists of buffers and of tracked allocations */
-    /* only totals for slabs and cache segments, not each piece. Listing the pieces of a cache
+    /* Only totals for slabs and cache segments, not each piece. Listing the pieces of a cache
      * stops its threads for about 10 ns per block. */
     bool without_pieces;
 } gpumem_snapshot_options;

@@ -37,31 +37,28 @@ static inline gpumem_status fill_now(gpumem_buffer *buffer, size_t offset, size_
     return then_wait(gpumem_buffer_fill(buffer, offset, bytes, value, stream), buffer, stream);
 }
 
-/* By the driver itself, in the device's context. */
+/* Makes a call of the driver's table `cu` in the device's context. */
+#define IN_CONTEXT(on, call)                                                                       \
+    do {                                                                                           \
+        const gpumem_driver_api *cu =                                                              \
+            gpumem_driver_table(gpumem_library_driver(gpumem_device_library(on)));                 \
+        CUcontext former;                                                                          \
+        CUresult result = cu->cuCtxPushCurrent_v2(gpumem_device_context(on));                      \
+        if (result == CUDA_SUCCESS) {                                                              \
+            result = (call);                                                                       \
+            (void)cu->cuCtxPopCurrent_v2(&former);                                                 \
+        }                                                                                          \
+        return result == CUDA_SUCCESS ? GPUMEM_OK : GPUMEM_ERROR_DRIVER;                           \
+    } while (0)
+
 static inline gpumem_status copy_bytes(gpumem_device *on, CUdeviceptr to, CUdeviceptr from,
                                        size_t bytes, CUstream stream) {
-    const gpumem_driver_api *cu =
-        gpumem_driver_table(gpumem_library_driver(gpumem_device_library(on)));
-    CUcontext former;
-    CUresult result = cu->cuCtxPushCurrent_v2(gpumem_device_context(on));
-    if (result == CUDA_SUCCESS) {
-        result = cu->cuMemcpyAsync(to, from, bytes, stream);
-        (void)cu->cuCtxPopCurrent_v2(&former);
-    }
-    return result == CUDA_SUCCESS ? GPUMEM_OK : GPUMEM_ERROR_DRIVER;
+    IN_CONTEXT(on, cu->cuMemcpyAsync(to, from, bytes, stream));
 }
 
 static inline gpumem_status fill_bytes(gpumem_device *on, CUdeviceptr to, size_t bytes,
                                        unsigned char value, CUstream stream) {
-    const gpumem_driver_api *cu =
-        gpumem_driver_table(gpumem_library_driver(gpumem_device_library(on)));
-    CUcontext former;
-    CUresult result = cu->cuCtxPushCurrent_v2(gpumem_device_context(on));
-    if (result == CUDA_SUCCESS) {
-        result = cu->cuMemsetD8Async(to, value, bytes, stream);
-        (void)cu->cuCtxPopCurrent_v2(&former);
-    }
-    return result == CUDA_SUCCESS ? GPUMEM_OK : GPUMEM_ERROR_DRIVER;
+    IN_CONTEXT(on, cu->cuMemsetD8Async(to, value, bytes, stream));
 }
 
 static inline gpumem_mapping_info mapping_info(const gpumem_mapping *mapping) {
