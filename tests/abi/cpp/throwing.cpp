@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <gpumem/cpp/pmr.hpp>
 #include <gpumem/dlpack_abi.h>
 #include <gpumem/gpumem.hpp>
 #include <stdexcept>
@@ -950,6 +951,45 @@ void addresses_are_aligned(gpumem::device_ref device) {
            GPUMEM_ERROR_INVALID_ARGUMENT);
 }
 
+void is_a_containers_memory(gpumem::resource_ref memory) {
+    gpumem::pmr_resource shared(memory);
+    {
+        std::pmr::vector<std::uint32_t> numbers(1000, 7, &shared);
+        numbers.push_back(8);
+        std::pmr::vector<std::uint32_t> copied(numbers, &shared);
+        EXPECT(memory.stats().allocations == 2 && copied == numbers && copied.back() == 8);
+    }
+    EXPECT(memory.stats().allocations == 0);
+    void *aligned = shared.allocate(1, 4096);
+    EXPECT(reinterpret_cast<std::uintptr_t>(aligned) % 4096 == 0 && shared.allocate(0) != aligned);
+    shared.deallocate(aligned, 1, 4096);
+    EXPECT(memory.stats().allocations == 1); // what is left is freed with the adaptor
+    EXPECT(shared.is_equal(shared) && !shared.is_equal(*std::pmr::new_delete_resource()));
+}
+
+void containers_have_their_memory(gpumem::device_ref device) {
+    const gpumem::resource pinned = gpumem::pinned_resource(device);
+    const gpumem::resource managed = gpumem::managed_resource(device);
+    const gpumem::resource mapped = gpumem::mapped_resource(device);
+    for (const gpumem::resource_ref memory :
+         {gpumem::resource_ref(pinned), gpumem::resource_ref(managed),
+          gpumem::resource_ref(mapped)}) {
+        is_a_containers_memory(memory);
+        EXPECT(memory.stats().allocations == 0);
+    }
+    const gpumem::resource pool = gpumem::device_pool_resource(device);
+    EXPECT(thrown_by([&] { gpumem::pmr_resource refused(pool); }).status() ==
+           GPUMEM_ERROR_INVALID_ARGUMENT);
+    const gpumem::resource limited = gpumem::limiting_resource(pinned, MIB);
+    gpumem::pmr_resource little(limited);
+    try {
+        (void)little.allocate(2 * MIB);
+        wrong++;
+    } catch (const std::bad_alloc &) {
+        EXPECT(gpumem_last_error()->status == GPUMEM_ERROR_OUT_OF_CAPACITY);
+    }
+}
+
 void failures_are_asked_about(gpumem::device_ref device) {
     const gpumem::resource memory = gpumem::virtual_resource(device);
     const gpumem::resource limited = gpumem::limiting_resource(memory, 4 * MIB);
@@ -1049,6 +1089,7 @@ int main(int, char **argv) {
         what_is_alive_is_shown(device);
         what_is_held_is_told(library, device);
         addresses_are_aligned(device);
+        containers_have_their_memory(device);
         failures_are_asked_about(device);
         the_second_gives_what_the_first_has_not(device);
         forked_children_give_nothing_back(device);
