@@ -115,7 +115,7 @@ void errors_carry_everything(gpumem::device_ref device) {
     gpumem::error copy = failure;
     std::thread([copy, &message] { EXPECT(message == copy.message()); }).join();
     copy = gpumem::error(GPUMEM_ERROR_BUSY);
-    EXPECT(copy.what() == std::string(gpumem_status_string(GPUMEM_ERROR_BUSY)));
+    EXPECT(copy.what() == std::string(gpumem_status_name(GPUMEM_ERROR_BUSY)));
     EXPECT(message == failure.message());
     // The other form of the same call.
     const gpumem::result<gpumem::buffer> refused = memory.try_allocate(0);
@@ -290,11 +290,10 @@ void virtual_buffers_change(gpumem::device_ref device) {
     buffer.set_access(0, 2 * MIB, device.ordinal(), GPUMEM_ACCESS_READ);
     EXPECT(buffer.get_access(0, device.ordinal()) == GPUMEM_ACCESS_READ);
     EXPECT(buffer.get_access(2 * MIB, device.ordinal()) == GPUMEM_ACCESS_READ_WRITE);
-    gpumem::virtual_resource_set_access(memory, device.ordinal());
+    memory.set_access(device.ordinal());
     EXPECT(buffer.get_access(0, device.ordinal()) == GPUMEM_ACCESS_READ_WRITE);
-    gpumem::virtual_resource_set_peers(memory, {});
-    EXPECT(thrown_by([&] { gpumem::virtual_resource_set_access(memory, 1000); }).status() !=
-           GPUMEM_OK);
+    EXPECT(memory.get_access(device.ordinal()) == GPUMEM_ACCESS_READ_WRITE);
+    EXPECT(thrown_by([&] { memory.set_access(1000); }).status() != GPUMEM_OK);
 
     std::array<gpumem_segment, 2> segments{};
     const gpumem_layout layout = buffer.layout(segments);
@@ -323,7 +322,7 @@ void views_are_parts(gpumem::device_ref device) {
     gpumem::buffer buffer = memory.allocate(4 * MIB);
     const gpumem::buffer view = buffer.view(MIB, KIB);
     EXPECT(view.pointer() == buffer.pointer() + MIB && view.size() == KIB);
-    EXPECT(view.viewed() == buffer && !buffer.viewed() && view.attributes().view == 1);
+    EXPECT(view.attributes().viewed == buffer.get() && !buffer.attributes().viewed);
     const std::vector<std::byte> data = numbers(KIB);
     write_now(view, 0, data);
     EXPECT(content(buffer, MIB, KIB) == data);
@@ -518,17 +517,17 @@ void virtual_memory_by_hand(gpumem::device_ref device) {
     const std::size_t unit = gpumem::physical_granularity(device);
     const gpumem::reservation where = gpumem::reservation::create(device, 2 * unit);
     const gpumem::physical memory = gpumem::physical::create(device, unit);
-    EXPECT(where.size() == 2 * unit && memory.properties().bytes == unit);
+    EXPECT(where.info().bytes == 2 * unit && memory.properties().bytes == unit);
     gpumem::mapping mapping = gpumem::mapping::create(where, unit, memory);
-    EXPECT(mapping.info().address == where.address() + unit && mapping.info().bytes == unit);
+    EXPECT(mapping.info().address == where.info().address + unit && mapping.info().bytes == unit);
     EXPECT(mapping.get_access(0) == GPUMEM_ACCESS_NONE);
-    mapping.set_access(0);
+    where.set_access(mapping.info().offset, unit, 0);
     EXPECT(mapping.get_access(0) == GPUMEM_ACCESS_READ_WRITE);
-    const int fd = memory.export_fd();
-    const gpumem::physical imported = gpumem::physical::import_fd(device, fd, unit);
-    ::close(fd);
+    const gpumem_physical_share_handle handle = memory.export_as(GPUMEM_HANDLE_POSIX_FD);
+    const gpumem::physical imported = gpumem::physical::import_from(device, handle, unit);
+    ::close(handle.descriptor);
     const gpumem::mapping twin = gpumem::mapping::create(where, 0, imported);
-    twin.set_access(0, GPUMEM_ACCESS_READ);
+    where.set_access(0, unit, 0, GPUMEM_ACCESS_READ);
     gpumem::buffer_from_pointer(device, mapping.info().address, 16).fill(0, 16, 0x5a);
     std::array<std::byte, 16> read{};
     const gpumem::buffer seen = gpumem::buffer_from_pointer(device, twin.info().address, 16);
@@ -688,20 +687,20 @@ void the_cpu_writes_device_memory(gpumem::device_ref device) {
     const gpumem::resource plain = gpumem::virtual_resource(device, {.capacity = 8 * MIB});
     const gpumem::buffer viewed = plain.allocate(2 * MIB);
     EXPECT(!gpumem::try_mapped_write(viewed, 0, data));
-    gpumem::host_view view = gpumem::host_view::create(viewed);
-    std::byte *place = static_cast<std::byte *>(view.pointer());
+    gpumem::buffer view = gpumem::host_view(viewed);
+    std::byte *place = static_cast<std::byte *>(view.host_pointer());
     viewed.grow(4 * MIB);
     place[3 * MIB] = data[1];
-    view.flush(3 * MIB, 1);
-    view.invalidate(3 * MIB, 1);
+    gpumem::mapped_flush(view, 3 * MIB, 1);
+    gpumem::mapped_invalidate(view, 3 * MIB, 1);
     back.resize(1);
     read_now(viewed, 3 * MIB, back);
-    EXPECT(back[0] == data[1] && view.info().atom >= 1);
-    view.write(3 * MIB, data);
+    EXPECT(back[0] == data[1] && gpumem::buffer_mapped_info(view).atom >= 1);
+    gpumem::mapped_write(view, 3 * MIB, data);
     back.resize(data.size());
-    view.read(3 * MIB, back);
-    EXPECT(back == data && !view.try_write(4 * MIB, data) && !view.try_read(4 * MIB, back));
-    EXPECT(!view.try_flush(4 * MIB, 1));
+    gpumem::mapped_read(view, 3 * MIB, back);
+    EXPECT(back == data && view.size() == 4 * MIB &&
+           !gpumem::try_mapped_write(view, 4 * MIB, data));
     view.close();
     EXPECT(!view);
 }
@@ -728,7 +727,7 @@ void chunks_go_round(gpumem::device_ref device) {
         there.read(1, back, stream);
         event.record(stream);
         if (i == 0)
-            ring.release_events(full.sequence, events);
+            ring.release(full.sequence, {}, events);
         else
             ring.release(full.sequence, streams);
         gpumem::stream_ref(device, stream).synchronize();
