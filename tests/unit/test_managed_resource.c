@@ -43,9 +43,10 @@ TEST(managed_memory_prefers_a_numa_node) {
     const gpumem_managed_method methods[] = {GPUMEM_MANAGED_ALLOCATED, GPUMEM_MANAGED_POOL};
     for (size_t i = 0; i < COUNT(methods); i++) {
         uint64_t advised = soft->call_count("cuMemAdvise_v2");
-        gpumem_resource *resource =
-            managed(GPUMEM_MANAGED_OPTIONS(.preferred = GPUMEM_MANAGED_ON_NUMA_NODE,
-                                           .method = methods[i], .pool = 0, .numa_node = 0));
+        gpumem_resource *resource = managed(
+            GPUMEM_MANAGED_OPTIONS(.preferred = GPUMEM_MANAGED_ON_NUMA_NODE, .method = methods[i],
+                                   .pool = i ? GPUMEM_POOL_OWN : GPUMEM_POOL_CURRENT,
+                                   .numa_node = 0));
         gpumem_buffer *buffer = NEW_BUFFER(resource, 100000);
         synchronize(NULL);
         assert_int_equal(properties_of(resource).location, GPUMEM_LOCATION_HOST_NUMA);
