@@ -32,6 +32,10 @@ if(TARGET softgpu_audit)
         install(PROGRAMS src/softgpu/audit/${tool}.sh DESTINATION ${clients_dir}/bin RENAME ${tool})
     endforeach()
 endif()
+foreach(abi 12 13)
+    install(TARGETS runtime${abi}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/gpumem/runtime/${abi} NAMELINK_SKIP)
+endforeach()
 if(TARGET gpumem_command)
     install(TARGETS gpumem_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     install(DIRECTORY ${PROJECT_BINARY_DIR}/share/man/man1/

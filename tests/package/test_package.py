@@ -22,6 +22,11 @@ from tap_report import Report  # noqa: E402  pylint: disable=wrong-import-positi
 NO_WHEEL = 77  # of make.sh: without a network there is nothing to pack a wheel with
 
 # A program that knows nothing of gpumem; its child must get the same driver.
+RUNTIME = """
+import ctypes, sys
+print(ctypes.CDLL(f"libcudart.so.{sys.argv[1]}").cudaFree(None))
+"""
+
 PROGRAM = """
 import ctypes, subprocess, sys
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -46,6 +51,10 @@ def try_command(command, folder):
             said = run(command, "run", "--softgpu", "--memory", "64M", "--", python, program,
                        env=clean_environment(), cwd="/")
             assert said.splitlines() == ["NVIDIA H200", "NVIDIA H200"], said
+    for version in "12", "13":
+        found = run(command, "run", "--softgpu", "--", "/usr/bin/env", "python3", "-c", RUNTIME, version,
+                    env=clean_environment(), cwd="/")
+        assert found == "0\n", found
     functions = run(command, "driver", "--driver", "softgpu", env=clean_environment(), cwd="/")
     assert "cuMemAlloc_v2" in functions, functions
 
