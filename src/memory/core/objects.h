@@ -164,6 +164,9 @@ struct gm_mapped {
     int (*is_whole)(const gpumem_allocation *allocation, size_t offset, size_t bytes);
     /* Waits until cached memory can be given back or handed out to any stream. No lock is held. */
     void (*settle)(void *user);
+    /* Somebody has a handle of the memory at this address, which may be the resource's: it is kept
+     * out of caches, and where it is. Whether it is. No lock is held. */
+    int (*handle_taken)(void *user, CUdeviceptr address);
 };
 
 struct gm_engine;
