@@ -13,17 +13,17 @@
  * takes an event for each 32 blocks of up to maximum_small_bytes, and for each larger one; allocate
  * it with GPUMEM_STREAM_NONE if no stream will use it at all.
  *
- * Memory that moves. Over a virtual resource of device memory, made with its default chunk sizes, and
- * with nothing between the two, segments are addresses to which memory is mapped in pages of 2 to
- * 64 MiB. When a request would take more from the device than committed_ratio allows, pages that are
- * wholly free, of any stream, are unmapped where they lie and mapped where they are missing. Bytes
- * and addresses of buffers never change. A page moves when the work that used it last has passed;
- * only what cannot be had otherwise is waited for. Memory of a capture pool does not move, nor
- * any of which gpumem_physical_from_address or gpumem_buffer_mark_shared says that others have a
- * handle. A graph that was captured without a
- * pool may fault when it uses a buffer that has been freed, where it read old bytes before. Watches
- * are told of pages before they are unmapped (WATCH_FREE). segment_bytes and idle_bytes mean nothing
- * there. Moving a page takes 56 us on an H200, whatever its size.
+ * Memory that moves. Over a virtual resource of device memory, made with its default chunk sizes,
+ * and with nothing between the two, segments are addresses to which memory is mapped in pages of 2
+ * to 64 MiB. When a request would take more from the device than committed_ratio allows, pages
+ * that are wholly free, of any stream, are unmapped where they lie and mapped where they are
+ * missing. Bytes and addresses of buffers never change. A page moves when the work that used it
+ * last has passed; only what cannot be had otherwise is waited for. Memory of a capture pool does
+ * not move, nor any of which gpumem_physical_from_address or gpumem_buffer_mark_shared says that
+ * others have a handle. A graph that was captured without a pool may fault when it uses a buffer
+ * that has been freed, where it read old bytes before. Watches are told of pages before they are
+ * unmapped (WATCH_FREE). segment_bytes and idle_bytes mean nothing there. Moving a page takes 56
+ * us on an H200, whatever its size.
  *
  * A freed buffer must not be used again, least of all freed: its object serves the next allocation,
  * so that a stale free may free the buffer of another owner. Where a program does that is found by
@@ -56,9 +56,9 @@ typedef struct gpumem_caching_options {
      * the bytes in use, at least segment_bytes; SIZE_MAX: all are kept until memory runs out or is
      * trimmed. */
     size_t idle_bytes;
-    /* Where memory can move (below), the most that is taken from the device, as a multiple of the
-     * most that was ever in use: free pages move, from a quarter of the allowance on, before more is
-     * taken. What cannot move may exceed it. At least 1; 0: 1.05. More is faster and takes more
+    /* Where memory can move (above), the most that is taken from the device, as a multiple of the
+     * most that was ever in use: free pages move, from a quarter of the allowance on, before more
+     * is taken. What cannot move may exceed it. At least 1; 0: 1.05. More is faster and takes more
      * memory; INFINITY: memory stays in place. */
     double committed_ratio;
     /* Where memory can move: taken from the device now, for blocks of any size and stream; given

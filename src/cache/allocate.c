@@ -16,7 +16,8 @@ static int is_small(const struct gm_cache *cache, const struct gm_lane *lane,
            request->alignment <= GM_CLASS_UNIT;
 }
 
-/* Where memory moves, blocks of at least this are apart from those which a page holds several of. */
+/* Where memory moves, blocks of at least this are apart from those which a page holds several of.
+ */
 #define HUGE_BYTES ((size_t)32 << 20)
 
 static enum gm_kind kind_of(const struct gm_cache *cache, const struct gm_lane *lane,

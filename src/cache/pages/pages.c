@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The allowance is filled in so many parts: pages move before the next is begun, which is for memory
- * that cannot, because live bytes are on the same page. Of five programs' traces one ends within the
- * first part, and four within the second. */
+/* The allowance is filled in so many parts: pages move before the next is begun, which is for
+ * memory that cannot, because live bytes are on the same page. Of five programs' traces one ends
+ * within the first part, and four within the second. */
 #define PARTS 4
 
 gpumem_status gm_pages_begin(const gpumem_resource *upstream, double ratio, int never_waits,

@@ -28,10 +28,10 @@
  * page that the driver maps and then refuses to give access to and to unmap stays MOVING until the
  * segment ends.
  *
- * Queued work. Nothing is unmapped under it: a page whose pieces were freed in the order of a stream
- * moves when that stream has passed. Streams are marked by events whenever a request needs memory
- * mapped, if anything was freed since the last mark, and not at frees, which make no call. A page
- * knows the turn between two marks in which it was freed last.
+ * Queued work. Nothing is unmapped under it: a page whose pieces were freed in the order of a
+ * stream moves when that stream has passed. Streams are marked by events whenever a request needs
+ * memory mapped, if anything was freed since the last mark, and not at frees, which make no call.
+ * A page knows the turn between two marks in which it was freed last.
  */
 #ifndef GM_CACHE_PAGES_H
 #define GM_CACHE_PAGES_H
@@ -88,14 +88,15 @@ void gm_pages_end(struct gm_cache *cache);
  * is current. */
 gpumem_status gm_pages_reserve(struct gm_cache *cache, uint64_t bytes);
 
-/* The block's memory is free in the order of its lane. The cache's lock is held, as for the next. */
+/* The block's memory is free in the order of its lane. The cache's lock is held, as for the next.
+ */
 void gm_pages_freed(struct gm_pages *pages, const struct gm_block *block);
 /* The stream may be gone after this. */
 void gm_pages_drop_marks(struct gm_cache *cache, struct gm_lane *lane);
 void gm_pages_lane_ends(struct gm_cache *cache, struct gm_lane *lane);
 
-/* A block for `lane` that it does not have: pages are mapped where they are missing. `bytes` of this
- * kind are what it needs. The lock `grow` is held, the context current. */
+/* A block for `lane` that it does not have: pages are mapped where they are missing. `bytes` of
+ * this kind are what it needs. The lock `grow` is held, the context current. */
 gpumem_status gm_pages_grow(struct gm_cache *cache, struct gm_lane *lane,
                             const gpumem_request *request, int kind, size_t bytes,
                             struct gm_block **block);
