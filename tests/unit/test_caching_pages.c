@@ -246,7 +246,7 @@ TEST(moved_pages_have_the_rights_of_all_peers) {
             assert_int_equal(flags, 3);
         }
         if (!taken) /* for all of the upstream's memory, this too */
-            OK(gpumem_virtual_resource_set_access(upstream, 1, GPUMEM_ACCESS_READ_WRITE));
+            OK(gpumem_resource_set_access(cache, 1, GPUMEM_ACCESS_READ_WRITE));
     }
     DESTROY_EACH(parts, PARTS);
     DESTROY(large, cache, upstream);
