@@ -282,7 +282,7 @@ CHILD_THAT_ENDS(several_handles) {
     close(own);
 }
 
-/* A block of two steps that lay apart: exported across, whole, and used again while it is mapped. */
+/* A block of two steps that lay apart: exported across, whole, and used again while mapped. */
 CHILD_THAT_ENDS(pool_steps) {
     begin();
     CUdeviceptr block[3];
