@@ -38,8 +38,8 @@ int gm_fd_accept(int listener);
 FILE *gm_fd_stream(const char *path, const char *mode);
 DIR *gm_fd_folder(const char *path);
 
-/* Reads until `size` bytes are there or the file ends, through signals: fewer than `size` only at the
- * end. -1 on failure, also when something was read before it. */
+/* Reads until `size` bytes are there or the file ends, through signals: fewer than `size` only at
+ * the end. -1 on failure, also when something was read before it. */
 ssize_t gm_fd_read(int fd, void *bytes, size_t size);
 /* Writes all of it, through signals; in one write(2) if the kernel takes it. False on failure, also
  * when something was written. */
