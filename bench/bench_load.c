@@ -187,7 +187,7 @@ int main(int argc, char **argv) {
         atexit(remove_made);
         make_file(path, size);
     }
-    printf("driver: %s, file of %.2f GiB\n", gpumem_driver_path(gpumem_library_driver(library)),
+    printf("driver: %s, file of %.2f GiB\n", driver_info(gpumem_library_driver(library)).path,
            (double)size / (1 << 30));
     compare(cu, path, size);
     ok(gpumem_device_close(device), "device close");

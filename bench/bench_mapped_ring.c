@@ -43,7 +43,7 @@ static void produce(gpumem_ring *ring, size_t bytes) {
 static void consume(gpumem_ring *ring, const CUstream *streams, size_t count) {
     gpumem_ring_chunk chunk = {.size = sizeof chunk};
     ok(gpumem_ring_consume(ring, -1, &chunk), "consume");
-    ok(gpumem_ring_release(ring, chunk.sequence, streams, count), "release");
+    ok(gpumem_ring_release(ring, chunk.sequence, streams, count, NULL, 0), "release");
 }
 
 struct producer {

@@ -36,7 +36,7 @@ static void open_driver(void) {
         (getenv("GPUMEM_DRIVER") || gpumem_driver_open("softgpu", &driver) != GPUMEM_OK))
         bench_fail("%s", gpumem_last_error()->message);
     cu = gpumem_driver_table(driver);
-    printf("driver %s\n", gpumem_driver_path(driver));
+    printf("driver %s\n", driver_info(driver).path);
 }
 
 /* Every buffer is touched before anything is timed. */

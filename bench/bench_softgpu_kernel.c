@@ -49,7 +49,7 @@ int main(void) {
     if (gpumem_driver_open(named ? NULL : "softgpu", &driver) != GPUMEM_OK)
         bench_fail("%s", gpumem_last_error()->message);
     cu = gpumem_driver_table(driver);
-    printf("driver %s\n", gpumem_driver_path(driver));
+    printf("driver %s\n", driver_info(driver).path);
     OK(cu->cuInit(0));
     OK(cu->cuDevicePrimaryCtxRetain(&context, 0));
     OK(cu->cuCtxSetCurrent(context));

@@ -4,6 +4,7 @@
 
 #include "table.h"
 
+#include <gpumem/driver.h>
 #include <gpumem/gpumem.h>
 
 static inline void ok(gpumem_status status, const char *what) {

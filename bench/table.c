@@ -35,6 +35,12 @@ void bench_row(const char *what, double value, double baseline, const char *unit
         printf("%-52s %12.3f %12s %8s  %s\n", what, value, "-", "-", unit);
 }
 
+gpumem_driver_info driver_info(const gpumem_driver *driver) {
+    gpumem_driver_info info = {.size = sizeof info};
+    (void)gpumem_driver_get_info(driver, &info); /* cannot fail with this size */
+    return info;
+}
+
 void bench_fail(const char *format, ...) {
     va_list args;
     va_start(args, format);

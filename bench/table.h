@@ -19,6 +19,9 @@ void bench_row(const char *what, double value, double baseline, const char *unit
 /* "CUDA_ERROR_OUT_OF_MEMORY"; "an unknown result" if the driver has no name for it. */
 const char *bench_result(const gpumem_driver_api *cu, CUresult result);
 
+/* What is loaded. */
+gpumem_driver_info driver_info(const gpumem_driver *driver);
+
 /* Prints the message and ends the program with status 1. */
 _Noreturn void bench_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

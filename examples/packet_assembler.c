@@ -214,7 +214,7 @@ static void consume_all(gpumem_ring *ring, gpumem_buffer *memory, gpumem_buffer 
         size_t from = (size_t)(chunk.device - gpumem_buffer_pointer(memory));
         check(gpumem_buffer_copy(archive, place, memory, from, chunk.bytes, streams[0]));
         check(gpumem_buffer_copy(host, place, memory, from, chunk.bytes, streams[1]));
-        check(gpumem_ring_release(ring, chunk.sequence, streams, 2));
+        check(gpumem_ring_release(ring, chunk.sequence, streams, 2, NULL, 0));
     }
 }
 

@@ -8,6 +8,7 @@
  * bench_mapped_copy [METHOD]: "vulkan-import" and so on; the default is the best that the machine
  * has. On softgpu sizes and times are small: it only shows that the benchmark runs.
  */
+#include "check.h"
 #include "table.h"
 
 #include "mapped/engine.h"
@@ -313,7 +314,7 @@ int main(int argc, char **argv) {
     check(gpumem_open(NULL, &library));
     check(gpumem_device_open(library, 0, &device));
     const gpumem_driver *driver = gpumem_library_driver(library);
-    bool small = gpumem_driver_get_kind(driver) == GPUMEM_DRIVER_SOFTGPU;
+    bool small = driver_info(driver).kind == GPUMEM_DRIVER_SOFTGPU;
     cu = gpumem_driver_table(driver);
     largest = small ? 4 * MIB : 64 * MIB;
     seconds_each = small ? 0.001 : 0.1;

@@ -113,12 +113,13 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_move_to_capacity(gpumem
 
 /*
  * Sets what a device may do with [offset, offset + bytes) of a virtual buffer. The range must be
- * whole chunks (gpumem_buffer_get_chunk); an end at the buffer's size counts as the end of the last
- * chunk. Later growth has the access of the resource. All or nothing. Taking access away waits, by
- * events, for the streams that free waits for, including `stream` (NULL names none). BUSY, when
- * access is taken away: as gpumem_buffer_shrink. INVALID_ARGUMENT: not whole chunks, no such
- * device. NOT_SUPPORTED: not a buffer of a virtual resource, or a device that cannot reach the
- * memory. Driver: cuMemSetAccess.
+ * whole chunks (gpumem_buffer_get_layout); an end at the buffer's size counts as the end of the
+ * last chunk. Later growth has the access of the resource. All or nothing. Taking access away
+ * waits, by events, for the streams that free waits for, including `stream` (NULL names none).
+ * BUSY, when access is taken away: as gpumem_buffer_shrink. INVALID_ARGUMENT: not whole chunks, no
+ * such device. NOT_SUPPORTED: not a buffer of a virtual resource or of a wrapper around one (a
+ * cache's buffers are parts of its segments, whose access is that of the resource:
+ * gpumem_resource_set_access), or a device that cannot reach the memory. Driver: cuMemSetAccess.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_set_access(gpumem_buffer *buffer,
                                                                     size_t offset, size_t bytes,
@@ -126,9 +127,10 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_set_access(gpumem_buffe
                                                                     gpumem_access access,
                                                                     CUstream stream);
 
-/* What a device may do with the byte at `offset` of a virtual buffer, as set by the library, or of
- * an imported one, as it was received (gpumem_share_options.access). NOT_SUPPORTED: another kind.
- * No driver call but cuDeviceGet. */
+/* What a device may do with the byte at `offset`: of a virtual buffer, as set by the library; of an
+ * imported one, as it was received (gpumem_share_options.access); of one of a pool or a cache, as
+ * gpumem_resource_get_access. NOT_SUPPORTED: another kind. Driver: cuDeviceGet, cuMemPoolGetAccess.
+ */
 GPUMEM_API gpumem_status gpumem_buffer_get_access(gpumem_buffer *buffer, size_t offset, int ordinal,
                                                   gpumem_access *access);
 
@@ -201,12 +203,12 @@ typedef struct gpumem_buffer_attributes {
     bool managed;           /* the driver moves its pages between host and devices */
     bool imported;          /* received from another process */
     bool foreign;           /* not allocated by the library: gpumem_buffer_from_pointer, DLPack */
-    bool view;              /* a part of another buffer */
     /* The library refuses to write there: foreign memory that was declared so, and imports that
      * were received with GPUMEM_ACCESS_READ. */
     bool read_only;
     bool exportable;                /* gpumem_export_create works */
     gpumem_handle_type handle_type; /* the strongest way of sharing it was created for */
+    gpumem_buffer *viewed;          /* the buffer that this is a view of; NULL: it is none */
 } gpumem_buffer_attributes;
 
 /*

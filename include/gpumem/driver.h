@@ -48,9 +48,6 @@ typedef struct gpumem_driver_fn_info {
 /* Static description of a row; NULL when fn is out of range. Thread-safe. */
 GPUMEM_API const gpumem_driver_fn_info *gpumem_driver_fn_info_get(gpumem_driver_fn fn);
 
-/* The row that exports `symbol`, or GPUMEM_FN_COUNT. Thread-safe. */
-GPUMEM_API gpumem_driver_fn gpumem_driver_fn_find(const char *symbol);
-
 typedef enum gpumem_driver_kind {
     GPUMEM_DRIVER_NVIDIA = 1,
     GPUMEM_DRIVER_SOFTGPU = 2, /* carries softgpu's marker symbol */
@@ -82,10 +79,16 @@ GPUMEM_API const gpumem_driver_api *gpumem_driver_table(const gpumem_driver *dri
 /* Whether the driver has this function in this ABI version. */
 GPUMEM_API bool gpumem_driver_has(const gpumem_driver *driver, gpumem_driver_fn fn);
 
-GPUMEM_API gpumem_driver_kind gpumem_driver_get_kind(const gpumem_driver *driver);
+typedef struct gpumem_driver_info {
+    size_t size;
+    gpumem_driver_kind kind;
+    const char *path; /* the file that was loaded, as the dynamic loader names it; valid until the
+                         driver is closed */
+} gpumem_driver_info;
 
-/* The file that was loaded, as the dynamic loader names it. Valid until the driver is closed. */
-GPUMEM_API const char *gpumem_driver_path(const gpumem_driver *driver);
+/* Set `info->size` before the call. Thread-safe. */
+GPUMEM_API gpumem_status gpumem_driver_get_info(const gpumem_driver *driver,
+                                                gpumem_driver_info *info);
 
 /* A symbol of the loaded library outside the table (softgpu's controls), or NULL. */
 GPUMEM_API void *gpumem_driver_symbol(const gpumem_driver *driver, const char *symbol);

@@ -71,7 +71,7 @@ typedef struct gpumem_watch_event {
  * If the memory is not stream-ordered, every stream that was named for it has passed. If it is
  * stream-ordered, work may still be queued on it: a registrar that needs to can wait for it here.
  * Access that is taken from all buffers of a virtual resource at once
- * (gpumem_virtual_resource_set_access, _set_peers) is not announced. Announced memory may stay
+ * (gpumem_resource_set_access) is not announced. Announced memory may stay
  * after all, if the driver refuses to unmap it or a hold is taken in between; the buffer's layout
  * shows it.
  *

@@ -99,19 +99,24 @@ GPUMEM_API gpumem_status gpumem_buffer_prefetch(gpumem_buffer *buffer, size_t of
                                                 gpumem_location location, int ordinal_or_node,
                                                 CUstream stream);
 
+typedef struct gpumem_discard_options {
+    size_t size;
+    bool prefetch; /* moves the pages to the next place in the same step, without their content */
+    gpumem_location location;
+    int ordinal_or_node;
+} gpumem_discard_options;
+#define GPUMEM_DISCARD_OPTIONS(...) GPUMEM_OPTIONS(gpumem_discard_options, __VA_ARGS__)
+
 /*
  * Discards content, in order of `stream`: whole pages in the range are undefined afterwards, until
- * they are written or prefetched, and need not be moved. discard_and_prefetch moves them in the
- * same step, without their content. Errors as prefetch; also INVALID_ARGUMENT: the legacy stream,
- * as NULL or by name, which the driver does not accept here. NOT_PERMITTED: a read-only buffer.
- * NOT_SUPPORTED: a driver older than 13.0. Driver: cuMemDiscardBatchAsync,
+ * they are written or prefetched, and need not be moved. Errors as prefetch; also INVALID_ARGUMENT:
+ * the legacy stream, as NULL or by name, which the driver does not accept here. NOT_PERMITTED: a
+ * read-only buffer. NOT_SUPPORTED: a driver older than 13.0. Driver: cuMemDiscardBatchAsync,
  * cuMemDiscardAndPrefetchBatchAsync, and as prefetch.
  */
 GPUMEM_API gpumem_status gpumem_buffer_discard(gpumem_buffer *buffer, size_t offset, size_t bytes,
+                                               const gpumem_discard_options *options,
                                                CUstream stream);
-GPUMEM_API gpumem_status gpumem_buffer_discard_and_prefetch(gpumem_buffer *buffer, size_t offset,
-                                                            size_t bytes, gpumem_location location,
-                                                            int ordinal_or_node, CUstream stream);
 
 /* What all pages of a range have in common. */
 typedef struct gpumem_managed_range {

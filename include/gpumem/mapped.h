@@ -109,10 +109,10 @@ GPUMEM_API gpumem_status gpumem_mapped_get_info(gpumem_resource *resource,
 /* ---- Reading and writing --------------------------------------------------------------------- */
 
 /*
- * For buffers that the CPU can access: those of a mapped resource, and also those of pinned or host
- * memory. `offset` and `bytes` must lie in the buffer (else INVALID_ARGUMENT). Nothing waits for
- * streams: the caller must know that no queued work uses the bytes. Thread-safe for bytes that do
- * not overlap.
+ * For buffers that the CPU can access: those of a mapped resource, host views, and also those of
+ * pinned or host memory. `offset` and `bytes` must lie in the buffer (else INVALID_ARGUMENT).
+ * Nothing waits for streams: the caller must know that no queued work uses the bytes. Thread-safe
+ * for bytes that do not overlap.
  *
  * How a copy is made depends on its size, by a plan for the CPU, the GPU and the method
  * (gpumem_mapped_calibrate): by the CPU's own stores and loads, without a driver call; or, above a
@@ -196,9 +196,6 @@ GPUMEM_API gpumem_status gpumem_mapped_calibrate(gpumem_resource *resource,
 
 /* ---- Views ----------------------------------------------------------------------------------- */
 
-/* The CPU's mapping of a virtual buffer. */
-typedef struct gpumem_host_view gpumem_host_view;
-
 typedef struct gpumem_host_view_options {
     size_t size;
     gpumem_mapped_method method; /* one that supports views */
@@ -209,34 +206,23 @@ typedef struct gpumem_host_view_options {
 #define GPUMEM_HOST_VIEW_OPTIONS(...) GPUMEM_OPTIONS(gpumem_host_view_options, __VA_ARGS__)
 
 /*
- * Maps the memory of an exportable buffer of a virtual resource for the CPU, and follows its growth
- * at a fixed host pointer; growth that cannot be followed fails as a whole. The view holds the
- * buffer: while it exists the buffer cannot shrink or move (BUSY), and a free takes effect when the
- * view is destroyed. One buffer may have several views. The caller destroys it. NOT_SUPPORTED: the
- * buffer is of another kind, is not exportable, or no method works; the message says which.
- * Thread-safe. Driver and Vulkan: as for the resource.
+ * Maps the memory of an exportable buffer of a virtual resource for the CPU: the result is a view
+ * of the whole buffer (gpumem/view.h) that has a host pointer too, for gpumem_mapped_write and the
+ * other calls above. It follows the buffer's growth: its size is the buffer's, its host pointer
+ * stays; growth that cannot be followed fails as a whole. While it exists the buffer cannot shrink
+ * or move (BUSY), and a free of the buffer takes effect when the view is freed. One buffer may have
+ * several. Parts of it (gpumem_buffer_view) have host pointers as well, and keep it. The caller
+ * frees it, when the CPU no longer touches the bytes, and does not use it while another thread
+ * grows the buffer. NOT_SUPPORTED: the buffer is of another kind, is not exportable, or no method
+ * works; the message says which. Thread-safe. Driver and Vulkan: as for the resource.
  */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_host_view_create(
-    gpumem_buffer *buffer, const gpumem_host_view_options *options, gpumem_host_view **view);
-/* Unmaps the memory and releases the hold; NULL is allowed. The CPU must no longer touch the
- * bytes. */
-GPUMEM_API gpumem_status gpumem_host_view_destroy(gpumem_host_view *view);
-/* The address of the buffer's first byte. All of the buffer's bytes are mapped. */
-GPUMEM_API void *gpumem_host_view_pointer(const gpumem_host_view *view);
-/* Like gpumem_mapped_get_info. */
-GPUMEM_API gpumem_status gpumem_host_view_get_info(const gpumem_host_view *view,
-                                                   gpumem_mapped_info *info);
-/* Like gpumem_mapped_write and _read, by the plan of the device and the view's method.
- * NOT_SUPPORTED: the buffer is read-only (write). */
-GPUMEM_API gpumem_status gpumem_host_view_write(gpumem_host_view *view, size_t offset,
-                                                const void *data, size_t bytes);
-GPUMEM_API gpumem_status gpumem_host_view_read(gpumem_host_view *view, size_t offset, void *data,
-                                               size_t bytes);
-/* Like gpumem_mapped_flush and _invalidate, for the buffer's bytes. */
-GPUMEM_API gpumem_status gpumem_host_view_flush(gpumem_host_view *view, size_t offset,
-                                                size_t bytes);
-GPUMEM_API gpumem_status gpumem_host_view_invalidate(gpumem_host_view *view, size_t offset,
-                                                     size_t bytes);
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_host_view(
+    gpumem_buffer *buffer, const gpumem_host_view_options *options, gpumem_buffer **view);
+
+/* Like gpumem_mapped_get_info, of a host view, or of a buffer of a mapped resource.
+ * INVALID_ARGUMENT: neither. */
+GPUMEM_API gpumem_status gpumem_buffer_get_mapped_info(gpumem_buffer *buffer,
+                                                       gpumem_mapped_info *info);
 
 #ifdef __cplusplus
 }

@@ -107,37 +107,6 @@ GPUMEM_API gpumem_status gpumem_pool_get_attribute(gpumem_resource *resource,
 GPUMEM_API gpumem_status gpumem_pool_set_attribute(gpumem_resource *resource,
                                                    gpumem_pool_attribute attribute, uint64_t value);
 
-/* ---- Access ---------------------------------------------------------------------------------- */
-
-/*
- * Sets what another device (ordinal) may do with all memory of the pool, including memory already
- * allocated: READ_WRITE or NONE, since the driver's pools support nothing in between (READ is
- * NOT_SUPPORTED). The resource's own device keeps its access: READ_WRITE changes nothing, NONE is
- * INVALID_ARGUMENT. All or nothing. A pool that is not owned is changed for all its users. Queued
- * work of the other device faults once its access is taken away; the caller must wait for it first.
- * NOT_SUPPORTED: a device that cannot reach the pool's. In a pool of managed memory, which every
- * device can reach, access is advice about its pages (ACCESSED_BY).
- * Does not block. Driver: cuMemPoolSetAccess, cuMemPoolGetAccess.
- */
-GPUMEM_API gpumem_status gpumem_pool_set_access(gpumem_resource *resource, int ordinal,
-                                                gpumem_access access);
-
-/* What a device may do according to the driver; the resource's own device too. Driver:
- * cuMemPoolGetAccess. */
-GPUMEM_API gpumem_status gpumem_pool_get_access(gpumem_resource *resource, int ordinal,
-                                                gpumem_access *access);
-
-/* Sets all other devices at once: those in `peers` (ordinals; the pool's own device may be named
- * and keeps its access) can read and write, the rest have no access. `count` 0: no peers. All or
- * nothing; as above. */
-GPUMEM_API gpumem_status gpumem_pool_set_peers(gpumem_resource *resource, const int *peers,
-                                               size_t count);
-
-/* The present peers according to the driver: their number, and the first `room` ordinals,
- * ascending. `peers` may be NULL if `room` is 0. */
-GPUMEM_API gpumem_status gpumem_pool_get_peers(gpumem_resource *resource, int *peers, size_t room,
-                                               size_t *count);
-
 /* ---- Sharing a pool -------------------------------------------------------------------------- */
 
 /*

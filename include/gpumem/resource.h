@@ -48,6 +48,40 @@ GPUMEM_API gpumem_status gpumem_resource_destroy(gpumem_resource *resource);
  * to trim a pool. May block in the driver. */
 GPUMEM_API gpumem_status gpumem_resource_trim(gpumem_resource *resource, size_t keep_bytes);
 
+/*
+ * Sets what the device with this ordinal (the resource's own or another) may do with all present
+ * and future memory of the resource, which is a virtual or mapped resource, a pool of the driver,
+ * or any wrapper or cache around one: then with all memory of that one. All or nothing.
+ *
+ * Virtual memory: overrides what was set for single buffers (gpumem_buffer_set_access). Only if a
+ * failing driver refuses to undo a step is that step undone by the next change or trim. Work faults
+ * without access just as without a mapping. Taking access away therefore waits, by events, for the
+ * streams of each buffer that loses some, and blocks allocation, growth and free of the resource's
+ * buffers meanwhile. Give such buffers no new work during the call. BUSY: such a buffer has a hold
+ * or an export, one of its streams is capturing or is another thread's per-thread stream, or a
+ * cache has taken memory of the resource; trim the cache when its buffers are freed.
+ *
+ * A pool: READ_WRITE or NONE, since the driver's pools support nothing in between (READ is
+ * NOT_SUPPORTED). Its own device keeps its access: NONE is INVALID_ARGUMENT. A pool that is not
+ * owned is changed for all its users. Does not wait: queued work of the other device faults once
+ * its access is taken away. In a pool of managed memory, which every device can reach, access is
+ * advice about its pages (ACCESSED_BY).
+ *
+ * INVALID_ARGUMENT: no such device. NOT_SUPPORTED: another kind of resource, or a device that
+ * cannot reach this one's memory. Thread-safe. gpumem_resource_properties still reports the access
+ * that the resource was created with. Driver: cuMemSetAccess, 26 us per handle; for a pool
+ * cuMemPoolSetAccess, cuMemPoolGetAccess.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_resource_set_access(gpumem_resource *resource,
+                                                                      int ordinal,
+                                                                      gpumem_access access);
+
+/* What a device may do with memory that is allocated from the resource now; its own device too.
+ * Errors as set. Thread-safe. Driver: none for virtual memory but cuDeviceGet; for a pool
+ * cuMemPoolGetAccess. */
+GPUMEM_API gpumem_status gpumem_resource_get_access(gpumem_resource *resource, int ordinal,
+                                                    gpumem_access *access);
+
 /* The device. Cannot fail. */
 GPUMEM_API gpumem_device *gpumem_resource_device(const gpumem_resource *resource);
 

@@ -122,25 +122,21 @@ GPUMEM_API gpumem_status gpumem_ring_consume(gpumem_ring *ring, int timeout_ms,
                                              gpumem_ring_chunk *chunk);
 
 /*
- * Gives a consumed chunk back: its place is free after the work queued so far on `count` streams.
- * Events are recorded on them; any number of chunks may be waiting for theirs. NULL among the
- * streams is the legacy default stream; a count of 0 means that no work uses the chunk. The streams
- * may be destroyed afterwards. All or nothing: on failure the chunk stays consumed. BUSY: a stream
- * is capturing, so its work does not run; release on the stream on which the graph is launched.
- * INVALID_ARGUMENT: not a consumed chunk, GPUMEM_STREAM_NONE, or a stream that does not exist.
- * Driver, for each: cuStreamGetCaptureInfo, cuStreamQuery, cuEventRecord.
+ * Gives a consumed chunk back: its place is free after the work queued so far on the streams, and
+ * after the events, which the program has recorded. Events are recorded on the streams; any number
+ * of chunks may be waiting for theirs. NULL among the streams is the legacy default stream; without
+ * streams and events no work uses the chunk. The streams may be destroyed afterwards, and the
+ * events recorded again or destroyed: a stream of the ring's own waits for those that have not
+ * passed yet, so several releases after events complete in the order of the releases. All or
+ * nothing: on failure the chunk stays consumed. BUSY: a stream is capturing, so its work does not
+ * run; release on the stream on which the graph is launched. INVALID_ARGUMENT: not a consumed
+ * chunk, GPUMEM_STREAM_NONE, a stream that does not exist, or an event recorded by a capture.
+ * Driver, for each stream: cuStreamGetCaptureInfo, cuStreamQuery, cuEventRecord; for each event
+ * cuEventQuery, cuStreamWaitEvent, cuEventRecord.
  */
 GPUMEM_API gpumem_status gpumem_ring_release(gpumem_ring *ring, uint64_t sequence,
-                                             const CUstream *streams, size_t count);
-
-/*
- * The same, after events that the program has recorded. They may be recorded again or destroyed
- * afterwards: a stream of the ring's own waits for those that have not passed yet, so several
- * releases complete in the order of the releases. INVALID_ARGUMENT: also an event recorded by a
- * capture. Driver, for each: cuEventQuery, cuStreamWaitEvent, cuEventRecord.
- */
-GPUMEM_API gpumem_status gpumem_ring_release_events(gpumem_ring *ring, uint64_t sequence,
-                                                    const CUevent *events, size_t count);
+                                             const CUstream *streams, size_t stream_count,
+                                             const CUevent *events, size_t event_count);
 
 /* ---- The ring -------------------------------------------------------------------------------- */
 

@@ -92,9 +92,9 @@ typedef struct softgpu_control {
     /*
      * Arms one fault: the n-th call of `function` (counted from 1; 0 means each call) made from now
      * on by any thread returns `error` (a CUresult). `function` is an exported name, and unlike in
-     * SOFTGPU_FAULT only that version; "*" counts every call except cuGetErrorName and
-     * cuGetErrorString, which no driver fails. Replaces the fault armed before. Returns 0, or -1 if
-     * the name is not in the table or the mode is invalid.
+     * SOFTGPU_FAULT and fault_arm_name only that version; "*" counts every call except
+     * cuGetErrorName and cuGetErrorString, which no driver fails. Replaces the fault armed before.
+     * Returns 0, or -1 if the name is not in the table or the mode is invalid.
      */
     int (*fault_arm)(const char *function, uint64_t n, int error, softgpu_fault_mode mode);
     /* Disarms the fault. Returns how often it fired. */
@@ -157,6 +157,38 @@ typedef struct softgpu_control {
      * any launch has ended. Free with free_text. NULL as for state_dump.
      */
     char *(*kernel_profile)(int json);
+
+    /*
+     * fault_arm, with a function's name as a program's source has it: "cuMemAlloc" is all versions
+     * and per-thread twins of it, counted together, whichever of them the program was compiled to
+     * call. An exported name ("cuMemAlloc_v2"), "=" and an exported name where the first version
+     * has the plain one ("=cuMemAlloc"), and "*" are taken too, as in SOFTGPU_FAULT.
+     * A softgpu that lacks this and what follows has a smaller `size`.
+     */
+    int (*fault_arm_name)(const char *function, uint64_t n, int error, softgpu_fault_mode mode);
+    /* How many calls the armed fault's functions have got since it was armed, failed ones
+     * included; of the last one if none is armed any more. An `n` larger than that is past the end
+     * of what a sweep tries. Calls behind the first that SOFTGPU_FAULT_FROM refused do not
+     * count. */
+    uint64_t (*fault_reached)(void);
+
+    /* A mark between what was made before and what is made from now on, by any thread. 0 in a
+     * forked child and in a host function that runs inside a call. */
+    uint64_t (*leak_mark)(void);
+    /* leak_report, of what was made after the mark alone; 0 stands for the start of the process.
+     * "" if nothing of it is live. The numbers in its lines are those of leak_report. Free with
+     * free_text. NULL as for state_dump. */
+    char *(*leak_report_since)(uint64_t mark);
+
+    /*
+     * Says what the calling thread does from now on, for example the name of a test; NULL or ""
+     * for nothing. It stands at the end of the lines about what the thread made (leak_report and
+     * reports of leaks and checkers, in place of the test that pytest names) or called (the error
+     * log's lines, as far as they have room, and SOFTGPU_TRACE). At most 159 bytes are kept, with
+     * what is not printable as \x0a. The text is copied. Other threads have labels of their own,
+     * and threads begin without.
+     */
+    void (*label_set)(const char *text);
 } softgpu_control;
 
 /* The type of softgpu's symbol, named in this file's first comment. NULL for a version that this

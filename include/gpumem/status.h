@@ -60,10 +60,8 @@ typedef struct gpumem_error {
  */
 GPUMEM_API const gpumem_error *gpumem_last_error(void);
 
-/* "out of memory" and so on: a constant string, never NULL, also for unknown values. */
-GPUMEM_API const char *gpumem_status_string(gpumem_status status);
-
-/* The enumerator's name, "GPUMEM_ERROR_BUSY"; "GPUMEM_ERROR_?" for unknown values. */
+/* The enumerator's name, "GPUMEM_ERROR_BUSY"; "GPUMEM_ERROR_?" for unknown values. A constant
+ * string. */
 GPUMEM_API const char *gpumem_status_name(gpumem_status status);
 
 typedef enum gpumem_log_level {

@@ -18,15 +18,12 @@ extern "C" {
  * buffer itself; the first may be freed before the second. A view cannot grow, shrink or be
  * exported, counts in no statistics, and has the buffer's resource. Thread-safe, as
  * gpumem_buffer_hold: different threads may make, use and free views of one buffer at once, even
- * while the buffer itself is used. INVALID_ARGUMENT: outside the buffer, or where memory was
- * decommitted (gpumem_buffer_decommit). OUT_OF_HOST_MEMORY. Does not block, except during a shrink
- * that is unmapping. No driver call.
+ * while the buffer itself is used. gpumem_buffer_attributes.viewed is the buffer. INVALID_ARGUMENT:
+ * outside the buffer, or where memory was decommitted (gpumem_buffer_decommit). OUT_OF_HOST_MEMORY.
+ * Does not block, except during a shrink that is unmapping. No driver call.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_view(gpumem_buffer *buffer, size_t offset,
                                                               size_t bytes, gpumem_buffer **view);
-
-/* The buffer that a view is part of; NULL if it is not a view. Cannot fail; no driver call. */
-GPUMEM_API gpumem_buffer *gpumem_buffer_viewed(const gpumem_buffer *buffer);
 
 #ifdef __cplusplus
 }

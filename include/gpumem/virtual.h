@@ -75,27 +75,6 @@ typedef struct gpumem_virtual_options {
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_virtual_resource_create(
     gpumem_device *device, const gpumem_virtual_options *options, gpumem_resource **resource);
 
-/*
- * Sets what the device with this ordinal (the owning one or another) may do with all present and
- * future buffers of a virtual resource, overriding what was set for single buffers. All or nothing;
- * only if a failing driver refuses to undo a step is that step undone by the next change or trim.
- * Work faults without access just as without a mapping. Taking access away therefore waits, by
- * events, for the streams of each buffer that loses some, and blocks allocation, growth and free of
- * the resource's buffers meanwhile. Give such buffers no new work during the call. BUSY: such a
- * buffer has a hold or an export, one of its streams is capturing or is another thread's per-thread
- * stream, or another resource (a caching one) hands out memory of this one. The library's wrappers
- * of a virtual resource stand for it. NOT_SUPPORTED: not a virtual resource, or a device that
- * cannot reach this one's memory. Thread-safe. gpumem_resource_properties still reports the access
- * that the resource was created with. Driver: cuMemSetAccess, 26 us per handle.
- */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
-gpumem_virtual_resource_set_access(gpumem_resource *resource, int ordinal, gpumem_access access);
-
-/* The same for all other devices at once: those in `peers` get `access`, the rest none. The owning
- * device may be in the list and keeps its access. `count` 0: no peers. */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_virtual_resource_set_peers(
-    gpumem_resource *resource, const int *peers, size_t count, gpumem_access access);
-
 #ifdef __cplusplus
 }
 #endif

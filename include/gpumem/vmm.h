@@ -42,8 +42,16 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_reservation_create(
 /* BUSY while anything is mapped in it (the message says where); NULL is allowed. Mapping objects
  * that were unmapped may still exist. Driver: cuMemAddressFree. */
 GPUMEM_API gpumem_status gpumem_reservation_destroy(gpumem_reservation *reservation);
-GPUMEM_API CUdeviceptr gpumem_reservation_address(const gpumem_reservation *reservation);
-GPUMEM_API size_t gpumem_reservation_size(const gpumem_reservation *reservation);
+
+typedef struct gpumem_reservation_info {
+    size_t size;
+    CUdeviceptr address; /* of its first byte */
+    size_t bytes;
+} gpumem_reservation_info;
+
+/* Set `info->size` before the call. No driver call. */
+GPUMEM_API gpumem_status gpumem_reservation_get_info(const gpumem_reservation *reservation,
+                                                     gpumem_reservation_info *info);
 
 typedef struct gpumem_physical_options {
     size_t size;
@@ -85,7 +93,7 @@ typedef struct gpumem_physical_properties {
     gpumem_location location;
     int ordinal;         /* for memory of a device; else -1 */
     int numa_node;       /* for HOST_NUMA; else -1 */
-    bool exports_fd;     /* made with POSIX_FD, so that gpumem_physical_export_fd works */
+    bool exports_fd;     /* made with POSIX_FD, so that gpumem_physical_export works */
     bool exports_fabric; /* made with FABRIC. An H200 reports 0 for both if imported */
     bool gpu_direct_rdma, compression;
 } gpumem_physical_properties;
@@ -112,37 +120,36 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_physical_from_address(gpumem_d
                                                                         size_t bytes,
                                                                         gpumem_physical **physical);
 
-/*
- * A new file descriptor (close-on-exec) for the memory; the caller closes it. NOT_SUPPORTED: the
- * memory was not made with POSIX_FD, or was imported and the driver does not allow it to be
- * exported again (an H200 does not). Driver: cuMemExportToShareableHandle.
- */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_physical_export_fd(gpumem_physical *physical,
-                                                                     int *fd);
-/* Imports the memory of a descriptor from gpumem_physical_export_fd, in this or another process.
- * `bytes` is its size, which the exporter knows. The descriptor, 0 or more, remains the caller's.
- * The caller destroys the memory. Driver: cuMemImportFromShareableHandle. */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_physical_import_fd(gpumem_device *device, int fd,
-                                                                     size_t bytes,
-                                                                     gpumem_physical **physical);
-
-/* A name for memory that other processes can use, on other machines of the fabric too: plain bytes,
- * sent by any means. It does not keep the memory alive. */
-typedef struct gpumem_fabric_handle {
-    unsigned char bytes[64];
-} gpumem_fabric_handle;
+/* Memory for other processes: a descriptor, or a name that is sent by any means and is good on
+ * other machines of the fabric too, and does not keep the memory alive. */
+typedef struct gpumem_physical_share_handle {
+    size_t size;
+    gpumem_handle_type type;  /* POSIX_FD or FABRIC */
+    int descriptor;           /* for POSIX_FD */
+    unsigned char fabric[64]; /* for FABRIC */
+} gpumem_physical_share_handle;
+#define GPUMEM_PHYSICAL_SHARE_HANDLE(...) GPUMEM_OPTIONS(gpumem_physical_share_handle, __VA_ARGS__)
 
 /*
- * The same by fabric handle, where processes may use a channel of the fabric (IMEX); elsewhere
- * gpumem_physical_create returns NOT_PERMITTED, and the import NOT_SUPPORTED or NOT_PERMITTED.
- * NOT_SUPPORTED: memory that was not made with FABRIC, or was imported. DRIVER: the memory does not
- * exist, or no longer exists. Driver: cuMemExportToShareableHandle, cuMemImportFromShareableHandle.
+ * Exports the memory. Set `handle->size` and `handle->type` before the call. The descriptor is new
+ * and close-on-exec; the caller closes it. NOT_SUPPORTED: the memory was not made with that handle
+ * type, or was imported and the driver does not allow it to be exported again (an H200 does not).
+ * Driver: cuMemExportToShareableHandle.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
-gpumem_physical_export_fabric(gpumem_physical *physical, gpumem_fabric_handle *handle);
+gpumem_physical_export(gpumem_physical *physical, gpumem_physical_share_handle *handle);
+
+/*
+ * Imports exported memory, in this or another process. `bytes` is its size, which the exporter
+ * knows. The descriptor, 0 or more, remains the caller's. The caller destroys the memory. Fabric
+ * handles work where processes may use a channel of the fabric (IMEX): elsewhere
+ * gpumem_physical_create returns NOT_PERMITTED, and this NOT_SUPPORTED or NOT_PERMITTED.
+ * INVALID_ARGUMENT: another type, or a size that is no multiple of the granularity. DRIVER: the
+ * memory does not exist, or no longer exists. Driver: cuMemImportFromShareableHandle.
+ */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
-gpumem_physical_import_fabric(gpumem_device *device, const gpumem_fabric_handle *handle,
-                              size_t bytes, gpumem_physical **physical);
+gpumem_physical_import(gpumem_device *device, const gpumem_physical_share_handle *handle,
+                       size_t bytes, gpumem_physical **physical);
 
 /*
  * Maps all of `physical` at `offset` of the reservation, with access for no one. The driver maps
@@ -171,22 +178,17 @@ typedef struct gpumem_mapping_info {
     size_t size;
     CUdeviceptr address; /* where it is, or was, mapped */
     size_t bytes;
-    gpumem_mapping_state state; /* may be out of date if another thread unmaps */
+    gpumem_mapping_state state;      /* may be out of date if another thread unmaps */
+    gpumem_reservation *reservation; /* it may have been destroyed if the mapping is unmapped */
+    size_t offset;                   /* in the reservation */
 } gpumem_mapping_info;
 
 /* Set `info->size` before the call. No driver call. */
 GPUMEM_API gpumem_status gpumem_mapping_get_info(const gpumem_mapping *mapping,
                                                  gpumem_mapping_info *info);
 
-/*
- * Sets what device `ordinal` may do with the mapping; -1 is the CPU, which can use only host memory
- * (else NOT_SUPPORTED), at the mapping's address. On failure access is as before. INVALID_ARGUMENT:
- * no such device, or unmapped. Driver: cuMemGetAccess, cuMemSetAccess.
- */
-GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_mapping_set_access(gpumem_mapping *mapping,
-                                                                     int ordinal,
-                                                                     gpumem_access access);
-/* Reads the same. Driver: cuMemGetAccess. */
+/* What device `ordinal` may do with the mapping; -1 is the CPU. INVALID_ARGUMENT: no such device,
+ * or unmapped. Driver: cuMemGetAccess. */
 GPUMEM_API gpumem_status gpumem_mapping_get_access(gpumem_mapping *mapping, int ordinal,
                                                    gpumem_access *access);
 
@@ -201,9 +203,11 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_reservation_unmap(gpumem_reser
                                                                     size_t offset, size_t bytes);
 
 /*
- * gpumem_mapping_set_access for all mappings of a range at once, all or none: on failure each has
- * its former access. INVALID_ARGUMENT: as for unmapping, or part of the range is not mapped. An
- * H200 takes 26 us per mapping, in one call or many.
+ * Sets what device `ordinal` may do with [offset, offset + bytes) of the reservation; -1 is the
+ * CPU, which can use only host memory (else NOT_SUPPORTED), at its address there. The range is one
+ * mapping or several side by side, all or none: on failure each has its former access.
+ * INVALID_ARGUMENT: no such device, a mapping that lies only partly in it, or part of the range is
+ * not mapped. An H200 takes 26 us per mapping, in one call or many.
  * Driver: cuMemGetAccess for each mapping, cuMemSetAccess once.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status

@@ -115,10 +115,6 @@ static int known(gpumem_status status) {
     return (int)status >= 0 && (size_t)status < sizeof names / sizeof names[0];
 }
 
-const char *gpumem_status_string(gpumem_status status) {
-    return known(status) ? names[status].text : "unknown status";
-}
-
 const char *gpumem_status_name(gpumem_status status) {
     return known(status) ? names[status].name : "GPUMEM_ERROR_?";
 }

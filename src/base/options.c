@@ -1,5 +1,6 @@
 #include "base/options.h"
 
+#include <gpumem/driver.h>
 #include <gpumem/gpumem.h>
 #include <string.h>
 

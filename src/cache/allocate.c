@@ -16,6 +16,11 @@ static int is_small(const struct gm_cache *cache, const struct gm_lane *lane,
            request->alignment <= GM_CLASS_UNIT;
 }
 
+static enum gm_kind kind_of(const struct gm_cache *cache, const struct gm_lane *lane,
+                            const gpumem_request *request) {
+    return is_small(cache, lane, request) ? GM_KIND_SMALL : GM_KIND_LARGE;
+}
+
 /* From the lane as it is now. The cache's lock is held. */
 static struct gm_block *from_lane(struct gm_cache *cache, struct gm_lane *lane,
                                   const gpumem_request *request) {
@@ -32,7 +37,8 @@ static struct gm_block *from_lane(struct gm_cache *cache, struct gm_lane *lane,
  * segments of other streams, then after joining pieces: in order of cost. */
 static struct gm_block *from_cache(struct gm_cache *cache, struct gm_lane *lane,
                                    const gpumem_request *request, struct gm_late *late) {
-    int small = is_small(cache, lane, request);
+    const enum gm_kind kind = kind_of(cache, lane, request);
+    int small = kind == GM_KIND_SMALL;
     struct gm_block *block = NULL;
     /* Memory that the CPU writes stays in holds until they are checked: done before more memory is
      * touched. Holds have small blocks only. */
@@ -45,11 +51,11 @@ static struct gm_block *from_cache(struct gm_cache *cache, struct gm_lane *lane,
     if (!block && gm_pending_poll(cache, late))
         block = from_lane(cache, lane, request);
     size_t need = small ? request->bytes : direct_bytes(request);
-    if (!block && gm_lane_adopt(cache, lane, small, need, late))
+    if (!block && gm_lane_adopt(cache, lane, kind, need, late))
         block = from_lane(cache, lane, request);
     if (!block) {
         gm_lanes_join(cache);
-        (void)gm_lane_adopt(cache, lane, small, need, late);
+        (void)gm_lane_adopt(cache, lane, kind, need, late);
         block = from_lane(cache, lane, request);
     }
     return block;
@@ -68,8 +74,9 @@ static struct gm_block *look_again(struct gm_cache *cache, struct gm_lane *lane,
 static gpumem_status from_upstream(struct gm_cache *cache, struct gm_lane *lane,
                                    const gpumem_request *request, struct gm_late *late,
                                    struct gm_block **block) {
-    int small = is_small(cache, lane, request);
-    size_t need = small ? gm_class_bytes(gm_class_of(request->bytes)) : direct_bytes(request);
+    const enum gm_kind kind = kind_of(cache, lane, request);
+    size_t need =
+        kind == GM_KIND_SMALL ? gm_class_bytes(gm_class_of(request->bytes)) : direct_bytes(request);
     gpumem_status status = GPUMEM_OK;
     struct gm_segment *segment = NULL;
     pthread_mutex_lock(&cache->grow);
@@ -77,7 +84,7 @@ static gpumem_status from_upstream(struct gm_cache *cache, struct gm_lane *lane,
     if (!*block)
         status = gm_late_enter(late);
     if (!*block && status == GPUMEM_OK)
-        status = gm_segment_take(cache, lane, small, need, &segment);
+        status = gm_segment_take(cache, lane, kind, need, &segment);
     if (segment) {
         pthread_mutex_lock(&cache->lock);
         gm_lane_link(lane, segment);

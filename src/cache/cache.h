@@ -5,7 +5,7 @@
  *     thread cache    a slot per stream, in it two magazines of blocks per size class
  *     lane            memory in the order of one stream: parcels of free blocks, and segments
  *        |            (the cache's lock)
- *     segment         taken from the wrapped resource, cut into spans
+ *     segment         taken from the wrapped resource, divided into pieces (placement/area.h)
  *
  * Memory that only the device touches belongs to the lane of one stream while any of its segment is
  * in use: memory freed there can be reused at once, because the stream itself keeps the order.
@@ -22,18 +22,26 @@
 #ifndef GM_CACHE_CACHE_H
 #define GM_CACHE_CACHE_H
 
-#include "base/spans.h"
 #include "cache/classes.h"
+#include "cache/placement/area.h"
 #include "memory/core/current_context.h"
 #include "memory/core/objects.h"
 
 #define GM_SLOTS 4 /* streams for which one thread keeps blocks at a time */
 
+/* Blocks of different kinds are in different segments: a small one that stays would keep a large
+ * piece from being whole again. */
+enum gm_kind {
+    GM_KIND_SMALL, /* cut into classes */
+    GM_KIND_LARGE,
+    GM_KINDS
+};
+
 /* A buffer of the cache, which is also its block: the object is made once and reused. */
 struct gm_block {
     struct gpumem_buffer buffer; /* first */
     struct gm_segment *segment;
-    struct gm_span *span;
+    struct gm_piece *piece;
     unsigned class; /* GM_CLASS_COUNT: too large for a class, or of a capture pool */
     unsigned count; /* of the head of a parcel: its blocks */
     struct gm_block *next;
@@ -78,9 +86,10 @@ struct gm_thread_cache {
 
 struct gm_segment {
     gpumem_allocation allocation;
-    struct gm_spans spans;
+    struct gm_area area;
+    struct gm_index apart; /* its pieces while it is in no lane */
     struct gm_lane *lane;
-    int small;           /* cut into classes */
+    enum gm_kind kind;   /* of its blocks */
     int marked;          /* `idle` marks everything that was freed here */
     struct gm_wait idle; /* the stream's position after the last free */
     struct gm_segment *next;
@@ -94,6 +103,7 @@ struct gm_lane {
     size_t bytes;
     size_t away; /* segments that a trim has taken out and may bring back */
     struct gm_segment *segments;
+    struct gm_index free[GM_KINDS]; /* pieces of all its segments */
     struct gm_block *parcels[GM_CLASS_COUNT];
     struct gm_block *held; /* of a pool: freed, but used again by each launch of the graph */
     struct gm_lane *next;
@@ -223,9 +233,10 @@ void gm_block_end(struct gm_cache *cache, struct gm_block *block);
 /* All parcels of all lanes go back to their segments, so that pieces join. */
 void gm_lanes_join(struct gm_cache *cache);
 
-/* Gives the lane a wholly free segment: another lane's whose stream has passed, or one of its own
- * that had the other kind of blocks. Returns whether there was one of at least `bytes`. */
-int gm_lane_adopt(struct gm_cache *cache, struct gm_lane *lane, int small, size_t bytes,
+/* Gives the lane the smallest wholly free segment of at least `bytes`: another lane's whose stream
+ * has passed, or one of its own that had blocks of another kind. Small blocks take no large one.
+ * Returns whether there was one. */
+int gm_lane_adopt(struct gm_cache *cache, struct gm_lane *lane, enum gm_kind kind, size_t bytes,
                   struct gm_late *late);
 
 /* Bytes of wholly free segments to keep when more memory is taken. The lock is held. */
@@ -247,7 +258,7 @@ void gm_lanes_prune(struct gm_cache *cache);
 
 /* Takes memory for `bytes` more from the wrapped resource, not yet in a lane. Only the lock `grow`
  * is held; the context is current. */
-gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane, int small,
+gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane, enum gm_kind kind,
                               size_t bytes, struct gm_segment **segment);
 /* Gives segments that are in no lane back to the wrapped resource, after waiting for their streams.
  * No lock is held; the context is current. */

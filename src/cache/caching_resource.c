@@ -216,19 +216,27 @@ struct held {
 
 static void add_chain(const struct gm_block *chain, struct held *held) {
     for (; chain; chain = chain->next) {
-        held->bytes += chain->span->bytes;
+        held->bytes += chain->piece->bytes;
         held->blocks++;
     }
+}
+
+/* What a large block can have of it: a segment that is partly cut into classes, and one that is
+ * partly used by a stream that is gone or by a graph, have nothing for one. */
+static size_t largest_of(const struct gm_lane *lane, const struct gm_segment *segment) {
+    if (segment->area.used && (segment->kind == GM_KIND_SMALL || lane->ended || lane->pool))
+        return 0;
+    return gm_area_largest(&segment->area);
 }
 
 static void add_lane(const struct gm_lane *lane, gpumem_caching_info *info, struct held *held) {
     add_chain(lane->held, held);
     for (const struct gm_segment *segment = lane->segments; segment; segment = segment->next) {
-        const struct gm_spans *spans = &segment->spans;
+        const struct gm_area *area = &segment->area;
         info->segments++;
-        info->segment_bytes += spans->bytes;
-        info->free_bytes += spans->bytes - spans->used;
-        size_t largest = gm_spans_largest(spans);
+        info->segment_bytes += area->bytes;
+        info->free_bytes += area->bytes - area->used;
+        size_t largest = largest_of(lane, segment);
         if (largest > info->largest_free_bytes)
             info->largest_free_bytes = largest;
     }

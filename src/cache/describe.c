@@ -8,14 +8,14 @@ enum mark { IN_USE = 0, OF_THREAD, OF_LANE, PENDING, OF_GRAPH };
 
 static void mark_chain(struct gm_block *chain, enum mark mark) {
     for (struct gm_block *block = chain; block; block = block->next)
-        if (block->span)
-            block->span->mark = (int)mark;
+        if (block->piece)
+            block->piece->mark = (int)mark;
 }
 
 static void clear_marks(const struct gm_lane *lane) {
     for (struct gm_segment *segment = lane->segments; segment; segment = segment->next)
-        for (struct gm_span *span = segment->spans.first; span; span = span->after)
-            span->mark = IN_USE;
+        for (struct gm_piece *piece = segment->area.first; piece; piece = piece->after)
+            piece->mark = IN_USE;
 }
 
 static void mark_lane(const struct gm_lane *lane) {
@@ -50,34 +50,56 @@ static void mark_all(struct gm_cache *cache) {
     gm_threads_resume(cache);
 }
 
-static const char *state(const struct gm_span *span) {
+static const char *state(const struct gm_piece *piece) {
     static const char *const names[] = {[IN_USE] = "in_use",
                                         [OF_THREAD] = "thread",
                                         [OF_LANE] = "stream",
                                         [PENDING] = "pending",
                                         [OF_GRAPH] = "graph"};
-    return span->is_free ? gm_describe_piece(span) : names[span->mark];
+    return piece->state == GM_PIECE_FREE ? "free" : names[piece->mark];
 }
+
+/* Neighbours of the same size and state are one member, with their number. */
+static void describe_pieces(const struct gm_area *area, struct gm_json *json) {
+    gm_json_open(json, "pieces", '[');
+    for (const struct gm_piece *piece = area->first, *next; piece; piece = next) {
+        const char *name = state(piece); /* one of a few literals */
+        uint64_t count = 1;
+        for (next = piece->after; next && next->bytes == piece->bytes && state(next) == name;
+             next = next->after)
+            count++;
+        gm_json_open(json, NULL, '{');
+        gm_json_number(json, "offset", piece->offset);
+        gm_json_number(json, "bytes", piece->bytes);
+        if (count > 1)
+            gm_json_number(json, "count", count);
+        gm_json_string(json, "state", name);
+        gm_json_close(json, '}');
+    }
+    gm_json_close(json, ']');
+}
+
+static const char *const kinds[GM_KINDS] = {"small", "large"};
 
 /* `shared`: by all streams. */
 static void describe_segment(const struct gm_segment *segment, const struct gm_lane *lane,
                              int shared, struct gm_json *json, int pieces) {
-    const struct gm_spans *spans = &segment->spans;
+    const struct gm_area *area = &segment->area;
     gm_json_open(json, NULL, '{');
     gm_json_address(json, "address", segment->allocation.pointer);
-    gm_json_number(json, "bytes", spans->bytes);
+    gm_json_number(json, "bytes", area->bytes);
     if (shared)
         gm_json_null(json, "stream");
     else
         gm_json_address(json, "stream", (uintptr_t)lane->stream);
-    gm_json_string(json, "kind", lane->pool ? "capture" : segment->small ? "small" : "large");
+    gm_json_string(json, "kind", lane->pool ? "capture" : kinds[segment->kind]);
     if (lane->pool)
         gm_json_address(json, "capture_pool", (uintptr_t)lane->pool);
     gm_json_bool(json, "stream_ended", lane->ended);
-    gm_json_number(json, "free_bytes", spans->bytes - spans->used);
-    gm_json_number(json, "largest_free_bytes", gm_spans_largest(spans));
+    gm_json_number(json, "free_bytes", area->bytes - area->used);
+    gm_json_number(json, "largest_free_bytes", gm_area_largest(area));
     if (pieces)
-        gm_describe_pieces(json, spans, state);
+        describe_pieces(area, json);
     gm_json_close(json, '}');
 }
 

@@ -43,28 +43,39 @@ static struct gm_block *make_block(struct gm_cache *cache) {
     return block;
 }
 
-static struct gm_block *cut(struct gm_cache *cache, struct gm_segment *segment, size_t bytes,
-                            size_t alignment) {
+static inline void check(const struct gm_area *area) {
+#ifdef GPUMEM_DEBUG
+    gm_area_check(area);
+#else
+    (void)area;
+#endif
+}
+
+/* A block of one kind that fits best among the lane's free pieces, or NULL. */
+static struct gm_block *cut(struct gm_cache *cache, struct gm_lane *lane, enum gm_kind kind,
+                            size_t bytes, size_t alignment) {
     struct gm_block *block = make_block(cache);
     if (!block)
         return NULL;
-    struct gm_span *span = gm_spans_take(&segment->spans, bytes, alignment);
-    if (!span) {
+    struct gm_piece *piece = gm_index_take(&lane->free[kind], bytes, alignment);
+    if (!piece) {
         block->next = cache->spare;
         cache->spare = block;
         return NULL;
     }
+    struct gm_segment *segment = piece->area->user;
+    check(piece->area);
     segment->marked = 0;
     block->segment = segment;
-    block->span = span;
+    block->piece = piece;
     block->class = GM_CLASS_COUNT;
     gpumem_allocation *allocation = &block->buffer.allocation;
     unsigned char *host = segment->allocation.host_pointer;
     *allocation = (gpumem_allocation){
         .size = sizeof *allocation,
-        .pointer = segment->allocation.pointer + span->offset,
-        .host_pointer = host ? host + span->offset : NULL,
-        .committed_bytes = span->bytes,
+        .pointer = segment->allocation.pointer + piece->offset,
+        .host_pointer = host ? host + piece->offset : NULL,
+        .committed_bytes = piece->bytes,
         .cookie = block,
     };
     return block;
@@ -72,26 +83,15 @@ static struct gm_block *cut(struct gm_cache *cache, struct gm_segment *segment, 
 
 void gm_block_end(struct gm_cache *cache, struct gm_block *block) {
     block->segment->marked = 0;
-    gm_spans_give(block->span);
+    gm_piece_give(block->piece);
+    check(&block->segment->area);
     block->next = cache->spare;
     cache->spare = block;
 }
 
-static struct gm_block *cut_somewhere(struct gm_cache *cache, struct gm_lane *lane, int small,
-                                      size_t bytes, size_t alignment) {
-    for (struct gm_segment *segment = lane->segments; segment; segment = segment->next) {
-        if (segment->small != small)
-            continue;
-        struct gm_block *block = cut(cache, segment, bytes, alignment);
-        if (block)
-            return block;
-    }
-    return NULL;
-}
-
 struct gm_block *gm_lane_cut(struct gm_cache *cache, struct gm_lane *lane, size_t bytes,
                              size_t alignment) {
-    return cut_somewhere(cache, lane, 0, bytes, alignment);
+    return cut(cache, lane, GM_KIND_LARGE, bytes, alignment);
 }
 
 struct gm_block *gm_lane_take(struct gm_cache *cache, struct gm_lane *lane, unsigned class,
@@ -103,7 +103,7 @@ struct gm_block *gm_lane_take(struct gm_cache *cache, struct gm_lane *lane, unsi
     }
     unsigned count = 0;
     for (; count < want; count++) {
-        struct gm_block *block = cut_somewhere(cache, lane, 1, gm_class_bytes(class), 1);
+        struct gm_block *block = cut(cache, lane, GM_KIND_SMALL, gm_class_bytes(class), 1);
         if (!block)
             break;
         block->class = class;
@@ -161,45 +161,67 @@ static int has_passed(struct gm_cache *cache, struct gm_segment *segment, struct
 static void unlink_segment(struct gm_segment **at) {
     struct gm_segment *segment = *at;
     *at = segment->next;
-    segment->lane->bytes -= segment->spans.bytes;
+    segment->lane->bytes -= segment->area.bytes;
     segment->next = NULL;
+    gm_area_move(&segment->area, &segment->apart);
 }
+
+/* The most of a segment of another kind that small blocks take: one that stays makes all of it
+ * useless for large ones. */
+#define SMALL_MOST ((size_t)4 << 20)
 
 /* The lane's own order is kept whatever its memory is used for. A pool's memory stays in the pool,
  * and changes streams only between captures. */
-static int can_adopt(struct gm_cache *cache, const struct gm_lane *lane, int small,
+static int can_adopt(struct gm_cache *cache, const struct gm_lane *lane, enum gm_kind kind,
                      struct gm_segment *segment, struct gm_late *late) {
     const struct gm_lane *other = segment->lane;
+    if (kind == GM_KIND_SMALL && segment->kind != kind && segment->area.bytes > SMALL_MOST)
+        return 0;
     if (other == lane)
-        return segment->small != small;
+        return segment->kind != kind;
     if (other->pool)
         return other->pool == lane->pool && !other->begun;
     return has_passed(cache, segment, late);
 }
 
-int gm_lane_adopt(struct gm_cache *cache, struct gm_lane *lane, int small, size_t bytes,
+/* Whether a segment is the next best after one of `bytes` at `address`. */
+static int is_after(const struct gm_segment *segment, size_t bytes, CUdeviceptr address) {
+    if (segment->area.bytes != bytes)
+        return segment->area.bytes > bytes;
+    return segment->allocation.pointer > address;
+}
+
+/* The wholly free segment that follows in the order of sizes; where the link to it is. */
+static struct gm_segment **next_free(struct gm_cache *cache, size_t bytes, CUdeviceptr address) {
+    struct gm_segment **best = NULL;
+    for (struct gm_lane *lane = cache->lanes; lane; lane = lane->next)
+        for (struct gm_segment **at = &lane->segments; *at; at = &(*at)->next)
+            if (!(*at)->area.used && is_after(*at, bytes, address) &&
+                (!best || is_after(*best, (*at)->area.bytes, (*at)->allocation.pointer)))
+                best = at;
+    return best;
+}
+
+int gm_lane_adopt(struct gm_cache *cache, struct gm_lane *lane, enum gm_kind kind, size_t bytes,
                   struct gm_late *late) {
-    for (struct gm_lane *other = cache->lanes; other; other = other->next) {
-        for (struct gm_segment **at = &other->segments; *at; at = &(*at)->next) {
-            struct gm_segment *segment = *at;
-            if (segment->spans.used || segment->spans.bytes < bytes ||
-                !can_adopt(cache, lane, small, segment, late))
-                continue;
-            unlink_segment(at);
-            segment->small = small;
-            gm_lane_link(lane, segment);
-            return 1;
-        }
-    }
-    return 0;
+    struct gm_segment **at = next_free(cache, bytes, 0);
+    while (at && !can_adopt(cache, lane, kind, *at, late))
+        at = next_free(cache, (*at)->area.bytes, (*at)->allocation.pointer);
+    if (!at)
+        return 0;
+    struct gm_segment *segment = *at;
+    unlink_segment(at);
+    segment->kind = kind;
+    gm_lane_link(lane, segment);
+    return 1;
 }
 
 static size_t free_bytes(const struct gm_cache *cache) {
     size_t sum = 0;
     for (const struct gm_lane *lane = cache->lanes; lane; lane = lane->next)
         for (const struct gm_segment *segment = lane->segments; segment; segment = segment->next)
-            if (!segment->spans.used && !lane->pool)
-                sum += segment->spans.bytes;
+            if (!segment->area.used && !lane->pool)
+                sum += segment->area.bytes;
     return sum;
 }
 
@@ -219,11 +241,11 @@ struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unp
             continue;
         for (struct gm_segment **at = &lane->segments; *at && left > keep;) {
             struct gm_segment *segment = *at;
-            if (segment->spans.used || (!has_passed(cache, segment, late) && !unpassed)) {
+            if (segment->area.used || (!has_passed(cache, segment, late) && !unpassed)) {
                 at = &segment->next;
                 continue;
             }
-            left -= segment->spans.bytes;
+            left -= segment->area.bytes;
             unlink_segment(at);
             lane->away++;
             cache->away++;
@@ -238,7 +260,8 @@ void gm_lane_link(struct gm_lane *lane, struct gm_segment *segment) {
     segment->lane = lane;
     segment->next = lane->segments;
     lane->segments = segment;
-    lane->bytes += segment->spans.bytes;
+    gm_area_move(&segment->area, &lane->free[segment->kind]);
+    lane->bytes += segment->area.bytes;
 }
 
 /* ---- Streams that end ------------------------------------------------------------------------ */

@@ -18,13 +18,13 @@ static size_t round_up(size_t bytes, size_t unit) {
 }
 
 /* The size worth requesting; at least `bytes`. */
-static size_t wanted(const struct gm_cache *cache, const struct gm_lane *lane, int small,
+static size_t wanted(const struct gm_cache *cache, const struct gm_lane *lane, enum gm_kind kind,
                      size_t bytes) {
     size_t most = cache->segment_bytes;
     if (bytes > most / 2)
         return bytes;
     size_t size = lane->bytes / GROWTH_DIVISOR;
-    int modest = small || lane->pool || most < 8 * SMALLEST_SEGMENT;
+    int modest = kind == GM_KIND_SMALL || lane->pool || most < 8 * SMALLEST_SEGMENT;
     size_t least = modest ? SMALLEST_SEGMENT : 8 * SMALLEST_SEGMENT;
     size = size < least ? least : size > most ? most : size;
     return round_up(size < bytes ? bytes : size, SMALLEST_SEGMENT);
@@ -110,11 +110,13 @@ static gpumem_status make(struct gm_cache *cache, size_t bytes, struct gm_segmen
         free(segment);
         return status;
     }
-    if (gm_spans_init(&segment->spans, (uintptr_t)segment->allocation.pointer, bytes) != 0) {
+    if (gm_area_init(&segment->area, (uintptr_t)segment->allocation.pointer, bytes, &segment->apart,
+                     GM_PIECE_FREE) != 0) {
         cache->upstream->ops.deallocate(cache->upstream->user, &segment->allocation, cache->stream);
         free(segment);
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a segment");
     }
+    segment->area.user = segment;
     count(cache, &segment->allocation, 1);
     segment->idle.state = GM_WAIT_PASSED; /* nothing has used it */
     *made = segment;
@@ -131,13 +133,13 @@ static gpumem_status take(struct gm_cache *cache, size_t bytes, struct gm_segmen
     return status;
 }
 
-gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane, int small,
+gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane, enum gm_kind kind,
                               size_t bytes, struct gm_segment **segment) {
     if (bytes > SIZE_MAX / 2)
         return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "%zu bytes is too large", bytes);
     size_t least = round_up(bytes, cache->granularity);
     pthread_mutex_lock(&cache->lock);
-    size_t size = round_up(wanted(cache, lane, small, bytes), cache->granularity);
+    size_t size = round_up(wanted(cache, lane, kind, bytes), cache->granularity);
     pthread_mutex_unlock(&cache->lock);
     gpumem_status status = own_stream(cache);
     if (status != GPUMEM_OK)
@@ -147,7 +149,7 @@ gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane
     if (status != GPUMEM_OK && size > least)
         status = take(cache, least, segment);
     if (status == GPUMEM_OK)
-        (*segment)->small = small;
+        (*segment)->kind = kind;
     return status;
 }
 
@@ -160,9 +162,9 @@ static void come_home(struct gm_cache *cache, struct gm_lane *lane) {
 
 static void release(struct gm_cache *cache, struct gm_segment *segment) {
     gpumem_resource *upstream = cache->upstream;
-    size_t bytes = segment->spans.bytes;
+    size_t bytes = segment->area.bytes;
     gm_wait_drop(cache->device, &segment->idle);
-    gm_spans_destroy(&segment->spans);
+    gm_area_end(&segment->area);
     gm_watches_tell_segment(cache->resource, &segment->allocation, cache->stream);
     count(cache, &segment->allocation, -1);
     upstream->ops.deallocate(upstream->user, &segment->allocation, cache->stream);

@@ -4,14 +4,16 @@
  * fallback for drivers without cuGetProcAddress and for functions that it does not know. A version
  * above the driver's own is an invalid value to it, and so it is not asked for those.
  */
+#include "driver/loader.h"
+
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/options.h"
 #include "driver/find_softgpu.h"
 #include "driver/static_program.h"
 
 #include <dlfcn.h>
-#include <gpumem/driver.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
@@ -219,11 +221,18 @@ bool gpumem_driver_has(const gpumem_driver *driver, gpumem_driver_fn fn) {
     return (unsigned)fn < GPUMEM_FN_COUNT && driver->present[fn];
 }
 
-gpumem_driver_kind gpumem_driver_get_kind(const gpumem_driver *driver) {
-    return driver->kind;
+gpumem_status gpumem_driver_get_info(const gpumem_driver *driver, gpumem_driver_info *info) {
+    GM_UNCANCELLED;
+    const gpumem_driver_info filled = {
+        .size = sizeof filled, .kind = driver->kind, .path = driver->path};
+    return GM_RESULT_WRITE(gpumem_driver_info, info, &filled);
 }
 
-const char *gpumem_driver_path(const gpumem_driver *driver) {
+bool gm_driver_is_softgpu(const gpumem_driver *driver) {
+    return driver->kind == GPUMEM_DRIVER_SOFTGPU;
+}
+
+const char *gm_driver_path(const gpumem_driver *driver) {
     return driver->path;
 }
 

@@ -1,7 +1,5 @@
 /* The rows of functions.def as data. */
 #include <gpumem/driver.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define PLAIN GPUMEM_FN_PLAIN
 #define PTDS  GPUMEM_FN_PTDS
@@ -14,11 +12,4 @@ static const gpumem_driver_fn_info rows[GPUMEM_FN_COUNT] = {
 
 const gpumem_driver_fn_info *gpumem_driver_fn_info_get(gpumem_driver_fn fn) {
     return (unsigned)fn < GPUMEM_FN_COUNT ? &rows[fn] : NULL;
-}
-
-gpumem_driver_fn gpumem_driver_fn_find(const char *symbol) {
-    for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++)
-        if (strcmp(rows[i].symbol, symbol) == 0)
-            return (gpumem_driver_fn)i;
-    return GPUMEM_FN_COUNT;
 }

@@ -1,4 +1,5 @@
 /* gpumem_load_file: file → pinned chunks → a growing buffer. */
+#include "driver/loader.h"
 #include "load/file.h"
 #include "load/pump.h"
 
@@ -129,7 +130,7 @@ static void drop_buffer(struct load *load) {
  */
 static uint64_t host_bytes(const struct load *load) {
     const gpumem_device *device = load->device;
-    bool soft = gpumem_driver_get_kind(device->library->driver) == GPUMEM_DRIVER_SOFTGPU;
+    bool soft = gm_driver_is_softgpu(device->library->driver);
     bool shared = soft || gm_device_attribute(device, CU_DEVICE_ATTRIBUTE_INTEGRATED, 0);
     return shared ? load->file.size : 0;
 }

@@ -1,6 +1,8 @@
 /* Chooses how a copy is made. */
 #include "mapped/engine.h"
 
+#include "mapped/host_view.h"
+
 #include "mapped/incoherent.h"
 #include "mapped/mapper.h"
 #include "memory/object/buffer.h"
@@ -8,6 +10,9 @@
 #include <string.h>
 
 struct gm_engine *gm_engine_of(gpumem_buffer *buffer) {
+    struct gm_mapper *mapper = gm_host_view_mapper(buffer);
+    if (mapper)
+        return &mapper->engine;
     gpumem_buffer *root = buffer->root ? buffer->root : buffer;
     if (root->resource->engine)
         return root->resource->engine;

@@ -1,25 +1,28 @@
-/* CPU mappings of existing virtual buffers. */
+/* CPU mappings of existing virtual buffers: views of them that the CPU reaches too. */
+#include "mapped/host_view.h"
+
 #include "base/cancel.h"
 #include "base/options.h"
 #include "mapped/host_range.h"
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
 #include "memory/object/buffer.h"
-#include "memory/object/device.h"
+#include "memory/object/resource.h"
+#include "memory/object/view.h"
 #include "memory/virtual/virtual_resource.h"
 
 #include <stdlib.h>
 
-struct gpumem_host_view {
-    unsigned generation;
-    gpumem_buffer *buffer; /* held */
+/* The cookie of such a view. */
+struct mapping {
+    gpumem_buffer *view;
     struct gm_virtual_resource *resource;
     struct gm_mapper mapper;
     struct gm_host_range *range;
 };
 
 static gpumem_status check(gpumem_buffer *buffer, const gpumem_host_view_options *o) {
-    static const char call[] = "gpumem_host_view_create";
+    static const char call[] = "gpumem_buffer_host_view";
     GM_REQUIRE((unsigned)o->method <= GPUMEM_MAPPED_HOST, "%s: unknown method %d", call,
                (int)o->method);
     GM_REQUIRE(!o->require_coherent || !o->force_non_coherent,
@@ -42,26 +45,101 @@ static gpumem_status check(gpumem_buffer *buffer, const gpumem_host_view_options
     return GPUMEM_OK;
 }
 
-/* Attaches the buffer's present memory, and follows later changes. */
-static gpumem_status attach(gpumem_host_view *view) {
-    struct gm_range *range = view->buffer->allocation.cookie;
-    pthread_mutex_lock(&view->buffer->lock);
-    pthread_rwlock_rdlock(&view->resource->mapped.lock);
-    gpumem_status status = gm_host_range_make(&view->mapper, &range->extent, &view->range);
-    if (status == GPUMEM_OK) {
-        status = gm_extent_add_mirror(&range->extent, &view->range->mirror);
-        if (status == GPUMEM_OK)
-            atomic_store(&range->extent.shared, 1); /* its descriptors were exported */
-        else
-            gm_host_range_free(view->range);
+/* ---- The view ends --------------------------------------------------------------------------- */
+
+static struct gm_extent *extent_of(const gpumem_buffer *view) {
+    return &((struct gm_range *)view->root->allocation.cookie)->extent;
+}
+
+static void unfollow(gpumem_buffer *view) {
+    for (gpumem_buffer **at = &view->root->followers; *at; at = &(*at)->followers) {
+        if (*at != view)
+            continue;
+        *at = view->followers;
+        break;
     }
-    pthread_rwlock_unlock(&view->resource->mapped.lock);
-    pthread_mutex_unlock(&view->buffer->lock);
+}
+
+/* `cookie` is NULL if the mapping could not be made. */
+static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    struct mapping *mapping = allocation->cookie;
+    (void)user;
+    (void)stream;
+    if (!mapping)
+        return;
+    gpumem_buffer *root = mapping->view->root;
+    pthread_mutex_lock(&root->lock);
+    unfollow(mapping->view);
+    pthread_rwlock_rdlock(&mapping->resource->mapped.lock);
+    gm_extent_remove_mirror(extent_of(mapping->view), &mapping->range->mirror);
+    pthread_rwlock_unlock(&mapping->resource->mapped.lock);
+    pthread_mutex_unlock(&root->lock);
+    gm_host_range_free(mapping->range);
+    gm_mapper_close(&mapping->mapper);
+    free(mapping);
+}
+
+/* ---- The view is made ------------------------------------------------------------------------ */
+
+static gpumem_status allocate(void *user, const gpumem_request *request,
+                              gpumem_allocation *allocation) {
+    (void)user;
+    (void)request;
+    (void)allocation;
+    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "a host view is made from a buffer, not allocated");
+}
+
+static void properties(void *user, gpumem_resource_properties *out) {
+    (void)user;
+    out->device_accessible = out->host_accessible = true;
+}
+
+static const gpumem_resource_ops ops = {
+    .size = sizeof ops,
+    .kind = "host_view",
+    .allocate = allocate,
+    .deallocate = deallocate,
+    .properties = properties,
+};
+static const struct gm_describe_ops description = {.buffer = gm_view_describe};
+static const struct gm_hidden_kind kind = {.ops = &ops, .describe = &description};
+
+/* From here on the view is as large as its buffer. */
+static void follow(struct mapping *mapping, gpumem_buffer *root) {
+    gpumem_buffer *view = mapping->view;
+    view->allocation.cookie = mapping;
+    gm_roll_lock(view);
+    view->allocation.host_pointer = mapping->range->base;
+    view->allocation.bytes = view->allocation.committed_bytes = root->allocation.bytes;
+    view->allocation.capacity = root->allocation.capacity;
+    gm_roll_unlock(view);
+    view->followers = root->followers;
+    root->followers = view;
+}
+
+/* Attaches the buffer's present memory, and follows later changes. */
+static gpumem_status attach(struct mapping *mapping) {
+    gpumem_buffer *root = mapping->view->root;
+    struct gm_extent *extent = extent_of(mapping->view);
+    pthread_mutex_lock(&root->lock);
+    pthread_rwlock_rdlock(&mapping->resource->mapped.lock);
+    gpumem_status status = gm_host_range_make(&mapping->mapper, extent, &mapping->range);
+    if (status == GPUMEM_OK) {
+        status = gm_extent_add_mirror(extent, &mapping->range->mirror);
+        if (status == GPUMEM_OK)
+            atomic_store(&extent->shared, 1); /* its descriptors were exported */
+        else
+            gm_host_range_free(mapping->range);
+    }
+    pthread_rwlock_unlock(&mapping->resource->mapped.lock);
+    if (status == GPUMEM_OK)
+        follow(mapping, root);
+    pthread_mutex_unlock(&root->lock);
     return status;
 }
 
-static gpumem_status open_view(gpumem_host_view *view, const gpumem_host_view_options *o) {
-    gpumem_device *device = view->resource->device;
+static gpumem_status open_mapping(struct mapping *mapping, const gpumem_host_view_options *o) {
+    gpumem_device *device = mapping->resource->device;
     const struct gm_mapper_wishes wishes = {.method = o->method,
                                             .strict = o->method_strict,
                                             .require_coherent = o->require_coherent,
@@ -71,137 +149,77 @@ static gpumem_status open_view(gpumem_host_view *view, const gpumem_host_view_op
     gpumem_status status = gm_current_enter(&current, device);
     if (status != GPUMEM_OK)
         return status;
-    status = gm_mapper_open(&view->mapper, device, &wishes);
+    status = gm_mapper_open(&mapping->mapper, device, &wishes);
     if (status == GPUMEM_OK) {
-        status = attach(view);
+        status = attach(mapping);
         if (status != GPUMEM_OK)
-            gm_mapper_close(&view->mapper);
+            gm_mapper_close(&mapping->mapper);
     }
     gm_current_leave(&current);
     return status;
 }
 
-gpumem_status gpumem_host_view_create(gpumem_buffer *buffer, const gpumem_host_view_options *given,
-                                      gpumem_host_view **view) {
+/* The view holds its buffer from here on. */
+static gpumem_status map(gpumem_buffer *view, const gpumem_host_view_options *options) {
+    struct mapping *mapping = calloc(1, sizeof *mapping);
+    if (!mapping)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a view");
+    mapping->view = view;
+    mapping->resource = gm_virtual_behind(view->root->resource);
+    gpumem_status status = open_mapping(mapping, options);
+    if (status != GPUMEM_OK)
+        free(mapping);
+    return status;
+}
+
+static gpumem_status make(gpumem_buffer *buffer, const gpumem_host_view_options *options,
+                          const char *call, gpumem_buffer **view) {
+    gpumem_resource *resource;
+    gpumem_buffer *made = NULL;
+    gpumem_status status =
+        gm_resource_hidden(buffer->resource->device, GM_HIDDEN_HOST_VIEW, &kind, &resource);
+    if (status == GPUMEM_OK)
+        status = gm_buffer_make(resource, GPUMEM_STREAM_NONE, &made);
+    if (status != GPUMEM_OK)
+        return status;
+    /* Without bytes until it is mapped; the buffer may have holes. */
+    status = gm_view_attach(made, buffer, 0, 0, call);
+    if (status != GPUMEM_OK) {
+        gm_buffer_discard(made);
+        return status;
+    }
+    status = map(made, options);
+    if (status == GPUMEM_OK) {
+        *view = made;
+        return GPUMEM_OK;
+    }
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    gm_view_end(made);
+    gm_error_restore(&saved);
+    return status;
+}
+
+gpumem_status gpumem_buffer_host_view(gpumem_buffer *buffer, const gpumem_host_view_options *given,
+                                      gpumem_buffer **view) {
     GM_UNCANCELLED;
+    static const char call[] = "gpumem_buffer_host_view";
     gpumem_host_view_options options;
-    GM_CHECK(buffer, "gpumem_host_view_create");
-    GM_REQUIRE(view, "gpumem_host_view_create: view is NULL");
+    GM_CHECK(buffer, call);
+    GM_REQUIRE(view, "%s: view is NULL", call);
     gpumem_status status = GM_OPTIONS_READ(gpumem_host_view_options, given, &options);
     if (status == GPUMEM_OK)
         status = check(buffer, &options);
-    if (status != GPUMEM_OK)
-        return status;
-    gpumem_host_view *made = calloc(1, sizeof *made);
-    if (!made)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a view");
-    made->generation = buffer->generation;
-    made->buffer = buffer;
-    made->resource = gm_virtual_behind(buffer->resource);
-    gm_buffer_ref(buffer);
-    status = open_view(made, &options);
-    if (status != GPUMEM_OK) {
-        struct gm_error_record saved;
-        gm_error_save(&saved);
-        gm_buffer_unref(buffer);
-        gm_error_restore(&saved);
-        free(made);
-        return status;
-    }
-    gm_device_object_made(made->resource->device);
-    *view = made;
-    return GPUMEM_OK;
+    return status == GPUMEM_OK ? make(buffer, &options, call, view) : status;
 }
 
-gpumem_status gpumem_host_view_destroy(gpumem_host_view *view) {
-    GM_UNCANCELLED;
-    if (!view)
-        return GPUMEM_OK;
-    GM_CHECK(view, "gpumem_host_view_destroy");
-    struct gm_range *range = view->buffer->allocation.cookie;
-    pthread_mutex_lock(&view->buffer->lock);
-    pthread_rwlock_rdlock(&view->resource->mapped.lock);
-    gm_extent_remove_mirror(&range->extent, &view->range->mirror);
-    pthread_rwlock_unlock(&view->resource->mapped.lock);
-    pthread_mutex_unlock(&view->buffer->lock);
-    gm_host_range_free(view->range);
-    gm_mapper_close(&view->mapper);
-    gpumem_device *device = view->resource->device;
-    gm_buffer_unref(view->buffer);
-    gm_device_object_gone(device);
-    gm_bury(view);
-    return GPUMEM_OK;
-}
+/* ---- What is known of it --------------------------------------------------------------------- */
 
-void *gpumem_host_view_pointer(const gpumem_host_view *view) {
-    return view->range->base;
-}
-
-gpumem_status gpumem_host_view_get_info(const gpumem_host_view *view, gpumem_mapped_info *info) {
-    GM_UNCANCELLED;
-    GM_CHECK(view, "gpumem_host_view_get_info");
-    GM_REQUIRE(info, "gpumem_host_view_get_info: info is NULL");
-    gpumem_mapped_info found;
-    gpumem_status status = gm_mapper_info(&view->mapper, &found);
-    if (status != GPUMEM_OK)
-        return status;
-    return GM_RESULT_WRITE(gpumem_mapped_info, info, &found);
-}
-
-gpumem_status gpumem_host_view_flush(gpumem_host_view *view, size_t offset, size_t bytes) {
-    GM_UNCANCELLED;
-    GM_CHECK(view, "gpumem_host_view_flush");
-    gpumem_status status = gm_buffer_range(view->buffer, offset, bytes, "gpumem_host_view_flush");
-    if (status != GPUMEM_OK)
-        return status;
-    gm_mapped_fence();
-    return gm_incoherent_flush(view->range->base + offset, bytes);
-}
-
-gpumem_status gpumem_host_view_invalidate(gpumem_host_view *view, size_t offset, size_t bytes) {
-    GM_UNCANCELLED;
-    GM_CHECK(view, "gpumem_host_view_invalidate");
-    gpumem_status status =
-        gm_buffer_range(view->buffer, offset, bytes, "gpumem_host_view_invalidate");
-    return status == GPUMEM_OK ? gm_incoherent_invalidate(view->range->base + offset, bytes)
-                               : status;
-}
-
-/* ---- Copies ---------------------------------------------------------------------------------- */
-
-static gpumem_status find(gpumem_host_view *view, size_t offset, size_t bytes, const char *call,
-                          struct gm_place *place) {
-    GM_CHECK(view, call);
-    gpumem_status status = gm_buffer_range(view->buffer, offset, bytes, call);
-    if (status != GPUMEM_OK)
-        return status;
-    *place =
-        (struct gm_place){view->range->base + offset, view->buffer->allocation.pointer + offset};
-    return GPUMEM_OK;
-}
-
-gpumem_status gpumem_host_view_write(gpumem_host_view *view, size_t offset, const void *data,
-                                     size_t bytes) {
-    GM_UNCANCELLED;
-    static const char call[] = "gpumem_host_view_write";
-    struct gm_place to;
-    gpumem_status status = find(view, offset, bytes, call, &to);
-    if (status != GPUMEM_OK || !bytes)
-        return status;
-    GM_REQUIRE(data, "%s: data is NULL", call);
-    if (view->buffer->read_only)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: the memory is read-only", call);
-    return gm_engine_write(&view->mapper.engine, to, data, bytes);
-}
-
-gpumem_status gpumem_host_view_read(gpumem_host_view *view, size_t offset, void *data,
-                                    size_t bytes) {
-    GM_UNCANCELLED;
-    static const char call[] = "gpumem_host_view_read";
-    struct gm_place from;
-    gpumem_status status = find(view, offset, bytes, call, &from);
-    if (status != GPUMEM_OK || !bytes)
-        return status;
-    GM_REQUIRE(data, "%s: data is NULL", call);
-    return gm_engine_read(&view->mapper.engine, data, from, bytes);
+struct gm_mapper *gm_host_view_mapper(const gpumem_buffer *buffer) {
+    if (!buffer->root)
+        return NULL;
+    const gpumem_buffer *whole = buffer;
+    if (buffer->resource->ops.deallocate != deallocate)
+        whole = buffer->allocation.cookie; /* a part of one, or NULL */
+    return whole ? &((struct mapping *)whole->allocation.cookie)->mapper : NULL;
 }

@@ -2,6 +2,7 @@
 
 #include "base/cache_file.h"
 #include "base/printable.h"
+#include "driver/loader.h"
 #include "memory/core/driver_error.h"
 
 #include <inttypes.h>
@@ -42,7 +43,7 @@ static void fill_key(gpumem_device *device, gpumem_mapped_method method, struct 
     if (device->cu->cuDeviceGetName(name, (int)sizeof name, device->handle) != CUDA_SUCCESS ||
         gm_printable(name, printable, sizeof printable) == 0)
         snprintf(printable, sizeof printable, "unknown");
-    int softgpu = gpumem_driver_get_kind(device->library->driver) == GPUMEM_DRIVER_SOFTGPU;
+    int softgpu = gm_driver_is_softgpu(device->library->driver);
     snprintf(key->driver, sizeof key->driver, "%s %d", softgpu ? "softgpu" : "nvidia",
              device->library->driver_version);
     snprintf(key->gpu, sizeof key->gpu, "%s, %s", printable, gpumem_mapped_method_name(method));

@@ -3,6 +3,7 @@
 #include "base/cancel.h"
 #include "base/options.h"
 #include "mapped/host_range.h"
+#include "mapped/host_view.h"
 #include "mapped/slab.h"
 #include "mapped/vulkan_export.h"
 #include "memory/core/current_context.h"
@@ -176,15 +177,34 @@ static const struct gm_mapper *mapper_of(const gpumem_resource *resource) {
     return gm_exported_mapper(resource);
 }
 
+static gpumem_status tell(const struct gm_mapper *mapper, gpumem_mapped_info *info) {
+    gpumem_mapped_info found;
+    gpumem_status status = gm_mapper_info(mapper, &found);
+    if (status != GPUMEM_OK)
+        return status;
+    return GM_RESULT_WRITE(gpumem_mapped_info, info, &found);
+}
+
 gpumem_status gpumem_mapped_get_info(gpumem_resource *resource, gpumem_mapped_info *info) {
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_mapped_get_info");
     GM_REQUIRE(info, "gpumem_mapped_get_info: info is NULL");
     const struct gm_mapper *mapper = mapper_of(resource);
     GM_REQUIRE(mapper, "gpumem_mapped_get_info: this is a %s resource", resource->kind);
-    gpumem_mapped_info found;
-    gpumem_status status = gm_mapper_info(mapper, &found);
-    if (status != GPUMEM_OK)
-        return status;
-    return GM_RESULT_WRITE(gpumem_mapped_info, info, &found);
+    return tell(mapper, info);
+}
+
+gpumem_status gpumem_buffer_get_mapped_info(gpumem_buffer *buffer, gpumem_mapped_info *info) {
+    GM_UNCANCELLED;
+    GM_CHECK(buffer, "gpumem_buffer_get_mapped_info");
+    GM_REQUIRE(info, "gpumem_buffer_get_mapped_info: info is NULL");
+    gpumem_resource *resource = (buffer->root ? buffer->root : buffer)->resource;
+    const struct gm_mapper *mapper = gm_host_view_mapper(buffer);
+    if (!mapper)
+        mapper = mapper_of(resource->inside ? resource->upstream : resource);
+    GM_REQUIRE(mapper,
+               "gpumem_buffer_get_mapped_info: memory of a %s resource, which the CPU has not "
+               "mapped",
+               resource->kind);
+    return tell(mapper, info);
 }

@@ -57,7 +57,7 @@ static bool is_the_events_fault(CUresult result) {
 }
 
 static gpumem_status mark_event(gpumem_ring *ring, CUevent event, struct gm_wait *wait) {
-    static const char call[] = "gpumem_ring_release_events";
+    static const char call[] = "gpumem_ring_release";
     const gpumem_driver_api *cu = ring->device->cu;
     CUstream stream = NULL;
     GM_REQUIRE(event, "%s: an event is NULL", call);
@@ -82,11 +82,12 @@ static gpumem_status mark_event(gpumem_ring *ring, CUevent event, struct gm_wait
 
 /* ---- Release --------------------------------------------------------------------------------- */
 
-/* What a release waits for: one of the two lists. */
+/* What a release waits for. */
 struct after {
     const CUstream *streams;
+    size_t stream_count;
     const CUevent *events;
-    size_t count;
+    size_t event_count;
 };
 
 static void drop(gpumem_ring *ring, struct gm_wait *waits, size_t count) {
@@ -98,10 +99,12 @@ static void drop(gpumem_ring *ring, struct gm_wait *waits, size_t count) {
 static gpumem_status mark_all(gpumem_ring *ring, const struct after *after, struct gm_wait *waits,
                               size_t *count) {
     size_t kept = 0;
-    for (size_t i = 0; i < after->count; i++) {
+    for (size_t i = 0; i < after->stream_count + after->event_count; i++) {
         struct gm_wait wait = {0};
-        gpumem_status status = after->streams ? mark(ring, after->streams[i], &wait)
-                                              : mark_event(ring, after->events[i], &wait);
+        gpumem_status status =
+            i < after->stream_count
+                ? mark(ring, after->streams[i], &wait)
+                : mark_event(ring, after->events[i - after->stream_count], &wait);
         if (status != GPUMEM_OK) {
             struct gm_error_record saved;
             gm_error_save(&saved);
@@ -120,10 +123,10 @@ static gpumem_status mark_all(gpumem_ring *ring, const struct after *after, stru
 static gpumem_status mark_in_context(gpumem_ring *ring, const struct after *after,
                                      struct gm_wait **waits, size_t *count) {
     struct gm_current current;
-    struct gm_wait *made = calloc(after->count, sizeof *made);
+    size_t all = after->stream_count + after->event_count;
+    struct gm_wait *made = calloc(all, sizeof *made);
     if (!made)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu events",
-                       after->count);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu events", all);
     gpumem_status status = gm_current_enter(&current, ring->device);
     if (status == GPUMEM_OK) {
         status = mark_all(ring, after, made, count);
@@ -149,7 +152,7 @@ static gpumem_status release(gpumem_ring *ring, uint64_t sequence, const struct 
     pthread_mutex_unlock(&ring->lock);
     if (status != GPUMEM_OK)
         return status;
-    if (after->count)
+    if (after->stream_count + after->event_count)
         status = mark_in_context(ring, after, &waits, &count);
     pthread_mutex_lock(&ring->lock);
     slot->state = status == GPUMEM_OK ? GM_RING_RELEASED : GM_RING_CONSUMED;
@@ -164,21 +167,12 @@ static gpumem_status release(gpumem_ring *ring, uint64_t sequence, const struct 
 }
 
 gpumem_status gpumem_ring_release(gpumem_ring *ring, uint64_t sequence, const CUstream *streams,
-                                  size_t count) {
+                                  size_t stream_count, const CUevent *events, size_t event_count) {
     GM_UNCANCELLED;
     static const char call[] = "gpumem_ring_release";
     GM_CHECK(ring, call);
-    GM_REQUIRE(streams || !count, "%s: streams is NULL", call);
-    const struct after after = {.streams = streams, .count = count};
-    return release(ring, sequence, &after, call);
-}
-
-gpumem_status gpumem_ring_release_events(gpumem_ring *ring, uint64_t sequence,
-                                         const CUevent *events, size_t count) {
-    GM_UNCANCELLED;
-    static const char call[] = "gpumem_ring_release_events";
-    GM_CHECK(ring, call);
-    GM_REQUIRE(events || !count, "%s: events is NULL", call);
-    const struct after after = {.events = events, .count = count};
+    GM_REQUIRE(streams || !stream_count, "%s: streams is NULL", call);
+    GM_REQUIRE(events || !event_count, "%s: events is NULL", call);
+    const struct after after = {streams, stream_count, events, event_count};
     return release(ring, sequence, &after, call);
 }

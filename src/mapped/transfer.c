@@ -46,10 +46,12 @@ static gpumem_status write_guarded(gpumem_buffer *buffer, size_t offset, const v
  * storing some words. */
 static bool write_unguarded(gpumem_buffer *buffer, size_t offset, const void *data, size_t bytes) {
     const gpumem_allocation *memory = &buffer->allocation;
-    const struct gm_mapped *mapped = buffer->resource->mapped;
+    const gpumem_buffer *root = buffer->root ? buffer->root : buffer;
+    const struct gm_mapped *mapped = root->resource->mapped;
+    size_t shift = (size_t)(memory->pointer - root->allocation.pointer);
     bool inside = offset <= memory->bytes && bytes <= memory->bytes - offset;
     return inside && memory->host_pointer && !buffer->read_only &&
-           (!mapped || mapped->is_whole(memory, offset, bytes)) &&
+           (!mapped || mapped->is_whole(&root->allocation, shift + offset, bytes)) &&
            gm_engine_write_at_once(gm_engine_of(buffer),
                                    (unsigned char *)memory->host_pointer + offset, data, bytes);
 }

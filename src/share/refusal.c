@@ -17,5 +17,5 @@ gpumem_status gm_refusal_read(int32_t status, const char text[GM_REFUSAL_BYTES])
     ended[sizeof ended - 1] = 0;
     (void)gm_printable(ended, shown, sizeof shown);
     return gm_fail(GPUMEM_ERROR_PEER, "the other process refused (%s): %s",
-                   gpumem_status_string((gpumem_status)status), shown);
+                   gpumem_status_name((gpumem_status)status), shown);
 }

@@ -28,6 +28,8 @@ if os.environ.get("GPUMEM_TEST_LONG"):
     CPP_COMPILERS += [("g++", "c++2b"), ("clang++", "c++20")]
     ALONE = {"g++": MODES, "clang++": MODES}
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+# Needs a library that is not here: clients/test_cccl.py compiles it, with the newest.
+WITH_CCCL = Path("gpumem/cpp/cuda_mr.hpp")
 # These declare CUDA's own types and say so: with cuda.h they must refuse, with a message.
 WITHOUT_CUDA = {"driver.h", "cuda_api.h"}
 
@@ -59,7 +61,11 @@ def cpp_headers(cuda, why_not):
         if not shutil.which(compiler):
             skip(f"headers of C++ with {compiler} {standard}", f"{compiler} is not installed")
             continue
+        good, said = compiles(compiler, "c++", standard, f"#include <{WITH_CCCL}>\n")
+        report(not good and "needs CCCL" in said, f"{WITH_CCCL} says what it needs, {compiler} {standard}", said)
         for header in public:
+            if header == WITH_CCCL:
+                continue
             text = f"#include <{header}>\n#include <{header}>\n"
             for mode in MODES if header.name == "gpumem.hpp" else ALONE[compiler]:
                 report(*_titled(compiles(compiler, "c++", standard, text, mode),

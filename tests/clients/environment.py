@@ -15,7 +15,7 @@ import venv
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("cuda12", "cuda13", "llvm", "numba", "numpy", "pycuda", "science", "today")
+NAMES = ("cccl", "cuda12", "cuda13", "llvm", "numba", "numpy", "pycuda", "science", "today")
 
 
 class Unavailable(Exception):

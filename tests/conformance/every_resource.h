@@ -34,7 +34,7 @@ static inline void make_each_once(void) {
 static inline int open_once(void) {
     if (library)
         return 0;
-    gpumem_open_options options = {.size = sizeof options, .driver = gpumem_driver_path(driver)};
+    gpumem_open_options options = {.size = sizeof options, .driver = driver_info(driver).path};
     OK(gpumem_open(&options, &library));
     if (ordinal < device_count)
         OK(gpumem_device_open(library, ordinal, &device));

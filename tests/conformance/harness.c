@@ -87,6 +87,15 @@ bool pools_have_descriptors(void) {
 
 /* ---- The driver ----------------------------------------------------------------------------- */
 
+/* The row that exports `symbol`, or GPUMEM_FN_COUNT. */
+static gpumem_driver_fn find_row(const char *symbol) {
+    unsigned i = 0;
+    while (i < GPUMEM_FN_COUNT &&
+           strcmp(gpumem_driver_fn_info_get((gpumem_driver_fn)i)->symbol, symbol) != 0)
+        i++;
+    return (gpumem_driver_fn)i;
+}
+
 /* Puts the twin of a function where tests look for the function. */
 static void use_twins(void) {
     typedef void (*any_fn)(void);
@@ -97,7 +106,7 @@ static void use_twins(void) {
         char plain[128];
         snprintf(plain, sizeof plain, "%.*s", (int)(strlen(twin->symbol) - strlen("_ptsz")),
                  twin->symbol);
-        gpumem_driver_fn fn = gpumem_driver_fn_find(plain);
+        gpumem_driver_fn fn = find_row(plain);
         if (fn != GPUMEM_FN_COUNT)
             memcpy((char *)&cu + (size_t)fn * sizeof(any_fn), (char *)&cu + i * sizeof(any_fn),
                    sizeof(any_fn));
@@ -254,7 +263,7 @@ static int begin(bool child) {
         return 1;
     if (child)
         return 0;
-    printf("# driver %s%s\n", gpumem_driver_path(driver), twins ? ", twins" : "");
+    printf("# driver %s%s\n", driver_info(driver).path, twins ? ", twins" : "");
     fflush(stdout);
     return 0;
 }

@@ -21,6 +21,7 @@
 
 #include "test.h"
 
+#include "driver_info.h"
 #include "driver_objects.h"
 #include "gate.h"
 #include "members.h"

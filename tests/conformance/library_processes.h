@@ -19,7 +19,7 @@ static inline void close_at_end(void *opened) {
 
 /* On the driver that the harness has chosen. Closed when the test ends; a child closes it. */
 static inline void open_library(void) {
-    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = gpumem_driver_path(driver)), &library));
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = driver_info(driver).path), &library));
     OK(gpumem_device_open(library, 0, &device));
     at_end(close_at_end, device);
 }

@@ -339,7 +339,8 @@ static inline void tells_what_it_is(struct scene *s) {
     OK(gpumem_buffer_get_attributes(buffer, &attributes));
     assert_int_equal(attributes.host_accessible, s->is.host_accessible);
     assert_int_equal(attributes.device_accessible, s->is.device_accessible);
-    assert_int_equal(attributes.foreign + attributes.view + attributes.imported, 0);
+    assert_int_equal(attributes.foreign + attributes.imported, 0);
+    assert_null(attributes.viewed);
     give(buffer, s->stream);
 }
 

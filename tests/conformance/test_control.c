@@ -3,6 +3,7 @@
 #include "temporary.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -43,6 +44,110 @@ TEST_WHERE(the_leak_report_names_live_memory, NEEDS_SOFTGPU("reports leaks")) {
     assert_non_null(strstr(one, "4096"));
     soft->free_text(none);
     soft->free_text(one);
+}
+
+/* cuda.h makes other names of these when a program is compiled; its source has one. */
+TEST_WHERE(a_fault_by_name_counts_every_version_of_the_function, NEEDS_SOFTGPU("injects faults")) {
+    const softgpu_fault_mode before = SOFTGPU_FAULT_BEFORE;
+    assert_int_equal(soft->fault_arm_name("cuStreamQuery", 3, CUDA_ERROR_UNKNOWN, before), 0);
+    assert_int_equal(soft->fault_reached(), 0);
+    OK_CU(cu.cuStreamQuery(NULL));
+    OK_CU(cu.cuStreamQuery_ptsz(NULL));
+    assert_int_equal(soft->fault_reached(), 2);
+    FAILS_CU(UNKNOWN, cu.cuStreamQuery(NULL));
+    OK_CU(cu.cuStreamQuery(NULL));
+    assert_int_equal(soft->fault_reached(), 4);
+    assert_int_equal(soft->fault_disarm(), 1);
+    OK_CU(cu.cuStreamQuery(NULL));
+    assert_int_equal(soft->fault_reached(), 4); /* a sweep asks behind the call that it tries */
+    assert_int_equal(soft->fault_arm_name("=cuStreamQuery_ptsz", 0, CUDA_ERROR_UNKNOWN, before), 0);
+    FAILS_CU(UNKNOWN, cu.cuStreamQuery_ptsz(NULL));
+    assert_int_equal(soft->fault_reached(), 1);
+    assert_int_equal(soft->fault_disarm(), 1);
+    static const char *const wrong[] = {NULL, "", "cuNoSuchFunction", "=cuNoSuchFunction", "=*"};
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        assert_int_equal(soft->fault_arm_name(wrong[i], 1, CUDA_ERROR_UNKNOWN, before), -1);
+    assert_int_equal(soft->fault_arm_name("*", 1, CUDA_ERROR_UNKNOWN, (softgpu_fault_mode)0), -1);
+}
+
+/* How many lines the report of what was made since `mark` has; each has to have this text. */
+static unsigned left_since(uint64_t mark, const char *text) {
+    char *report = soft->leak_report_since(mark);
+    unsigned lines = 0;
+    assert_non_null(report);
+    for (char *rest = NULL, *line = strtok_r(report, "\n", &rest); line;
+         line = strtok_r(NULL, "\n", &rest), lines++)
+        if (!strstr(line, text))
+            fail_msg("no '%s' in '%s'", text, line);
+    soft->free_text(report);
+    return lines;
+}
+
+TEST_WHERE(a_leak_report_since_a_mark_leaves_out_what_was_there, NEEDS_SOFTGPU("reports leaks")) {
+    const CUDA_ARRAY_DESCRIPTOR shape = {
+        .Width = 8, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+    CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY};
+    const CUDA_TEXTURE_DESC sampling = {.maxAnisotropy = 0};
+    CUtexObject texture;
+    CUdeviceptr old = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
+    CUstream old_stream = MADE_CU(CUstream, cuStreamCreate, 0);
+    uint64_t mark = soft->leak_mark();
+    assert_int_equal(left_since(mark, ""), 0);
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 12345);
+    assert_int_equal(left_since(mark, "12345"), 1);
+    CUstream stream = MADE_CU(CUstream, cuStreamCreate, 0);
+    CUevent event = MADE_CU(CUevent, cuEventCreate, 0);
+    CUgraph graph = MADE_CU(CUgraph, cuGraphCreate, 0);
+    CUdeviceptr range = MADE_CU(CUdeviceptr, cuMemAddressReserve, 2 << 20, 0, 0, 0);
+    resource.res.array.hArray = MADE_CU(CUarray, cuArrayCreate_v2, &shape);
+    OK_CU(cu.cuTexObjectCreate(&texture, &resource, &sampling, NULL));
+    assert_int_equal(left_since(mark, ""), 7);
+    uint64_t later = soft->leak_mark();
+    assert_int_equal(left_since(later, ""), 0);
+    OK_CU(cu.cuTexObjectDestroy(texture));
+    OK_CU(cu.cuMemAddressFree(range, 2 << 20));
+    DESTROY_CU(resource.res.array.hArray, graph, event, stream);
+    DESTROY_CU(memory, old, old_stream);
+    assert_int_equal(left_since(mark, ""), 0);
+    /* The new one is where the old one was. */
+    CUdeviceptr again = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
+    assert_int_equal(left_since(later, "4096"), 1);
+    DESTROY_CU(again);
+}
+
+/* Each thread says what it does. */
+static void *work_under_a_label(void *label) {
+    uint64_t mark = soft->leak_mark();
+    OK_CU(cu.cuCtxSetCurrent(ctx));
+    soft->label_set(label);
+    for (int i = 0; i < 20; i++) {
+        CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 4096);
+        char *report = soft->leak_report_since(mark);
+        if (!report || !strstr(report, label))
+            fail_msg("no '%s' in '%s'", (char *)label, report);
+        soft->free_text(report);
+        FAILS_CU(INVALID_VALUE, cu.cuMemFree_v2(memory + 1));
+        (void)soft->fault_reached();
+        DESTROY_CU(memory);
+    }
+    soft->label_set("");
+    return NULL;
+}
+
+TEST_WHERE(each_thread_has_a_label_of_its_own, NEEDS_SOFTGPU("has labels")) {
+    char labels[2][16] = {"test_download", "test_upload"};
+    pthread_t threads[2];
+    uint64_t mark = soft->leak_mark();
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work_under_a_label, labels[i]), 0);
+    CUdeviceptr memory = MADE_CU(CUdeviceptr, cuMemAlloc_v2, 12345);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    char *report = soft->leak_report_since(mark);
+    assert_non_null(strstr(report, "12345"));
+    assert_null(strstr(report, "test_"));
+    soft->free_text(report);
+    DESTROY_CU(memory);
 }
 
 TEST(the_control_tells_implemented_functions_from_refused_ones) {
@@ -155,6 +260,29 @@ TEST_WHERE(calls_are_traced_with_arguments_and_result, NEEDS_SOFTGPU("traces cal
     assert_int_equal(
         sscanf(allocation, " cuMemAlloc_v2(0x%llx -> 0x%llx, 12345) %63s", &where, &made, size), 3);
     assert_true(where && made && strcmp(size, "CUDA_SUCCESS") == 0);
+}
+
+/* Whatever a label has, a line stays one. */
+CHILD(work_in_a_test) {
+    char log[32768];
+    size_t size = sizeof log;
+    CUdeviceptr memory, none;
+    init_driver();
+    soft->label_set("test_upload\n[4]");
+    OK_CU(cu.cuMemAlloc_v2(&memory, 12345));
+    FAILS_CU(INVALID_VALUE, cu.cuMemAlloc_v2(&none, 0));
+    soft->label_set(NULL);
+    OK_CU(cu.cuMemFree_v2(memory));
+    OK_CU(cu.cuLogsDumpToMemory(NULL, log, &size, 0));
+    return strstr(log, "invalid argument, in test_upload\\x0a[4]\n") ? 0 : 1;
+}
+
+TEST_WHERE(a_label_is_shown_in_the_trace_and_the_error_log, NEEDS_SOFTGPU("has labels")) {
+    assert_int_equal(run_with("SOFTGPU_TRACE", NULL, "work_in_a_test"), 0);
+    assert_non_null(strstr(output, ", 12345) CUDA_SUCCESS, in test_upload\\x0a[4]\n"));
+    assert_non_null(strstr(output, ", 0) CUDA_ERROR_INVALID_VALUE, in test_upload\\x0a[4]\n"));
+    const char *freed = strstr(output, " cuMemFree_v2(");
+    assert_true(freed && !strstr(freed, "test_upload"));
 }
 
 CHILD_THAT_ENDS(refused_call) {

@@ -57,15 +57,20 @@ TEST_WHERE(discarded_memory_can_be_written_again, NEEDS_MANAGED()) {
     begin(GPUMEM_MANAGED_ALLOCATED);
     unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
     fill_pattern(bytes, 4 * MIB, 3);
-    OK(gpumem_buffer_discard(buffer, 0, 2 * MIB, stream));
-    OK(gpumem_buffer_discard_and_prefetch(buffer, 2 * MIB, MIB, GPUMEM_LOCATION_DEVICE, 0, stream));
+    OK(gpumem_buffer_discard(buffer, 0, 2 * MIB, NULL, stream));
+    OK(gpumem_buffer_discard(buffer, 2 * MIB, MIB,
+                             GPUMEM_DISCARD_OPTIONS(.prefetch = true,
+                                                    .location = GPUMEM_LOCATION_DEVICE,
+                                                    .ordinal_or_node = 0),
+                             stream));
     OK(gpumem_stream_synchronize(device, stream));
     assert_int_equal(range_of(2 * MIB, MIB).prefetched, GPUMEM_LOCATION_DEVICE);
     OK(gpumem_buffer_fill(buffer, 0, 3 * MIB, 9, stream));
     OK(gpumem_stream_synchronize(device, stream));
     assert_int_equal(bytes[0], 9);
     assert_int_equal(bytes[3 * MIB - 1], 9);
-    assert_int_equal(gpumem_buffer_discard(buffer, 0, MIB, NULL), GPUMEM_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpumem_buffer_discard(buffer, 0, MIB, NULL, NULL),
+                     GPUMEM_ERROR_INVALID_ARGUMENT);
     end();
 }
 
@@ -74,7 +79,8 @@ TEST_WHERE(managed_memory_calls_leave_captures_valid, NEEDS_MANAGED()) {
     OK_CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     assert_int_equal(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream),
                      GPUMEM_ERROR_NOT_SUPPORTED);
-    assert_int_equal(gpumem_buffer_discard(buffer, 0, MIB, stream), GPUMEM_ERROR_NOT_SUPPORTED);
+    assert_int_equal(gpumem_buffer_discard(buffer, 0, MIB, NULL, stream),
+                     GPUMEM_ERROR_NOT_SUPPORTED);
     OK(gpumem_buffer_advise(buffer, 0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY, GPUMEM_LOCATION_DEVICE,
                             0));
     (void)range_of(0, MIB);
@@ -125,31 +131,26 @@ static CUresult other_sets(CUdeviceptr at, unsigned char value) {
 
 TEST_WHERE(peers_of_a_pool_access_existing_and_new_buffers, NEEDS_PEERS()) {
     gpumem_resource *pool;
-    int peers[2] = {77, 77};
-    size_t count = 77;
     unsigned char byte = 0;
     open_library();
     pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     gpumem_buffer *early = NEW_BUFFER(pool, 4096);
     OK(gpumem_stream_synchronize(device, NULL));
-    OK(gpumem_pool_get_peers(pool, peers, 2, &count));
-    assert_int_equal(count, 0);
+    assert_int_equal(MADE(gpumem_access, gpumem_resource_get_access, pool, 1), GPUMEM_ACCESS_NONE);
     assert_int_not_equal(other_sets(gpumem_buffer_pointer(early), 9), CUDA_SUCCESS);
-    OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
+    OK(gpumem_resource_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
     gpumem_buffer *late = NEW_BUFFER(pool, 64 * MIB);
     OK(gpumem_stream_synchronize(device, NULL));
-    OK(gpumem_pool_get_peers(pool, peers, 2, &count));
-    assert_int_equal(count, 1);
-    assert_int_equal(peers[0], 1);
+    assert_int_equal(MADE(gpumem_access, gpumem_resource_get_access, pool, 1),
+                     GPUMEM_ACCESS_READ_WRITE);
     OK_CU(other_sets(gpumem_buffer_pointer(early), 2));
     OK_CU(other_sets(gpumem_buffer_pointer(late), 3));
     OK(read_now(early, 63, &byte, 1, NULL));
     assert_int_equal(byte, 2);
     OK(read_now(late, 63, &byte, 1, NULL));
     assert_int_equal(byte, 3);
-    OK(gpumem_pool_set_peers(pool, NULL, 0));
-    OK(gpumem_pool_get_peers(pool, NULL, 0, &count));
-    assert_int_equal(count, 0);
+    OK(gpumem_resource_set_access(pool, 1, GPUMEM_ACCESS_NONE));
+    assert_int_equal(MADE(gpumem_access, gpumem_resource_get_access, pool, 1), GPUMEM_ACCESS_NONE);
     assert_int_not_equal(other_sets(gpumem_buffer_pointer(late), 4), CUDA_SUCCESS);
     DESTROY(early, late, pool);
 }

@@ -107,7 +107,7 @@ static void go_round(gpumem_ring *ring, size_t most, size_t turns, const CUstrea
         OK(gpumem_ring_commit(ring, chunk.sequence, chunk.bytes));
         OK(gpumem_ring_consume(ring, 0, &chunk));
         check_device(chunk.device, turn, chunk.bytes);
-        OK(gpumem_ring_release(ring, chunk.sequence, streams, 2));
+        OK(gpumem_ring_release(ring, chunk.sequence, streams, 2, NULL, 0));
     }
 }
 
@@ -142,7 +142,7 @@ static void producers_are_held_back(gpumem_resource *resource) {
         OK(gpumem_ring_acquire(ring, 0, 0, &chunk));
         OK(gpumem_ring_commit(ring, chunk.sequence, 1));
         OK(gpumem_ring_consume(ring, 0, &chunk));
-        OK(gpumem_ring_release(ring, chunk.sequence, &stream, 1));
+        OK(gpumem_ring_release(ring, chunk.sequence, &stream, 1, NULL, 0));
     }
     assert_int_equal(gpumem_ring_acquire(ring, 0, 5, &chunk), GPUMEM_ERROR_TIMED_OUT);
     gate_release(&gate);
@@ -296,31 +296,31 @@ TEST(forced_non_coherent_writes_reach_the_device) {
 
 /* ---- Views ----------------------------------------------------------------------------------- */
 
-static void view_follows(gpumem_buffer *buffer, gpumem_host_view *view) {
-    unsigned char *host = gpumem_host_view_pointer(view);
+static void view_follows(gpumem_buffer *buffer, gpumem_buffer *view) {
+    unsigned char *host = gpumem_buffer_host_pointer(view);
     for (size_t bytes = 2 * MIB; bytes <= 16 * MIB; bytes *= 2) {
         OK(gpumem_buffer_grow(buffer, bytes, NULL));
-        assert_ptr_equal(gpumem_host_view_pointer(view), host);
+        assert_ptr_equal(gpumem_buffer_host_pointer(view), host);
         store(host, bytes / MIB, bytes);
-        OK(gpumem_host_view_flush(view, 0, bytes));
+        OK(gpumem_mapped_flush(view, 0, bytes));
         check_device(gpumem_buffer_pointer(buffer), bytes / MIB, bytes);
         OK(fill_now(buffer, 0, bytes, 5, NULL));
-        OK(gpumem_host_view_invalidate(view, 0, bytes));
+        OK(gpumem_mapped_invalidate(view, 0, bytes));
         check_host(host, 5, bytes);
     }
 }
 
 TEST(a_host_view_maps_an_existing_buffer) {
-    gpumem_host_view *view = NULL;
+    gpumem_buffer *view = NULL;
     open_library();
     gpumem_resource *memory = NEW_VIRTUAL(.capacity = 16 * MIB);
     gpumem_buffer *buffer = NEW_BUFFER(memory, 2 * MIB);
-    gpumem_status status = gpumem_host_view_create(buffer, NULL, &view);
+    gpumem_status status = gpumem_buffer_host_view(buffer, NULL, &view);
     bool works = status == GPUMEM_OK;
     if (works) {
         view_follows(buffer, view);
         assert_int_equal(gpumem_buffer_shrink(buffer, 2 * MIB, NULL), GPUMEM_ERROR_BUSY);
-        OK(gpumem_host_view_destroy(view));
+        OK(gpumem_buffer_free(view, NULL));
     } else {
         print_message("skip: only host memory can be shared: %s\n", gpumem_last_error()->message);
     }

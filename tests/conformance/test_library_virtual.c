@@ -111,13 +111,13 @@ TEST(access_to_parts_of_a_buffer_is_removed_and_restored) {
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     for (int i = 0; i < 64; i++)
         OK(gpumem_buffer_fill(buffer, 0, 8 * MIB, 0x11, stream));
-    OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ)); /* no fault */
+    OK(gpumem_resource_set_access(resource, 0, GPUMEM_ACCESS_READ)); /* no fault */
     assert_int_equal(rights(address, dev), CU_MEM_ACCESS_FLAGS_PROT_READ);
     assert_int_equal(rights(address + 4 * MIB, dev), CU_MEM_ACCESS_FLAGS_PROT_READ);
     assert_int_equal(byte_of(buffer, 8 * MIB - 1, stream), 0x11);
     OK(gpumem_buffer_set_access(buffer, 4 * MIB, 4 * MIB, 0, GPUMEM_ACCESS_NONE, NULL));
     assert_int_equal(rights(address + 4 * MIB, dev), 0);
-    OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(gpumem_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
     OK(gpumem_buffer_grow(buffer, 16 * MIB, NULL));
     OK(gpumem_buffer_fill(buffer, 0, 16 * MIB, 0x22, stream));
     assert_int_equal(byte_of(buffer, 4 * MIB, stream), 0x22);
@@ -127,7 +127,6 @@ TEST(access_to_parts_of_a_buffer_is_removed_and_restored) {
 
 TEST_WHERE(peer_access_to_a_buffer_is_granted_and_revoked, NEEDS_DEVICES(2)) {
     bool can = false;
-    int peer = 1;
     CUdevice second = MADE_CU(CUdevice, cuDeviceGet, 1);
     open_library();
     OK(gpumem_device_can_access_peer(device, 1, &can));
@@ -135,9 +134,9 @@ TEST_WHERE(peer_access_to_a_buffer_is_granted_and_revoked, NEEDS_DEVICES(2)) {
         gpumem_resource *resource = make(NULL);
         gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0, NULL);
         CUdeviceptr address = gpumem_buffer_pointer(buffer);
-        OK(gpumem_virtual_resource_set_peers(resource, &peer, 1, GPUMEM_ACCESS_READ_WRITE));
+        OK(gpumem_resource_set_access(resource, 1, GPUMEM_ACCESS_READ_WRITE));
         assert_int_equal(rights(address, second), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-        OK(gpumem_virtual_resource_set_peers(resource, NULL, 0, GPUMEM_ACCESS_READ_WRITE));
+        OK(gpumem_resource_set_access(resource, 1, GPUMEM_ACCESS_NONE));
         assert_int_equal(rights(address, second), 0);
         OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, NULL));
         free_it(buffer);

@@ -18,14 +18,14 @@ static CUdeviceptr base;
 static int begin(void **state) {
     if (test_begin(state) != 0)
         return -1;
-    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = gpumem_driver_path(driver)),
+    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = driver_info(driver).path),
                    &library));
     OK(gpumem_device_open(library, 0, &device));
     range = NULL;
     if (gpumem_physical_granularity(device, NULL, GPUMEM_GRANULARITY_MINIMUM, &page) != GPUMEM_OK)
         return 0;
     OK(gpumem_reservation_create(device, 8 * page, NULL, &range));
-    base = gpumem_reservation_address(range);
+    base = reservation_address(range);
     return 0;
 }
 
@@ -98,11 +98,11 @@ TEST_WHERE(range_calls_apply_to_whole_mappings_only, NEEDS_VIRTUAL()) {
     OK(gpumem_reservation_unmap(range, 0, 8 * page));
     gpumem_mapping *moved = map(4, two), *over = map(0, last);
     assert_int_equal(access_of(moved, 0), GPUMEM_ACCESS_NONE);
-    OK(gpumem_mapping_set_access(moved, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(mapping_set_access(moved, 0, GPUMEM_ACCESS_READ_WRITE));
     assert_int_equal(read_byte(base + 6 * page - 1), 0x61);
     OK(gpumem_mapping_destroy(first)); /* and not what is there now */
     DESTROY(second, third);
-    OK(gpumem_mapping_set_access(over, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(mapping_set_access(over, 0, GPUMEM_ACCESS_READ_WRITE));
     fill(base, page, 0x62);
     assert_int_equal(read_byte(base + page - 1), 0x62);
     DESTROY(over, moved, one, two, last);
@@ -112,7 +112,7 @@ TEST_WHERE(range_calls_apply_to_whole_mappings_only, NEEDS_VIRTUAL()) {
 TEST_WHERE(a_refused_access_change_keeps_the_access_rights, NEEDS_VIRTUAL()) {
     gpumem_physical *one = create(1, NULL), *two = create(1, NULL);
     gpumem_mapping *first = map(0, one), *second = map(1, two);
-    OK(gpumem_mapping_set_access(second, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(mapping_set_access(second, 0, GPUMEM_ACCESS_READ_WRITE));
     gpumem_status status =
         gpumem_reservation_set_access(range, 0, 2 * page, -1, GPUMEM_ACCESS_READ_WRITE);
     if (status != GPUMEM_OK) { /* a device whose memory the CPU reaches may give it */
@@ -158,7 +158,7 @@ TEST_WHERE(the_physical_memory_of_an_address_is_found, NEEDS_VIRTUAL()) {
             (allocation_type, GPUMEM_ALLOCATION_PINNED));
     DESTROY(buffer, resource);
     gpumem_mapping *mapping = map(2, found);
-    OK(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
     assert_int_equal(read_byte(base + 4 * page - 1), 0x71);
     DESTROY(mapping, found);
     FAILS(INVALID_ARGUMENT, gpumem_physical_from_address(device, base, 0, &found));
@@ -186,8 +186,8 @@ TEST_WHERE(the_physical_memory_of_a_mapping_without_access_is_found, NEEDS_VIRTU
 
 static void check_both_sides(gpumem_physical *memory) {
     gpumem_mapping *mapping = map(3, memory);
-    OK(gpumem_mapping_set_access(mapping, -1, GPUMEM_ACCESS_READ_WRITE));
-    OK(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(mapping_set_access(mapping, -1, GPUMEM_ACCESS_READ_WRITE));
+    OK(mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
     CUdeviceptr address = mapping_info(mapping).address;
     volatile unsigned char *bytes = (volatile unsigned char *)(uintptr_t)address;
     bytes[page - 1] = 0x5a;
@@ -234,10 +234,10 @@ TEST_WHERE(exporting_imported_memory_works_or_is_refused_with_a_reason, NEEDS_DE
     NEEDS_VIRTUAL();
     gpumem_physical *made = create(1, NULL), *received;
     int fd = -1, again = -1;
-    OK(gpumem_physical_export_fd(made, &fd));
-    OK(gpumem_physical_import_fd(device, fd, page, &received));
+    OK(physical_export_fd(made, &fd));
+    OK(physical_import_fd(device, fd, page, &received));
     close(fd);
-    gpumem_status status = gpumem_physical_export_fd(received, &again);
+    gpumem_status status = physical_export_fd(received, &again);
     if (status == GPUMEM_OK) {
         close(again);
     } else {
@@ -250,22 +250,22 @@ TEST_WHERE(exporting_imported_memory_works_or_is_refused_with_a_reason, NEEDS_DE
 
 TEST_WHERE(fabric_handles_work_or_are_refused_with_a_reason, NEEDS_VIRTUAL()) {
     gpumem_physical *memory, *received;
-    gpumem_fabric_handle handle = {{0}};
+    struct fabric_handle handle = {{0}};
     gpumem_status status =
         gpumem_physical_create(device, page, MEMORY(.handle_type = GPUMEM_HANDLE_FABRIC), &memory);
     if (status == GPUMEM_OK) {
-        OK(gpumem_physical_export_fabric(memory, &handle));
-        OK(gpumem_physical_import_fabric(device, &handle, page, &received));
+        OK(physical_export_fabric(memory, &handle));
+        OK(physical_import_fabric(device, &handle, page, &received));
         DESTROY(received, memory);
         return;
     }
     assert_true(status == GPUMEM_ERROR_NOT_PERMITTED || status == GPUMEM_ERROR_NOT_SUPPORTED);
     SAYS("IMEX");
-    status = gpumem_physical_import_fabric(device, &handle, page, &received);
+    status = physical_import_fabric(device, &handle, page, &received);
     assert_true(status == GPUMEM_ERROR_NOT_PERMITTED || status == GPUMEM_ERROR_NOT_SUPPORTED);
     SAYS("IMEX");
     memory = create(1, NULL);
-    FAILS(NOT_SUPPORTED, gpumem_physical_export_fabric(memory, &handle));
+    FAILS(NOT_SUPPORTED, physical_export_fabric(memory, &handle));
     SAYS("GPUMEM_HANDLE_FABRIC");
     OK(gpumem_physical_destroy(memory));
 }

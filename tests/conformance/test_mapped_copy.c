@@ -160,22 +160,22 @@ TEST(copies_do_not_invalidate_captures) {
 /* ---- Views ----------------------------------------------------------------------------------- */
 
 TEST(copies_of_a_host_view_are_correct) {
-    gpumem_host_view *view = NULL;
+    gpumem_buffer *view = NULL;
     begin();
     gpumem_resource *memory = NEW_VIRTUAL();
     gpumem_buffer *buffer = NEW_BUFFER(memory, ROOM);
-    gpumem_status status = gpumem_host_view_create(buffer, NULL, &view);
+    gpumem_status status = gpumem_buffer_host_view(buffer, NULL, &view);
     if (status == GPUMEM_OK) {
         for (size_t bytes = 1; bytes <= ROOM; bytes = bytes * 2 + 1) {
             size_t offset = drawn(ROOM - bytes + 1);
             memset(pageable, (int)bytes, bytes);
-            OK(gpumem_host_view_write(view, offset, pageable, bytes));
-            OK(gpumem_host_view_read(view, offset, pinned, bytes));
+            OK(gpumem_mapped_write(view, offset, pageable, bytes));
+            OK(gpumem_mapped_read(view, offset, pinned, bytes));
             assert_int_equal(memcmp(pinned, pageable, bytes), 0);
             OK(read_now(buffer, offset, seen, bytes, NULL));
             assert_int_equal(memcmp(seen, pageable, bytes), 0);
         }
-        OK(gpumem_host_view_destroy(view));
+        OK(gpumem_buffer_free(view, NULL));
     }
     DESTROY(buffer, memory);
     end();

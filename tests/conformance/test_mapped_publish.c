@@ -32,7 +32,7 @@ static const struct round_case {
 
 struct source {
     gpumem_buffer *buffer;
-    gpumem_host_view *view; /* where the buffer has no host pointer of its own */
+    gpumem_buffer *view; /* where the buffer has no host pointer of its own */
     unsigned char *host;
     CUdeviceptr address;
     bool coherent;
@@ -60,9 +60,9 @@ static void by_stores(const struct source *source, uint32_t payload, const void 
 static void by_flushes(const struct source *source, uint32_t payload, const void *data,
                        size_t bytes, uint32_t flag, uint32_t value) {
     memcpy(source->host + payload, data, bytes);
-    OK(gpumem_host_view_flush(source->view, payload, bytes));
+    OK(gpumem_mapped_flush(source->view, payload, bytes));
     memcpy(source->host + flag, &value, sizeof value);
-    OK(gpumem_host_view_flush(source->view, flag, sizeof value));
+    OK(gpumem_mapped_flush(source->view, flag, sizeof value));
 }
 
 static void send_round(const struct source *source, const struct polling_layout *l,
@@ -110,7 +110,7 @@ static bool is_seen(const struct polling *polling, uint32_t sequence) {
 static void clear(const struct source *source) {
     OK(fill_now(source->buffer, 0, SLOTS * STRIDE, 0, NULL));
     if (source->view)
-        OK(gpumem_host_view_invalidate(source->view, 0, SLOTS * STRIDE));
+        OK(gpumem_mapped_invalidate(source->view, 0, SLOTS * STRIDE));
     else
         OK(gpumem_mapped_invalidate(source->buffer, 0, SLOTS * STRIDE));
 }
@@ -165,14 +165,14 @@ static void poll_million(struct polling *polling, const struct source *source, c
 
 /* ---- Where the memory comes from ------------------------------------------------------------- */
 
-static struct source open_source(gpumem_buffer *buffer, gpumem_host_view *view) {
+static struct source open_source(gpumem_buffer *buffer, gpumem_buffer *view) {
     gpumem_mapped_info info = {.size = sizeof info};
     if (view)
-        OK(gpumem_host_view_get_info(view, &info));
+        OK(gpumem_buffer_get_mapped_info(view, &info));
     return (struct source){
         .buffer = buffer,
         .view = view,
-        .host = view ? gpumem_host_view_pointer(view) : gpumem_buffer_host_pointer(buffer),
+        .host = view ? gpumem_buffer_host_pointer(view) : gpumem_buffer_host_pointer(buffer),
         .address = gpumem_buffer_pointer(buffer),
         .coherent = info.coherent,
         .send = view ? by_flushes : by_publish,
@@ -205,14 +205,14 @@ static void for_methods(source_test test, void *user, bool only_first) {
 
 /* A view of a virtual buffer; false where none can be had. */
 static bool for_view(source_test test, void *user) {
-    gpumem_host_view *view = NULL;
+    gpumem_buffer *view = NULL;
     gpumem_resource *memory = NEW_VIRTUAL();
     gpumem_buffer *buffer = NEW_BUFFER(memory, 2 * MIB);
-    gpumem_status status = gpumem_host_view_create(buffer, NULL, &view);
+    gpumem_status status = gpumem_buffer_host_view(buffer, NULL, &view);
     if (status == GPUMEM_OK) {
         struct source source = open_source(buffer, view);
         test(&source, user);
-        OK(gpumem_host_view_destroy(view));
+        OK(gpumem_buffer_free(view, NULL));
     } else {
         print_message("skip: only host memory can be shared: %s\n", gpumem_last_error()->message);
     }

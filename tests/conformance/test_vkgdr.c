@@ -53,7 +53,7 @@ static void load(void) {
     if (soft && !getenv("GPUMEM_VULKAN"))
         assert_int_equal(setenv("GPUMEM_VULKAN", path, 1), 0);
     /* The same driver as this program's, whichever that is. */
-    assert_int_equal(setenv("GPUMEM_DRIVER", gpumem_driver_path(driver), 1), 0);
+    assert_int_equal(setenv("GPUMEM_DRIVER", driver_info(driver).path, 1), 0);
 }
 
 static vkgdr_t open_or_skip(uint32_t flags) {

@@ -123,18 +123,18 @@ static inline int punch_mapped(void *user) {
 }
 
 static inline gpumem_status view_and_grow(const struct subject *s, gpumem_buffer *buffer) {
-    gpumem_host_view *view = NULL;
-    gpumem_status status = gpumem_host_view_create(
+    gpumem_buffer *view = NULL;
+    gpumem_status status = gpumem_buffer_host_view(
         buffer,
         GPUMEM_HOST_VIEW_OPTIONS(.method = s->method, .method_strict = 1, .force_non_coherent = 1),
         &view);
     if (status != GPUMEM_OK)
         return status;
-    memset(gpumem_host_view_pointer(view), 1, 6 * MIB);
-    status = gpumem_host_view_flush(view, MIB, 4 * MIB);
-    AND_THEN(status, grow(buffer, gpumem_host_view_pointer(view)));
-    AND_THEN(status, gpumem_host_view_invalidate(view, MIB, 12 * MIB));
-    gpumem_status ended = gpumem_host_view_destroy(view);
+    memset(gpumem_buffer_host_pointer(view), 1, 6 * MIB);
+    status = gpumem_mapped_flush(view, MIB, 4 * MIB);
+    AND_THEN(status, grow(buffer, gpumem_buffer_host_pointer(view)));
+    AND_THEN(status, gpumem_mapped_invalidate(view, MIB, 12 * MIB));
+    gpumem_status ended = gpumem_buffer_free(view, NULL);
     return status == GPUMEM_OK ? ended : status;
 }
 

@@ -43,7 +43,7 @@ TEST(queries_without_an_object_make_no_driver_call) {
     FREE(gpumem_version() > 0);
     FREE(strlen(GPUMEM_VERSION_STRING) > 0);
     FREE(strcmp(gpumem_status_name(GPUMEM_OK), "GPUMEM_OK") == 0);
-    FREE(strlen(gpumem_status_string(GPUMEM_ERROR_BUSY)) > 0);
+    FREE(strlen(gpumem_status_name(GPUMEM_ERROR_BUSY)) > 0);
     FREE(strlen(gpumem_access_name(GPUMEM_ACCESS_READ)) > 0);
     FREE(strlen(gpumem_handle_type_name(GPUMEM_HANDLE_POSIX_FD)) > 0);
     FREE(strlen(gpumem_location_name(GPUMEM_LOCATION_DEVICE)) > 0);
@@ -79,7 +79,6 @@ TEST(buffer_queries_make_no_driver_call) {
     FREE_OK(gpumem_buffer_hold(buffer));
     FREE_OK(gpumem_buffer_release(buffer));
     FREE_OK(gpumem_buffer_view(buffer, 0, 1, &view));
-    FREE(gpumem_buffer_viewed(view) == buffer);
     OK(gpumem_buffer_free(view, NULL));
 }
 
@@ -126,8 +125,7 @@ TEST(low_level_memory_queries_make_no_driver_call) {
     OK(gpumem_reservation_create(device, 4 * MIB, NULL, &range));
     OK(gpumem_physical_create(device, 2 * MIB, NULL, &physical));
     OK(gpumem_mapping_create(range, 2 * MIB, physical, &mapping));
-    FREE(gpumem_reservation_size(range) == 4 * MIB);
-    FREE(mapping_info(mapping).address == gpumem_reservation_address(range) + 2 * MIB);
+    FREE(mapping_info(mapping).address == reservation_address(range) + 2 * MIB);
     FREE(mapping_info(mapping).bytes == 2 * MIB);
     FREE(mapping_info(mapping).state == GPUMEM_MAPPING_MAPPED);
     DESTROY(mapping, physical, range);

@@ -44,10 +44,13 @@ static int use_a_range(void *user) {
     if (!result)
         result = (int)gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_DEVICE, 0, stream);
     if (!result)
-        result = (int)gpumem_buffer_discard(buffer, 0, MIB / 2, stream);
+        result = (int)gpumem_buffer_discard(buffer, 0, MIB / 2, NULL, stream);
     if (!result)
-        result = (int)gpumem_buffer_discard_and_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0,
-                                                         stream);
+        result = (int)gpumem_buffer_discard(buffer, 0, MIB,
+                                            GPUMEM_DISCARD_OPTIONS(.prefetch = true,
+                                                                   .location = GPUMEM_LOCATION_HOST,
+                                                                   .ordinal_or_node = 0),
+                                            stream);
     if (!result)
         result = (int)gpumem_buffer_get_managed_range(buffer, 0, MIB, &range);
     return give_up(result);
@@ -92,26 +95,19 @@ TEST(allocating_from_managed_pools_is_all_or_nothing) {
 /* ---- Who may use a pool ---------------------------------------------------------------------- */
 
 static gpumem_resource *pool;
-static const int both[] = {0, 1};
 
 static int give_access(void *user) {
-    return (int)gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE);
-}
-
-static int give_to_all(void *user) {
-    return (int)gpumem_pool_set_peers(pool, both, COUNT(both));
+    return (int)gpumem_resource_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE);
 }
 
 static void take_access(void *user) {
     settle(user);
-    OK(gpumem_pool_set_peers(pool, NULL, 0));
+    OK(gpumem_resource_set_access(pool, 1, GPUMEM_ACCESS_NONE));
 }
 
-static int read_peers(void *user) {
+static int read_access(void *user) {
     gpumem_access access;
-    size_t count;
-    int result = (int)gpumem_pool_get_access(pool, 1, &access);
-    return result ? result : (int)gpumem_pool_get_peers(pool, NULL, 0, &count);
+    return (int)gpumem_resource_get_access(pool, 1, &access);
 }
 
 static int trim_pool(void *user) {
@@ -121,8 +117,7 @@ static int trim_pool(void *user) {
 TEST(changing_access_to_a_pool_is_all_or_nothing) {
     pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     sweep("give a device access", give_access, take_access);
-    sweep("give all devices access", give_to_all, take_access);
-    sweep("read who has access", read_peers, settle);
+    sweep("read who has access", read_access, settle);
     sweep("trim a pool", trim_pool, settle);
     OK(gpumem_resource_destroy(pool));
 }

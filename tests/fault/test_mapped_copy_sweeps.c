@@ -20,11 +20,11 @@ static void always_by_the_driver(struct gm_plans *plans) {
 }
 
 /* Between the cut-overs the driver is asked what the memory is, above both it copies. */
-static gpumem_status there_and_back(gpumem_buffer *buffer, gpumem_host_view *view, size_t size) {
+static gpumem_status there_and_back(gpumem_buffer *buffer, gpumem_buffer *view, size_t size) {
     memset(back, 0, size);
-    gpumem_status status = view ? gpumem_host_view_write(view, 3, bytes, size)
+    gpumem_status status = view ? gpumem_mapped_write(view, 3, bytes, size)
                                 : gpumem_mapped_write(buffer, 3, bytes, size);
-    AND_THEN(status, view ? gpumem_host_view_read(view, 3, back, size)
+    AND_THEN(status, view ? gpumem_mapped_read(view, 3, back, size)
                           : gpumem_mapped_read(buffer, 3, back, size));
     if (status == GPUMEM_OK)
         assert_memory_equal(back, bytes, size);
@@ -96,12 +96,12 @@ TEST(a_copy_that_cannot_be_waited_for_is_an_error) {
 }
 
 static gpumem_status view_and_copy(gpumem_buffer *buffer) {
-    gpumem_host_view *view = NULL;
-    gpumem_status status = gpumem_host_view_create(buffer, NULL, &view);
+    gpumem_buffer *view = NULL;
+    gpumem_status status = gpumem_buffer_host_view(buffer, NULL, &view);
     if (status != GPUMEM_OK)
         return status;
     status = there_and_back(NULL, view, BYTES);
-    gpumem_status ended = gpumem_host_view_destroy(view);
+    gpumem_status ended = gpumem_buffer_free(view, NULL);
     return status == GPUMEM_OK ? ended : status;
 }
 

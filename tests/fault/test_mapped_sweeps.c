@@ -95,17 +95,17 @@ TEST(changing_a_mapped_buffer_is_all_or_nothing) {
 /* ---- Views ----------------------------------------------------------------------------------- */
 
 static gpumem_status view_and_grow(gpumem_buffer *buffer) {
-    gpumem_host_view *view = NULL;
-    gpumem_status status = gpumem_host_view_create(buffer, NULL, &view);
+    gpumem_buffer *view = NULL;
+    gpumem_status status = gpumem_buffer_host_view(buffer, NULL, &view);
     if (status != GPUMEM_OK)
         return status;
     gpumem_mapped_info info = {.size = sizeof info};
-    *(unsigned char *)gpumem_host_view_pointer(view) = 1;
-    OK(gpumem_host_view_get_info(view, &info));
-    OK(gpumem_host_view_flush(view, 0, 1));
-    OK(gpumem_host_view_invalidate(view, 0, 1));
+    *(unsigned char *)gpumem_buffer_host_pointer(view) = 1;
+    OK(gpumem_buffer_get_mapped_info(view, &info));
+    OK(gpumem_mapped_flush(view, 0, 1));
+    OK(gpumem_mapped_invalidate(view, 0, 1));
     status = grow(buffer);
-    gpumem_status ended = gpumem_host_view_destroy(view);
+    gpumem_status ended = gpumem_buffer_free(view, NULL);
     return status == GPUMEM_OK ? ended : status;
 }
 

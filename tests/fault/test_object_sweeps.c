@@ -202,11 +202,11 @@ static void unmap(void *user) {
 }
 
 static int give_access(void *user) {
-    return (int)gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE);
+    return (int)mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE);
 }
 
 static void take_access(void *user) {
-    OK(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_NONE));
+    OK(mapping_set_access(mapping, 0, GPUMEM_ACCESS_NONE));
     settle(user);
 }
 

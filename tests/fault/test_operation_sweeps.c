@@ -231,14 +231,12 @@ static int tensor_and_back(void *user) {
     return (int)status;
 }
 
-static const int peer = 1;
-
 static int give_to_peers(void *user) {
-    return (int)gpumem_virtual_resource_set_peers(memory, &peer, 1, GPUMEM_ACCESS_READ);
+    return (int)gpumem_resource_set_access(memory, 1, GPUMEM_ACCESS_READ);
 }
 
 static void take_from_peers(void *user) {
-    OK(gpumem_virtual_resource_set_peers(memory, NULL, 0, GPUMEM_ACCESS_NONE));
+    OK(gpumem_resource_set_access(memory, 1, GPUMEM_ACCESS_NONE));
     settle(user);
 }
 

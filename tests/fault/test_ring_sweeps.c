@@ -81,13 +81,13 @@ static int release(struct subject *s, int events) {
     gpumem_status status = fill(s, &chunk);
     if (status != GPUMEM_OK)
         return (int)status;
-    status = events ? gpumem_ring_release_events(s->ring, chunk.sequence, &s->event, 1)
+    status = events ? gpumem_ring_release(s->ring, chunk.sequence, NULL, 0, &s->event, 1)
                     : gpumem_ring_release(s->ring, chunk.sequence,
-                                          (const CUstream[]){s->stream, NULL}, 2);
+                                          (const CUstream[]){s->stream, NULL}, 2, NULL, 0);
     OK(gpumem_ring_get_info(s->ring, &info));
     assert_int_equal(info.consumed, status != GPUMEM_OK);
     if (status != GPUMEM_OK)
-        OK(gpumem_ring_release(s->ring, chunk.sequence, NULL, 0));
+        OK(gpumem_ring_release(s->ring, chunk.sequence, NULL, 0, NULL, 0));
     return (int)status;
 }
 

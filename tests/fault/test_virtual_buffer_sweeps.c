@@ -99,12 +99,12 @@ TEST(shrinking_after_a_device_fault_fails_cleanly) {
 
 static int take_from_all(void *user) {
     struct subject *s = user;
-    return (int)gpumem_virtual_resource_set_access(s->resource, 0, GPUMEM_ACCESS_READ);
+    return (int)gpumem_resource_set_access(s->resource, 0, GPUMEM_ACCESS_READ);
 }
 
 static void give_to_all(void *user) {
     struct subject *s = user;
-    OK(gpumem_virtual_resource_set_access(s->resource, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(gpumem_resource_set_access(s->resource, 0, GPUMEM_ACCESS_READ_WRITE));
     settle(user);
 }
 

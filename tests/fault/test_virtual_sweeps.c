@@ -9,7 +9,7 @@
 static gpumem_reservation *range;
 static gpumem_physical *memory[MAPPED], *other;
 static gpumem_mapping *mapping[MAPPED];
-static gpumem_fabric_handle fabric;
+static struct fabric_handle fabric;
 static int fd = -1;
 
 static void sweep(const char *name, int (*act)(void *), void (*undo)(void *), bool may_succeed) {
@@ -27,7 +27,7 @@ static void map_all(void *user) {
     for (size_t i = 0; i < MAPPED; i++) {
         OK(gpumem_mapping_destroy(mapping[i]));
         OK(gpumem_mapping_create(range, at[i] * PAGE, memory[i], &mapping[i]));
-        OK(gpumem_mapping_set_access(mapping[i], 0, access[i]));
+        OK(mapping_set_access(mapping[i], 0, access[i]));
     }
 }
 
@@ -40,8 +40,8 @@ static int set_access(void *user) {
 }
 
 static void set_access_back(void *user) {
-    OK(gpumem_mapping_set_access(mapping[0], 0, GPUMEM_ACCESS_READ));
-    OK(gpumem_mapping_set_access(mapping[1], 0, GPUMEM_ACCESS_NONE));
+    OK(mapping_set_access(mapping[0], 0, GPUMEM_ACCESS_READ));
+    OK(mapping_set_access(mapping[1], 0, GPUMEM_ACCESS_NONE));
 }
 
 /* An unmap that was refused is tried again. */
@@ -94,7 +94,7 @@ TEST(finding_memory_by_address_is_all_or_nothing) {
 /* ---- Between processes ----------------------------------------------------------------------- */
 
 static int export_fd(void *user) {
-    return (int)gpumem_physical_export_fd(memory[0], &fd);
+    return (int)physical_export_fd(memory[0], &fd);
 }
 
 static void close_fd(void *user) {
@@ -103,17 +103,17 @@ static void close_fd(void *user) {
 }
 
 static int import_fd(void *user) {
-    return (int)gpumem_physical_import_fd(device, fd, PAGE, &other);
+    return (int)physical_import_fd(device, fd, PAGE, &other);
 }
 
 static int export_fabric(void *user) {
-    return (int)gpumem_physical_export_fabric(other, &fabric);
+    return (int)physical_export_fabric(other, &fabric);
 }
 
 static gpumem_physical *received;
 
 static int import_fabric(void *user) {
-    return (int)gpumem_physical_import_fabric(device, &fabric, PAGE, &received);
+    return (int)physical_import_fabric(device, &fabric, PAGE, &received);
 }
 
 static void end_received(void *user) {
@@ -144,11 +144,11 @@ static int create_on_host(void *user) {
 }
 
 static int give_cpu_access(void *user) {
-    return (int)gpumem_mapping_set_access(mapping[0], -1, GPUMEM_ACCESS_READ_WRITE);
+    return (int)mapping_set_access(mapping[0], -1, GPUMEM_ACCESS_READ_WRITE);
 }
 
 static void take_cpu_access(void *user) {
-    OK(gpumem_mapping_set_access(mapping[0], -1, GPUMEM_ACCESS_NONE));
+    OK(mapping_set_access(mapping[0], -1, GPUMEM_ACCESS_NONE));
 }
 
 TEST(creating_virtual_host_memory_is_all_or_nothing) {

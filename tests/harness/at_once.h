@@ -113,4 +113,65 @@ static inline gpumem_status snapshot_of(gpumem_device *of, char **text) {
     return gpumem_snapshot(gpumem_device_library(of), GPUMEM_SNAPSHOT_OPTIONS(.device = of), text);
 }
 
+/* NULL: it is no view. */
+static inline gpumem_buffer *viewed_by(gpumem_buffer *view) {
+    gpumem_buffer_attributes attributes = {.size = sizeof attributes};
+    OK(gpumem_buffer_get_attributes(view, &attributes));
+    return attributes.viewed;
+}
+
+/* Memory by hand. */
+
+static inline CUdeviceptr reservation_address(const gpumem_reservation *reservation) {
+    gpumem_reservation_info info = {.size = sizeof info};
+    OK(gpumem_reservation_get_info(reservation, &info));
+    return info.address;
+}
+
+static inline gpumem_status mapping_set_access(gpumem_mapping *mapping, int ordinal,
+                                               gpumem_access access) {
+    gpumem_mapping_info info = {.size = sizeof info};
+    gpumem_status status = gpumem_mapping_get_info(mapping, &info);
+    return status == GPUMEM_OK ? gpumem_reservation_set_access(info.reservation, info.offset,
+                                                               info.bytes, ordinal, access)
+                               : status;
+}
+
+struct fabric_handle {
+    unsigned char bytes[64];
+};
+
+static inline gpumem_status physical_export_fd(gpumem_physical *physical, int *fd) {
+    gpumem_physical_share_handle handle = {.size = sizeof handle, .type = GPUMEM_HANDLE_POSIX_FD};
+    gpumem_status status = gpumem_physical_export(physical, fd ? &handle : NULL);
+    if (status == GPUMEM_OK)
+        *fd = handle.descriptor;
+    return status;
+}
+
+static inline gpumem_status physical_import_fd(gpumem_device *on, int fd, size_t bytes,
+                                               gpumem_physical **physical) {
+    return gpumem_physical_import(
+        on, GPUMEM_PHYSICAL_SHARE_HANDLE(.type = GPUMEM_HANDLE_POSIX_FD, .descriptor = fd), bytes,
+        physical);
+}
+
+static inline gpumem_status physical_export_fabric(gpumem_physical *physical,
+                                                   struct fabric_handle *handle) {
+    gpumem_physical_share_handle made = {.size = sizeof made, .type = GPUMEM_HANDLE_FABRIC};
+    gpumem_status status = gpumem_physical_export(physical, handle ? &made : NULL);
+    if (status == GPUMEM_OK)
+        memcpy(handle->bytes, made.fabric, sizeof handle->bytes);
+    return status;
+}
+
+static inline gpumem_status physical_import_fabric(gpumem_device *on,
+                                                   const struct fabric_handle *handle, size_t bytes,
+                                                   gpumem_physical **physical) {
+    gpumem_physical_share_handle given = {.size = sizeof given, .type = GPUMEM_HANDLE_FABRIC};
+    if (handle)
+        memcpy(given.fabric, handle->bytes, sizeof given.fabric);
+    return gpumem_physical_import(on, handle ? &given : NULL, bytes, physical);
+}
+
 #endif

@@ -89,10 +89,6 @@ static inline gpumem_status destroy_mapping(gpumem_device *on, gpumem_mapping *m
     return gpumem_mapping_destroy(mapping);
 }
 
-static inline gpumem_status destroy_host_view(gpumem_device *on, gpumem_host_view *view) {
-    return gpumem_host_view_destroy(view);
-}
-
 /* What a header before this one has more: a type, and the function that ends such an object. */
 #ifndef DESTROY_MORE
 #define DESTROY_MORE
@@ -106,8 +102,7 @@ static inline gpumem_status destroy_host_view(gpumem_device *on, gpumem_host_vie
                           : destroy_export, gpumem_physical *                                      \
                           : destroy_physical, gpumem_reservation *                                 \
                           : destroy_reservation, gpumem_mapping *                                  \
-                          : destroy_mapping, gpumem_host_view *                                    \
-                          : destroy_host_view, CUstream                                            \
+                          : destroy_mapping, CUstream                                              \
                           : gpumem_stream_destroy, CUevent                                         \
                           : gpumem_event_destroy)(device, (object)),                               \
                  GPUMEM_OK, "the end of " #object, __FILE__, __LINE__)

@@ -33,6 +33,8 @@ LIBRARIES = {
     "zstd.h": ("src/softgpu",),
     "xxhash.h": ("src", "tools", "bench", "tests"),
     "cmocka.h": ("tests",),
+    "cuda/memory_resource": ("include/gpumem/cpp/cuda_mr.hpp", "tests/clients"),
+    **{f"cuda/{name}": ("tests/clients",) for name in ("buffer", "devices", "stream")},
     "omp.h": ("tests/clients",),
     "openacc.h": ("tests/clients",),
     # Compilers' own, for the instructions that the copy kernels are made of.
@@ -125,11 +127,11 @@ def judge_system(path, folder, name):
         return None
     if path.suffix in CPP and name in CPP_STANDARD:
         return None
+    if name in LIBRARIES and any(f"{path}/".startswith(f"{place}/") for place in LIBRARIES[name]):
+        return None
     if folder == "include/gpumem":
         return None if is_libc(name, C_STANDARD) else "public headers include C's own headers only"
     if name in LIBRARIES:
-        if any(str(path).startswith(place + "/") for place in LIBRARIES[name]):
-            return None
         return f"{name} may be used in {', '.join(LIBRARIES[name])}"
     return None if is_libc(name, LIBC) else "neither libc nor a library of docs/dependencies.md"
 
@@ -192,6 +194,7 @@ PLANTED = [
     ("include/gpumem/a.h", "#include <vector>"),
     ("include/gpumem/cpp/a.hpp", "#include <unistd.h>"),
     ("include/gpumem/cpp/a.hpp", '#include "b.hpp"'),
+    ("include/gpumem/cpp/a.hpp", "#include <cuda/memory_resource>"),
     ("src/base/a.c", '#include "driver/x.h"'),
     ("src/driver/a.c", '#include "memory/x.h"'),
     ("src/softgpu/stream/a.c", '#include "memory/x.h"'),

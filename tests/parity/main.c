@@ -7,6 +7,8 @@
  */
 #include "parity.h"
 
+#include "driver_info.h"
+
 /* Made by the linker, around what SCENARIO and HELPER put into sections of these names. */
 extern const par_scenario __start_par_scenarios[], __stop_par_scenarios[];
 extern const par_helper __start_par_helpers[], __stop_par_helpers[];
@@ -45,11 +47,11 @@ static int print_header(void) {
     par.api->cuDeviceGetCount(&count);
     par.api->cuDeviceGetName(name, sizeof(name), 0);
     par.api->cuDeviceGetAttribute(&ecc, CU_DEVICE_ATTRIBUTE_ECC_ENABLED, 0);
-    const char *path = gpumem_driver_path(par.driver);
+    const char *path = driver_info(par.driver).path;
     const char *file = path != NULL ? strrchr(path, '/') : NULL;
     printf("# driver %s api %d file %s init %d\n",
-           gpumem_driver_get_kind(par.driver) == GPUMEM_DRIVER_SOFTGPU ? "softgpu" : "nvidia",
-           version, file != NULL ? file + 1 : path, (int)init);
+           driver_info(par.driver).kind == GPUMEM_DRIVER_SOFTGPU ? "softgpu" : "nvidia", version,
+           file != NULL ? file + 1 : path, (int)init);
     printf("# device %s count %d ecc %d imex %s\n", name, count, ecc,
            access("/dev/nvidia-caps-imex-channels/channel0", F_OK) == 0 ? "yes" : "no");
     return 0;

@@ -42,16 +42,6 @@ static inline gpumem_status copies_read_buffer(void *target, size_t offset, void
     return gpumem_mapped_read(target, offset, data, bytes);
 }
 
-static inline gpumem_status copies_write_view(void *target, size_t offset, const void *data,
-                                              size_t bytes) {
-    return gpumem_host_view_write(target, offset, data, bytes);
-}
-
-static inline gpumem_status copies_read_view(void *target, size_t offset, void *data,
-                                             size_t bytes) {
-    return gpumem_host_view_read(target, offset, data, bytes);
-}
-
 /* `buffer` has COPIES_ROOM bytes. */
 static inline void copies_begin(struct copies *c, gpumem_buffer *buffer, struct gm_engine *engine) {
     *c = (struct copies){.target = buffer,

@@ -13,7 +13,8 @@ TEST(device_memory_reports_location_and_access) {
     gpumem_buffer_attributes is = attributes_of(buffer);
     MEMBERS(is, (location, GPUMEM_LOCATION_DEVICE), (ordinal, 0), (numa_node, -1),
             (device_accessible, 1), (host_accessible, 0));
-    assert_int_equal(is.managed | is.imported | is.foreign | is.view | is.read_only, 0);
+    assert_int_equal(is.managed | is.imported | is.foreign | is.read_only, 0);
+    assert_null(is.viewed);
     MEMBERS(is, (exportable, 0), (handle_type, GPUMEM_HANDLE_NONE));
     DESTROY(buffer, resource);
 }
@@ -98,7 +99,7 @@ TEST(virtual_memory_reports_its_location) {
         assert_null(is.context);
         gpumem_buffer *view = NEW_VIEW(buffer, 4096, 4096);
         is = attributes_of(view);
-        assert_int_equal(is.view, 1);
+        assert_ptr_equal(is.viewed, buffer);
         assert_int_equal(is.exportable, 0); /* the whole can be */
         assert_int_equal(is.location, places[i]);
         DESTROY(view, buffer, resource);

@@ -85,7 +85,7 @@ TEST(a_freed_buffer_is_refused_while_its_free_is_deferred) {
 TEST(destroyed_low_level_objects_are_refused_by_name) {
     gpumem_reservation *range;
     gpumem_physical *memory;
-    gpumem_fabric_handle fabric;
+    struct fabric_handle fabric;
     gpumem_physical_properties properties = {.size = sizeof properties};
     gpumem_access access;
     int fd;
@@ -94,11 +94,11 @@ TEST(destroyed_low_level_objects_are_refused_by_name) {
     gpumem_mapping *mapping = MADE(gpumem_mapping *, gpumem_mapping_create, range, 0, memory);
     DESTROY(mapping, memory, range);
     DESTROYED(gpumem_mapping_destroy(mapping));
-    DESTROYED(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ));
+    DESTROYED(mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ));
     DESTROYED(gpumem_mapping_get_access(mapping, 0, &access));
     DESTROYED(gpumem_physical_destroy(memory));
-    DESTROYED(gpumem_physical_export_fd(memory, &fd));
-    DESTROYED(gpumem_physical_export_fabric(memory, &fabric));
+    DESTROYED(physical_export_fd(memory, &fd));
+    DESTROYED(physical_export_fabric(memory, &fabric));
     DESTROYED(gpumem_physical_get_properties(memory, &properties));
     DESTROYED(gpumem_reservation_destroy(range));
     DESTROYED(gpumem_mapping_create(range, 0, memory, &mapping));

@@ -14,12 +14,12 @@ TEST(a_mapping_keeps_its_bytes) {
     OK(gpumem_reservation_create(device, 8 * MIB, NULL, &range));
     OK(gpumem_physical_create(device, 4 * MIB, NULL, &memory));
     OK(gpumem_mapping_create(range, 2 * MIB, memory, &mapping));
-    assert_true(mapping_info(mapping).address == gpumem_reservation_address(range) + 2 * MIB);
+    assert_true(mapping_info(mapping).address == reservation_address(range) + 2 * MIB);
     assert_int_equal(mapping_info(mapping).bytes, 4 * MIB);
     gpumem_access access;
     OK(gpumem_mapping_get_access(mapping, 0, &access));
     assert_int_equal(access, GPUMEM_ACCESS_NONE);
-    OK(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
     OK(gpumem_mapping_get_access(mapping, 0, &access));
     assert_int_equal(access, GPUMEM_ACCESS_READ_WRITE);
     OK(fill_bytes(device, mapping_info(mapping).address, 4 * MIB, 42, NULL));
@@ -66,7 +66,7 @@ TEST(misuse_is_refused_without_a_driver_call) {
     SAYS("do not fit");
     FAILS(INVALID_ARGUMENT, gpumem_mapping_create(range, 2 * MIB, memory, &no_mapping));
     SAYS("overlap");
-    FAILS(INVALID_ARGUMENT, gpumem_mapping_set_access(mapping, 77, GPUMEM_ACCESS_READ));
+    FAILS(INVALID_ARGUMENT, mapping_set_access(mapping, 77, GPUMEM_ACCESS_READ));
     assert_int_equal(soft->call_count("cuMemAddressReserve"), reserves);
     assert_int_equal(soft->call_count("cuMemCreate"), creates);
     assert_int_equal(soft->call_count("cuMemMap"), maps);
@@ -95,15 +95,15 @@ TEST(physical_memory_is_shared_by_descriptor) {
     gpumem_mapping *first, *second;
     int fd = -1;
     OK(gpumem_physical_create(device, 2 * MIB, NULL, &memory));
-    OK(gpumem_physical_export_fd(memory, &fd));
+    OK(physical_export_fd(memory, &fd));
     assert_true(fd >= 0);
-    OK(gpumem_physical_import_fd(device, fd, 2 * MIB, &same));
+    OK(physical_import_fd(device, fd, 2 * MIB, &same));
     close(fd);
     OK(gpumem_reservation_create(device, 4 * MIB, NULL, &range));
     OK(gpumem_mapping_create(range, 0, memory, &first));
     OK(gpumem_mapping_create(range, 2 * MIB, same, &second));
-    OK(gpumem_mapping_set_access(first, 0, GPUMEM_ACCESS_READ_WRITE));
-    OK(gpumem_mapping_set_access(second, 0, GPUMEM_ACCESS_READ));
+    OK(mapping_set_access(first, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(mapping_set_access(second, 0, GPUMEM_ACCESS_READ));
     OK(fill_bytes(device, mapping_info(first).address, 2 * MIB, 17, NULL));
     unsigned char byte = 0;
     OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)&byte, mapping_info(second).address + MIB, 1,
@@ -115,15 +115,15 @@ TEST(physical_memory_is_shared_by_descriptor) {
 
     OK(gpumem_physical_create(device, 2 * MIB,
                               GPUMEM_PHYSICAL_OPTIONS(.handle_type = GPUMEM_HANDLE_NONE), &memory));
-    FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(memory, &fd));
+    FAILS(NOT_SUPPORTED, physical_export_fd(memory, &fd));
     OK(gpumem_physical_destroy(memory));
     uint64_t imports = soft->call_count("cuMemImportFromShareableHandle");
-    FAILS(INVALID_ARGUMENT, gpumem_physical_import_fd(device, -1, 2 * MIB, &same));
-    SAYS("fd is -1");
+    FAILS(INVALID_ARGUMENT, physical_import_fd(device, -1, 2 * MIB, &same));
+    SAYS("descriptor is -1");
     assert_int_equal(soft->call_count("cuMemImportFromShareableHandle"), imports);
     int pipes[2];
     assert_int_equal(pipe(pipes), 0);
-    assert_int_not_equal(gpumem_physical_import_fd(device, pipes[0], 2 * MIB, &same), GPUMEM_OK);
+    assert_int_not_equal(physical_import_fd(device, pipes[0], 2 * MIB, &same), GPUMEM_OK);
     assert_int_equal(close(pipes[0]), 0); /* still the caller's */
     close(pipes[1]);
     assert_int_equal(device_stats().chunks, 0);
@@ -140,7 +140,7 @@ TEST(alignment_applies_only_to_the_address) {
         OK(gpumem_reservation_create(
             device, 6 * MIB, GPUMEM_RESERVATION_OPTIONS(.alignment = alignments[i]), &range));
         size_t unit = alignments[i] > 2 * MIB ? alignments[i] : 2 * MIB;
-        assert_true(gpumem_reservation_address(range) % unit == 0);
+        assert_true(reservation_address(range) % unit == 0);
         OK(gpumem_mapping_create(range, 4 * MIB, memory, &mapping));
         DESTROY(mapping, range);
     }

@@ -109,7 +109,7 @@ TEST(discarding_affects_only_whole_pages_of_the_range) {
     begin(ALLOCATED, 4 * MIB);
     unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
     memset(bytes, 6, 4 * MIB);
-    OK(gpumem_buffer_discard(buffer, MIB + 100, MIB, stream));
+    OK(gpumem_buffer_discard(buffer, MIB + 100, MIB, NULL, stream));
     synchronize(stream);
     assert_int_equal(bytes[MIB + 99], 6);
     assert_int_equal(bytes[MIB + 100], 6);
@@ -117,7 +117,11 @@ TEST(discarding_affects_only_whole_pages_of_the_range) {
     assert_int_not_equal(bytes[2 * MIB - 1], 6);
     assert_int_equal(bytes[2 * MIB + 100], 6);
     assert_int_equal(range_of(MIB, MIB).has_prefetched, 0);
-    OK(gpumem_buffer_discard_and_prefetch(buffer, 3 * MIB, MIB, GPUMEM_LOCATION_HOST, 0, stream));
+    OK(gpumem_buffer_discard(buffer, 3 * MIB, MIB,
+                             GPUMEM_DISCARD_OPTIONS(.prefetch = true,
+                                                    .location = GPUMEM_LOCATION_HOST,
+                                                    .ordinal_or_node = 0),
+                             stream));
     synchronize(stream);
     assert_int_not_equal(bytes[3 * MIB], 6);
     assert_int_equal(range_of(3 * MIB, MIB).prefetched, GPUMEM_LOCATION_HOST);
@@ -169,13 +173,13 @@ TEST(invalid_arguments_are_refused_with_a_reason) {
           gpumem_buffer_prefetch(buffer, 0, 1, GPUMEM_LOCATION_HOST_NUMA, 999, stream));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_prefetch(buffer, 0, 1, GPUMEM_LOCATION_HOST, 3, stream));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_prefetch(buffer, 0, MIB + 1, here, 0, stream));
-    FAILS_SAYING(INVALID_ARGUMENT, "legacy", gpumem_buffer_discard(buffer, 0, MIB, NULL));
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(buffer, 0, MIB, GPUMEM_STREAM_LEGACY));
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(buffer, 0, MIB, GPUMEM_STREAM_NONE));
+    FAILS_SAYING(INVALID_ARGUMENT, "legacy", gpumem_buffer_discard(buffer, 0, MIB, NULL, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(buffer, 0, MIB, NULL, GPUMEM_STREAM_LEGACY));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(buffer, 0, MIB, NULL, GPUMEM_STREAM_NONE));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_managed_range(buffer, 0, 0, &range));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_managed_range(buffer, 0, 1, NULL));
     OK(gpumem_buffer_prefetch(buffer, MIB, 0, here, 0, stream)); /* nothing to do */
-    OK(gpumem_buffer_discard(buffer, 0, 0, stream));
+    OK(gpumem_buffer_discard(buffer, 0, 0, NULL, stream));
     OK(gpumem_buffer_advise(buffer, 0, 0, mostly, here, 0));
     assert_int_equal(range_of(0, PAGE).read_mostly, 0);
 
@@ -186,7 +190,7 @@ TEST(invalid_arguments_are_refused_with_a_reason) {
     SAYS("not managed memory");
     FAILS(INVALID_ARGUMENT, gpumem_buffer_prefetch(other, 0, MIB, here, 0, stream));
     SAYS("not managed memory");
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(other, 0, MIB, stream));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(other, 0, MIB, NULL, stream));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_managed_range(other, 0, MIB, &range));
     SAME_STATE(before);
     DESTROY(other, plain);
@@ -200,9 +204,13 @@ TEST(managed_memory_calls_do_not_spoil_a_capture) {
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     FAILS(NOT_SUPPORTED, gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
     SAYS("capturing");
-    FAILS(NOT_SUPPORTED, gpumem_buffer_discard(buffer, 0, MIB, stream));
+    FAILS(NOT_SUPPORTED, gpumem_buffer_discard(buffer, 0, MIB, NULL, stream));
     FAILS(NOT_SUPPORTED,
-          gpumem_buffer_discard_and_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
+          gpumem_buffer_discard(buffer, 0, MIB,
+                                GPUMEM_DISCARD_OPTIONS(.prefetch = true,
+                                                       .location = GPUMEM_LOCATION_HOST,
+                                                       .ordinal_or_node = 0),
+                                stream));
     advise(0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY, GPUMEM_LOCATION_DEVICE, 0);
     assert_int_equal(range_of(0, MIB).read_mostly, 1);
     CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
@@ -233,7 +241,7 @@ TEST(managed_pool_memory_is_host_accessible_and_stream_ordered) {
     FAILS_SAYING(NOT_SUPPORTED, "pool",
                  gpumem_buffer_advise(buffer, 0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY,
                                       GPUMEM_LOCATION_DEVICE, 0));
-    OK(gpumem_buffer_discard(buffer, 0, MIB, stream));
+    OK(gpumem_buffer_discard(buffer, 0, MIB, NULL, stream));
     end();
 }
 

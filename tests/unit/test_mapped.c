@@ -211,36 +211,36 @@ TEST(a_view_of_a_buffer_follows_its_growth) {
     gpumem_resource *plain = NEW_VIRTUAL(.capacity = 32 * MIB, .maximum_chunk_bytes = 2 * MIB);
     gpumem_buffer *buffer = NEW_BUFFER(plain, 4 * MIB);
     OK(fill_now(buffer, 0, 4 * MIB, 8, NULL));
-    gpumem_host_view *view = MADE(gpumem_host_view *, gpumem_host_view_create, buffer, NULL);
-    unsigned char *host = gpumem_host_view_pointer(view);
+    gpumem_buffer *view = MADE(gpumem_buffer *, gpumem_buffer_host_view, buffer, NULL);
+    unsigned char *host = gpumem_buffer_host_pointer(view);
     assert_int_equal(host[4 * MIB - 1], 8);
     OK(gpumem_buffer_grow(buffer, 32 * MIB, NULL));
-    assert_ptr_equal(gpumem_host_view_pointer(view), host);
+    assert_ptr_equal(gpumem_buffer_host_pointer(view), host);
     host[32 * MIB - 1] = 2;
-    OK(gpumem_host_view_flush(view, 32 * MIB - 1, 1));
+    OK(gpumem_mapped_flush(view, 32 * MIB - 1, 1));
     assert_int_equal(byte_of(buffer, 32 * MIB - 1), 2);
-    gpumem_host_view *second = MADE(gpumem_host_view *, gpumem_host_view_create, buffer, NULL);
-    assert_int_equal(((unsigned char *)gpumem_host_view_pointer(second))[32 * MIB - 1], 2);
+    gpumem_buffer *second = MADE(gpumem_buffer *, gpumem_buffer_host_view, buffer, NULL);
+    assert_int_equal(((unsigned char *)gpumem_buffer_host_pointer(second))[32 * MIB - 1], 2);
     FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     DESTROY(second, buffer);
     host[0] = 1; /* the view holds the memory */
     FAILS(BUSY, gpumem_resource_destroy(plain));
-    OK(gpumem_host_view_destroy(NULL));
+    OK(gpumem_buffer_free(NULL, NULL));
     DESTROY(view, plain);
     assert_int_equal(device_stats().committed_bytes, 0);
 }
 
 TEST(buffers_that_cannot_be_viewed_are_refused) {
-    gpumem_host_view *view;
+    gpumem_buffer *view;
     gpumem_resource *plain = NEW_VIRTUAL(.handle_type = GPUMEM_HANDLE_NONE);
     gpumem_buffer *buffer = NEW_BUFFER(plain, MIB);
-    FAILS(NOT_SUPPORTED, gpumem_host_view_create(buffer, NULL, &view));
+    FAILS(NOT_SUPPORTED, gpumem_buffer_host_view(buffer, NULL, &view));
     DESTROY(buffer, plain);
     gpumem_resource *pool = NEW_POOL();
     buffer = NEW_BUFFER(pool, MIB);
-    FAILS(NOT_SUPPORTED, gpumem_host_view_create(buffer, NULL, &view));
+    FAILS(NOT_SUPPORTED, gpumem_buffer_host_view(buffer, NULL, &view));
     DESTROY(buffer, pool);
-    FAILS(INVALID_ARGUMENT, gpumem_host_view_create(NULL, NULL, &view));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_host_view(NULL, NULL, &view));
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */

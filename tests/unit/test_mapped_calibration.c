@@ -169,10 +169,10 @@ TEST(wrappers_and_views_use_the_calibration_of_their_memory) {
     assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE);
     gpumem_resource *plain = NEW_VIRTUAL();
     gpumem_buffer *buffer = NEW_BUFFER(plain, MIB);
-    gpumem_host_view *view =
-        MADE(gpumem_host_view *, gpumem_host_view_create, buffer,
+    gpumem_buffer *view =
+        MADE(gpumem_buffer *, gpumem_buffer_host_view, buffer,
              GPUMEM_HOST_VIEW_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1));
-    OK(gpumem_host_view_get_info(view, &info));
+    OK(gpumem_buffer_get_mapped_info(view, &info));
     assert_int_equal(info.copy_measured, GPUMEM_MEASURED_HERE);
     DESTROY(view, buffer);
     FAILS(NOT_SUPPORTED, gpumem_mapped_calibrate(plain, NULL));

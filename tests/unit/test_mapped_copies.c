@@ -323,27 +323,25 @@ TEST(views_copy_by_their_plan) {
     struct copies c;
     gpumem_resource *plain = NEW_VIRTUAL(.capacity = 4 * MIB);
     gpumem_buffer *buffer = allocate(plain, COPIES_ROOM);
-    gpumem_host_view *view =
-        MADE(gpumem_host_view *, gpumem_host_view_create, buffer,
+    gpumem_buffer *view =
+        MADE(gpumem_buffer *, gpumem_buffer_host_view, buffer,
              GPUMEM_HOST_VIEW_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1));
     copies_begin(&c, buffer, mapped->engine); /* the plans are those of the method */
     c.target = view;
-    c.write = copies_write_view;
-    c.read = copies_read_view;
     copies_by_all_plans(&c, 100);
     copies_use(&c, GM_COPY_PLAIN, 1, 1);
     uint64_t copied = driver_copies();
-    OK(gpumem_host_view_write(view, 5, "five", 4));
+    OK(gpumem_mapped_write(view, 5, "five", 4));
     assert_int_equal(driver_copies() - copied, 1);
-    FAILS(INVALID_ARGUMENT, gpumem_host_view_write(view, COPIES_ROOM, "x", 1));
-    FAILS(INVALID_ARGUMENT, gpumem_host_view_read(view, 0, c.pageable, COPIES_ROOM + 1));
-    FAILS(INVALID_ARGUMENT, gpumem_host_view_write(view, 0, NULL, 1));
-    FAILS(INVALID_ARGUMENT, gpumem_host_view_read(view, 0, NULL, 1));
-    FAILS(INVALID_ARGUMENT, gpumem_host_view_write(NULL, 0, "x", 1));
-    OK(gpumem_host_view_write(view, COPIES_ROOM, NULL, 0));
-    buffer->read_only = 1;
-    FAILS(NOT_SUPPORTED, gpumem_host_view_write(view, 0, "x", 1));
-    buffer->read_only = 0;
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_write(view, COPIES_ROOM, "x", 1));
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_read(view, 0, c.pageable, COPIES_ROOM + 1));
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_write(view, 0, NULL, 1));
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_read(view, 0, NULL, 1));
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_write(NULL, 0, "x", 1));
+    OK(gpumem_mapped_write(view, COPIES_ROOM, NULL, 0));
+    view->read_only = 1;
+    FAILS(NOT_SUPPORTED, gpumem_mapped_write(view, 0, "x", 1));
+    view->read_only = 0;
     copies_end(&c);
     DESTROY(view, buffer, plain);
 }
@@ -368,7 +366,7 @@ TEST(rings_store_by_the_plan) {
         OK(copy_bytes(device, (CUdeviceptr)(uintptr_t)back, chunk.device, sizeof back, NULL));
         synchronize(NULL);
         assert_memory_equal(back, bytes, sizeof bytes);
-        OK(gpumem_ring_release(ring, chunk.sequence, NULL, 0));
+        OK(gpumem_ring_release(ring, chunk.sequence, NULL, 0, NULL, 0));
     }
     OK(gpumem_ring_destroy(ring));
 }

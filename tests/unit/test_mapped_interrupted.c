@@ -32,19 +32,19 @@ static void see_that_it_works(gpumem_buffer *buffer, size_t at) {
 static void use_view(void) {
     gpumem_resource *plain;
     gpumem_buffer *buffer;
-    gpumem_host_view *view;
+    gpumem_buffer *view;
     char byte;
     DONE(gpumem_virtual_resource_create(
         device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 8 * MIB, .maximum_chunk_bytes = 2 * MIB),
         &plain));
     DONE(gpumem_buffer_allocate(plain, 2 * MIB, NULL, &buffer));
-    DONE(gpumem_host_view_create(buffer, NULL, &view));
+    DONE(gpumem_buffer_host_view(buffer, NULL, &view));
     DONE(gpumem_buffer_grow(buffer, 6 * MIB, NULL));
-    ((char *)gpumem_host_view_pointer(view))[6 * MIB - 1] = 'v';
-    DONE(gpumem_host_view_flush(view, 6 * MIB - 1, 1));
+    ((char *)gpumem_buffer_host_pointer(view))[6 * MIB - 1] = 'v';
+    DONE(gpumem_mapped_flush(view, 6 * MIB - 1, 1));
     DONE(read_now(buffer, 6 * MIB - 1, &byte, 1, NULL));
     HOLDS(byte == 'v');
-    DONE(gpumem_host_view_destroy(view));
+    DONE(gpumem_buffer_free(view, NULL));
     DONE(gpumem_buffer_free(buffer, NULL));
     DONE(gpumem_resource_destroy(plain));
 }

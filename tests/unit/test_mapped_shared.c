@@ -37,8 +37,8 @@ static int other_process(int socket) {
     if (gpumem_import_receive(device, socket, GPUMEM_SHARE_OPTIONS(.capacity = CAPACITY),
                               &buffer) != GPUMEM_OK)
         return 2;
-    gpumem_host_view *view = NULL; /* whose memory it is can have one */
-    if (gpumem_host_view_create(buffer, NULL, &view) != GPUMEM_ERROR_NOT_SUPPORTED)
+    gpumem_buffer *view = NULL; /* whose memory it is can have one */
+    if (gpumem_buffer_host_view(buffer, NULL, &view) != GPUMEM_ERROR_NOT_SUPPORTED)
         return 8;
     for (size_t chunks = 2; chunks <= 4; chunks++) {
         if (!other_hear(socket) || !has_marks(buffer))
@@ -57,20 +57,20 @@ static int other_process(int socket) {
 
 struct owner {
     gpumem_buffer *buffer;
-    gpumem_host_view *view; /* NULL: the resource has the mapping */
+    gpumem_buffer *view; /* NULL: the resource has the mapping */
     unsigned char *host;
 };
 
 static void flush(const struct owner *o, size_t at) {
     if (o->view)
-        OK(gpumem_host_view_flush(o->view, at, 1));
+        OK(gpumem_mapped_flush(o->view, at, 1));
     else
         OK(gpumem_mapped_flush(o->buffer, at, 1));
 }
 
 static void invalidate(const struct owner *o, size_t at) {
     if (o->view)
-        OK(gpumem_host_view_invalidate(o->view, at, 1));
+        OK(gpumem_mapped_invalidate(o->view, at, 1));
     else
         OK(gpumem_mapped_invalidate(o->buffer, at, 1));
 }
@@ -120,9 +120,9 @@ static void a_views(gpumem_mapped_method method) {
     struct owner o = {.view = NULL};
     gpumem_resource *plain = NEW_VIRTUAL(.capacity = CAPACITY, .maximum_chunk_bytes = CHUNK);
     o.buffer = NEW_BUFFER(plain, CHUNK);
-    OK(gpumem_host_view_create(
+    OK(gpumem_buffer_host_view(
         o.buffer, GPUMEM_HOST_VIEW_OPTIONS(.method = method, .method_strict = 1), &o.view));
-    o.host = gpumem_host_view_pointer(o.view);
+    o.host = gpumem_buffer_host_pointer(o.view);
     share(&o);
     DESTROY(o.view, o.buffer, plain);
 }

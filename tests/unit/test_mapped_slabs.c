@@ -191,7 +191,7 @@ TEST(larger_buffers_have_their_own_memory) {
 TEST(buffers_of_slabs_cannot_grow_without_a_capacity) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     gpumem_export *made;
-    gpumem_host_view *view;
+    gpumem_buffer *view;
     gpumem_buffer *small = allocate(resource, 100);
     FAILS_SAYING(
         NOT_SUPPORTED,
@@ -201,7 +201,7 @@ TEST(buffers_of_slabs_cannot_grow_without_a_capacity) {
     FAILS_SAYING(NOT_SUPPORTED, "with a capacity", gpumem_buffer_shrink(small, 50, NULL));
     FAILS(NOT_SUPPORTED, gpumem_export_create(small, &made));
     SAYS("cannot be exported: allocate it with a capacity");
-    FAILS_SAYING(NOT_SUPPORTED, "with a capacity", gpumem_host_view_create(small, NULL, &view));
+    FAILS_SAYING(NOT_SUPPORTED, "with a capacity", gpumem_buffer_host_view(small, NULL, &view));
     FAILS(NOT_SUPPORTED, gpumem_buffer_decommit(small, 0, 100, NULL, NULL));
     SAYS("with a capacity");
     assert_int_equal(gpumem_buffer_capacity(small), 100);
@@ -212,7 +212,7 @@ TEST(buffers_of_slabs_cannot_grow_without_a_capacity) {
     made = NEW_EXPORT(own);
     DESTROY(made, own);
     own = NEW_BUFFER_WITH(resource, 100, .capacity = 100);
-    OK(gpumem_host_view_create(own, NULL, &view));
+    OK(gpumem_buffer_host_view(own, NULL, &view));
     DESTROY(view, own, small, resource);
 }
 

@@ -8,7 +8,7 @@
 static struct subject {
     gpumem_resource *mapped, *plain;
     gpumem_buffer *buffer, *viewed;
-    gpumem_host_view *view;
+    gpumem_buffer *view;
     gpumem_ring *ring;
 } s;
 
@@ -28,7 +28,7 @@ static void make(gpumem_mapped_method method) {
                           &s.ring));
     s.plain = NEW_VIRTUAL(.capacity = 8 * MIB, .maximum_chunk_bytes = 2 * MIB);
     s.viewed = NEW_BUFFER(s.plain, 2 * MIB);
-    OK(gpumem_host_view_create(s.viewed, NULL, &s.view));
+    OK(gpumem_buffer_host_view(s.viewed, NULL, &s.view));
 }
 
 /* Whatever has ended: it is given back or counted, and Vulkan has nothing. */
@@ -47,8 +47,8 @@ static void the_cpu_still_reaches_it(void) {
     OK(gpumem_mapped_flush(s.buffer, 0, 4 * MIB));
     OK(gpumem_mapped_read(s.buffer, 4 * MIB - 5, bytes, 5));
     assert_string_equal(bytes, "last");
-    memset(gpumem_host_view_pointer(s.view), 7, 2 * MIB);
-    OK(gpumem_host_view_flush(s.view, 0, 2 * MIB));
+    memset(gpumem_buffer_host_pointer(s.view), 7, 2 * MIB);
+    OK(gpumem_mapped_flush(s.view, 0, 2 * MIB));
 }
 
 static void all_works(gpumem_mapped_method method) {
@@ -65,8 +65,8 @@ static void all_works(gpumem_mapped_method method) {
         OK(gpumem_buffer_shrink(s.buffer, 4 * MIB, NULL));
     }
     OK(gpumem_buffer_grow(s.viewed, 4 * MIB, NULL));
-    ((char *)gpumem_host_view_pointer(s.view))[4 * MIB - 1] = 'v';
-    OK(gpumem_host_view_flush(s.view, 4 * MIB - 1, 1));
+    ((char *)gpumem_buffer_host_pointer(s.view))[4 * MIB - 1] = 'v';
+    OK(gpumem_mapped_flush(s.view, 4 * MIB - 1, 1));
     OK(read_now(s.viewed, 4 * MIB - 1, bytes, 1, NULL));
     assert_int_equal(bytes[0], 'v');
     OK(gpumem_ring_acquire(s.ring, 0, 0, &chunk));
@@ -117,9 +117,9 @@ static void reopen(void) {
 /* No method is tried then, and host memory is not taken in its place. */
 static void nothing_is_made(gpumem_status wanted) {
     gpumem_resource *none = NULL;
-    gpumem_host_view *no_view = NULL;
+    gpumem_buffer *no_view = NULL;
     assert_int_equal(gpumem_mapped_resource_create(device, NULL, &none), wanted);
-    assert_int_equal(gpumem_host_view_create(s.viewed, NULL, &no_view), wanted);
+    assert_int_equal(gpumem_buffer_host_view(s.viewed, NULL, &no_view), wanted);
     assert_true(!none && !no_view);
 }
 
@@ -148,7 +148,7 @@ static void lost(bool is) {
 
 TEST(a_lost_vulkan_device_fails_new_allocations) {
     gpumem_buffer *none = NULL;
-    gpumem_host_view *no_view = NULL;
+    gpumem_buffer *no_view = NULL;
     gpumem_resource *no_resource = NULL;
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     for (size_t i = 0; i < 2; i++) {
@@ -163,9 +163,9 @@ TEST(a_lost_vulkan_device_fails_new_allocations) {
         FAILS(DEVICE_FAULT, gpumem_mapped_invalidate(s.buffer, 0, 1));
         FAILS(DEVICE_FAULT, gpumem_buffer_grow(s.viewed, 4 * MIB, NULL));
         assert_int_equal(gpumem_buffer_size(s.viewed), 2 * MIB);
-        FAILS(DEVICE_FAULT, gpumem_host_view_flush(s.view, 0, 1));
+        FAILS(DEVICE_FAULT, gpumem_mapped_flush(s.view, 0, 1));
         FAILS_SAYING(NOT_SUPPORTED, "VK_ERROR_DEVICE_LOST",
-                     gpumem_host_view_create(
+                     gpumem_buffer_host_view(
                          s.viewed,
                          GPUMEM_HOST_VIEW_OPTIONS(.method = methods[0], .method_strict = 1),
                          &no_view));
@@ -182,8 +182,8 @@ TEST(a_lost_vulkan_device_fails_new_allocations) {
 
 TEST(memory_is_freed_after_the_vulkan_device_is_lost) {
     make(GPUMEM_MAPPED_VULKAN_EXPORT);
-    OK(gpumem_host_view_destroy(s.view)); /* by import: to unmap it Vulkan is asked */
-    OK(gpumem_host_view_create(
+    OK(gpumem_buffer_free(s.view, NULL)); /* by import: to unmap it Vulkan is asked */
+    OK(gpumem_buffer_host_view(
         s.viewed, GPUMEM_HOST_VIEW_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR), &s.view));
     lost(true);
     end();
@@ -198,7 +198,7 @@ static void use_in_child(void) {
     const gpumem_status forked = GPUMEM_ERROR_FORKED;
     gpumem_buffer *none = NULL;
     gpumem_resource *no_resource = NULL;
-    gpumem_host_view *no_view = NULL;
+    gpumem_buffer *no_view = NULL;
     gpumem_ring *no_ring = NULL;
     gpumem_ring_chunk chunk = {.size = sizeof chunk};
     gpumem_mapped_info info = {.size = sizeof info};
@@ -213,11 +213,11 @@ static void use_in_child(void) {
     HOLDS(gpumem_mapped_flush(s.buffer, 0, 1) == forked);
     HOLDS(gpumem_mapped_invalidate(s.buffer, 0, 1) == forked);
     HOLDS(gpumem_mapped_get_info(s.mapped, &info) == forked);
-    HOLDS(gpumem_host_view_create(s.viewed, NULL, &no_view) == forked);
-    HOLDS(gpumem_host_view_flush(s.view, 0, 1) == forked);
-    HOLDS(gpumem_host_view_invalidate(s.view, 0, 1) == forked);
-    HOLDS(gpumem_host_view_get_info(s.view, &info) == forked);
-    HOLDS(gpumem_host_view_destroy(s.view) == forked);
+    HOLDS(gpumem_buffer_host_view(s.viewed, NULL, &no_view) == forked);
+    HOLDS(gpumem_mapped_flush(s.view, 0, 1) == forked);
+    HOLDS(gpumem_mapped_invalidate(s.view, 0, 1) == forked);
+    HOLDS(gpumem_buffer_get_mapped_info(s.view, &info) == forked);
+    HOLDS(gpumem_buffer_free(s.view, NULL) == forked);
     HOLDS(gpumem_ring_create(s.mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = 8, .chunk_count = 2),
                              &no_ring) == forked);
     HOLDS(gpumem_ring_acquire(s.ring, 0, 0, &chunk) == forked);

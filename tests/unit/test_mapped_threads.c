@@ -83,13 +83,13 @@ static void small_ones(const struct worker *w, int round) {
 static void one_with_a_view(const struct worker *w, int round) {
     unsigned char back[3000];
     gpumem_buffer *buffer = NEW_BUFFER(w->group->plain, 2 * MIB);
-    gpumem_host_view *view = MADE(gpumem_host_view *, gpumem_host_view_create, buffer, NULL);
+    gpumem_buffer *view = MADE(gpumem_buffer *, gpumem_buffer_host_view, buffer, NULL);
     OK(gpumem_buffer_grow(buffer, 4 * MIB, NULL));
-    unsigned char *host = gpumem_host_view_pointer(view);
+    unsigned char *host = gpumem_buffer_host_pointer(view);
     size_t at = 2 * MIB - 1500;
     for (size_t i = 0; i < sizeof back; i++)
         host[at + i] = value(w, round, i);
-    OK(gpumem_host_view_flush(view, at, sizeof back));
+    OK(gpumem_mapped_flush(view, at, sizeof back));
     OK(read_now(buffer, at, back, sizeof back, NULL));
     check_bytes(w, round, back, 0, sizeof back);
     FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));

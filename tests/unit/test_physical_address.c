@@ -13,7 +13,7 @@ static int begin(void **state) {
     if (open_device(state) != 0)
         return -1;
     OK(gpumem_reservation_create(device, 8 * PAGE, NULL, &range));
-    base = gpumem_reservation_address(range);
+    base = reservation_address(range);
     return 0;
 }
 
@@ -32,7 +32,7 @@ static gpumem_physical *create(size_t pages, const gpumem_physical_options *opti
 static gpumem_mapping *map(size_t page, gpumem_physical *memory) {
     gpumem_mapping *made;
     OK(gpumem_mapping_create(range, page * PAGE, memory, &made));
-    OK(gpumem_mapping_set_access(made, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(mapping_set_access(made, 0, GPUMEM_ACCESS_READ_WRITE));
     return made;
 }
 
@@ -169,7 +169,7 @@ TEST(properties_of_memory_of_other_code_are_read) {
     gpumem_physical_properties p = physical_properties_of(found);
     MEMBERS(p, (gpu_direct_rdma, 1), (compression, 1), (exports_fd, 0));
     int fd;
-    FAILS_SAYING(NOT_SUPPORTED, "GPUMEM_HANDLE_POSIX_FD", gpumem_physical_export_fd(found, &fd));
+    FAILS_SAYING(NOT_SUPPORTED, "GPUMEM_HANDLE_POSIX_FD", physical_export_fd(found, &fd));
     OK(gpumem_physical_destroy(found));
     OK_CU(cu->cuMemUnmap(base, PAGE));
 }
@@ -180,16 +180,16 @@ TEST(memory_found_by_address_can_be_exported) {
     gpumem_mapping *first = map(0, made);
     gpumem_physical *found = find(base);
     int fd = -1, refused = -1;
-    OK(gpumem_physical_export_fd(found, &fd));
-    OK(gpumem_physical_import_fd(device, fd, PAGE, &received));
+    OK(physical_export_fd(found, &fd));
+    OK(physical_import_fd(device, fd, PAGE, &received));
     close(fd);
-    FAILS_SAYING(NOT_SUPPORTED, "imported", gpumem_physical_export_fd(received, &refused));
+    FAILS_SAYING(NOT_SUPPORTED, "imported", physical_export_fd(received, &refused));
     gpumem_mapping *second = map(2, received);
     fill(base + 2 * PAGE, PAGE, 0x31);
     assert_int_equal(byte_at(base + 1), 0x31);
     again = find(base + 2 * PAGE);
     assert_int_equal(physical_properties_of(again).exports_fd, 0);
-    FAILS_SAYING(NOT_SUPPORTED, "imported", gpumem_physical_export_fd(again, &refused));
+    FAILS_SAYING(NOT_SUPPORTED, "imported", physical_export_fd(again, &refused));
     assert_int_equal(refused, -1);
     DESTROY(again, second, first, received, found, made);
 }

@@ -15,7 +15,7 @@ static gpumem_mapping *mapping;
 static void map(gpumem_physical *memory) {
     OK(gpumem_reservation_create(device, PAGE, NULL, &range));
     OK(gpumem_mapping_create(range, 0, memory, &mapping));
-    OK(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
 }
 
 static void unmap(void) {
@@ -37,16 +37,16 @@ static unsigned char last_byte(void) {
 
 /* ---- The other process ----------------------------------------------------------------------- */
 
-static gpumem_fabric_handle received;
+static struct fabric_handle received;
 
 static void another_process_maps_what_a_fabric_handle_names(void **state) {
     gpumem_physical *memory;
-    OK(gpumem_physical_import_fabric(device, &received, PAGE, &memory));
+    OK(physical_import_fabric(device, &received, PAGE, &memory));
     map(memory);
     assert_int_equal(last_byte(), 0x51);
     fill(0x52);
-    gpumem_fabric_handle handle = received;
-    FAILS_SAYING(NOT_SUPPORTED, "imported", gpumem_physical_export_fabric(memory, &handle));
+    struct fabric_handle handle = received;
+    FAILS_SAYING(NOT_SUPPORTED, "imported", physical_export_fabric(memory, &handle));
     assert_memory_equal(&handle, &received, sizeof handle);
     unmap();
     OK(gpumem_physical_destroy(memory));
@@ -61,7 +61,7 @@ CHILD(other) {
 }
 
 /* Runs this program again with the handle as its input; its exit status. */
-static int run_other(const gpumem_fabric_handle *handle) {
+static int run_other(const struct fabric_handle *handle) {
     int ends[2], status = -1;
     assert_int_equal(pipe(ends), 0);
     pid_t child = fork();
@@ -88,31 +88,31 @@ TEST(physical_memory_is_shared_by_fabric_handle) {
     MEMBERS(properties, (exports_fabric, 1), (exports_fd, 0));
     map(memory);
     fill(0x51);
-    gpumem_fabric_handle handle = MADE(gpumem_fabric_handle, gpumem_physical_export_fabric, memory);
+    struct fabric_handle handle = MADE(struct fabric_handle, physical_export_fabric, memory);
     assert_int_equal(run_other(&handle), 0);
     assert_int_equal(last_byte(), 0x52);
     unmap();
     OK(gpumem_physical_destroy(memory));
     /* A name does not keep anything alive. */
-    FAILS(DRIVER, gpumem_physical_import_fabric(device, &handle, PAGE, &memory));
+    FAILS(DRIVER, physical_import_fabric(device, &handle, PAGE, &memory));
     SAYS("fabric handle");
     assert_int_equal(device_stats().chunks, 0);
 }
 
 TEST(exporting_the_wrong_handle_type_is_refused) {
-    gpumem_fabric_handle handle;
+    struct fabric_handle handle;
     int fd = -1;
     gpumem_physical *fabric = MADE(gpumem_physical *, gpumem_physical_create, device, PAGE, FABRIC);
     gpumem_physical *plain = MADE(gpumem_physical *, gpumem_physical_create, device, PAGE, NULL);
-    FAILS_SAYING(NOT_SUPPORTED, "GPUMEM_HANDLE_POSIX_FD", gpumem_physical_export_fd(fabric, &fd));
-    FAILS(NOT_SUPPORTED, gpumem_physical_export_fabric(plain, &handle));
+    FAILS_SAYING(NOT_SUPPORTED, "GPUMEM_HANDLE_POSIX_FD", physical_export_fd(fabric, &fd));
+    FAILS(NOT_SUPPORTED, physical_export_fabric(plain, &handle));
     SAYS("GPUMEM_HANDLE_FABRIC");
     assert_int_equal(fd, -1);
-    FAILS(INVALID_ARGUMENT, gpumem_physical_export_fabric(fabric, NULL));
-    FAILS(INVALID_ARGUMENT, gpumem_physical_import_fabric(device, NULL, PAGE, &plain));
-    FAILS(INVALID_ARGUMENT, gpumem_physical_import_fabric(device, &handle, 0, &plain));
+    FAILS(INVALID_ARGUMENT, physical_export_fabric(fabric, NULL));
+    FAILS(INVALID_ARGUMENT, physical_import_fabric(device, NULL, PAGE, &plain));
+    FAILS(INVALID_ARGUMENT, physical_import_fabric(device, &handle, 0, &plain));
     SAYS("bytes is 0");
-    FAILS(INVALID_ARGUMENT, gpumem_physical_import_fabric(device, &handle, 1, &plain));
+    FAILS(INVALID_ARGUMENT, physical_import_fabric(device, &handle, 1, &plain));
     SAYS("not a multiple of the granularity");
     DESTROY(plain, fabric);
 }

@@ -14,8 +14,8 @@ static void crosses_between_cpu_and_device(const gpumem_physical_options *option
     OK(gpumem_reservation_create(device, 2 * MIB, NULL, &range));
     OK(gpumem_physical_create(device, 2 * MIB, options, &memory));
     gpumem_mapping *mapping = MADE(gpumem_mapping *, gpumem_mapping_create, range, 0, memory);
-    OK(gpumem_mapping_set_access(mapping, -1, GPUMEM_ACCESS_READ_WRITE));
-    OK(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(mapping_set_access(mapping, -1, GPUMEM_ACCESS_READ_WRITE));
+    OK(mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
     gpumem_access access = MADE(gpumem_access, gpumem_mapping_get_access, mapping, -1);
     assert_int_equal(access, GPUMEM_ACCESS_READ_WRITE);
     CUdeviceptr address = mapping_info(mapping).address;
@@ -59,7 +59,7 @@ TEST(cpu_access_to_device_memory_is_refused) {
     OK(gpumem_reservation_create(device, 2 * MIB, NULL, &range));
     OK(gpumem_physical_create(device, 2 * MIB, NULL, &memory));
     gpumem_mapping *mapping = MADE(gpumem_mapping *, gpumem_mapping_create, range, 0, memory);
-    FAILS(NOT_SUPPORTED, gpumem_mapping_set_access(mapping, -1, GPUMEM_ACCESS_READ));
+    FAILS(NOT_SUPPORTED, mapping_set_access(mapping, -1, GPUMEM_ACCESS_READ));
     SAYS("the CPU");
     DESTROY(mapping, memory, range);
 }
@@ -96,7 +96,7 @@ TEST(a_size_of_zero_is_named_in_the_error) {
     FAILS(INVALID_ARGUMENT, gpumem_reservation_create(device, 0, NULL, &range));
     SAYS("bytes is 0");
     FAILS_SAYING(INVALID_ARGUMENT, "bytes is 0", gpumem_physical_create(device, 0, NULL, &memory));
-    FAILS_SAYING(INVALID_ARGUMENT, "bytes is 0", gpumem_physical_import_fd(device, 0, 0, &memory));
+    FAILS_SAYING(INVALID_ARGUMENT, "bytes is 0", physical_import_fd(device, 0, 0, &memory));
 }
 
 /* softgpu has neither, and cuMemCreate takes the flags all the same: nobody would notice. */
@@ -116,7 +116,7 @@ TEST(refused_fabric_memory_names_what_is_missing) {
     FAILS_SAYING(NOT_PERMITTED, "IMEX",
                  gpumem_physical_create(device, 2 * MIB,
                                         MEMORY(.handle_type = GPUMEM_HANDLE_FABRIC), &memory));
-    const gpumem_fabric_handle handle = {{1}};
-    FAILS(NOT_SUPPORTED, gpumem_physical_import_fabric(device, &handle, 2 * MIB, &memory));
+    const struct fabric_handle handle = {{1}};
+    FAILS(NOT_SUPPORTED, physical_import_fabric(device, &handle, 2 * MIB, &memory));
     SAYS("IMEX");
 }

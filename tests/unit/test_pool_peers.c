@@ -13,14 +13,8 @@ static gpumem_resource *host_pool(void) {
 
 static gpumem_access access_of(gpumem_resource *pool, int ordinal) {
     gpumem_access access = (gpumem_access)77;
-    OK(gpumem_pool_get_access(pool, ordinal, &access));
+    OK(gpumem_resource_get_access(pool, ordinal, &access));
     return access;
-}
-
-static size_t peers_of(gpumem_resource *pool, int *peers) {
-    size_t count = 77;
-    OK(gpumem_pool_get_peers(pool, peers, peers ? 8 : 0, &count));
-    return count;
 }
 
 /* What the other device may do, by doing it: its driver call's answer. */
@@ -44,45 +38,39 @@ static void check_bytes(gpumem_buffer *buffer, unsigned char value) {
 TEST(peer_access_changes_apply_to_live_buffers) {
     gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN);
     gpumem_buffer *early = NEW_BUFFER(pool, 4096);
-    int peers[8] = {77};
     OK(gpumem_buffer_fill(early, 0, 4096, 1, NULL));
     synchronize(NULL);
-    assert_int_equal(peers_of(pool, peers), 0);
     assert_int_equal(access_of(pool, 0), GPUMEM_ACCESS_READ_WRITE);
     assert_int_equal(access_of(pool, 1), GPUMEM_ACCESS_NONE);
     FAILS_CU(INVALID_VALUE, other_sets(gpumem_buffer_pointer(early), 9));
     check_bytes(early, 1);
-    OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
+    OK(gpumem_resource_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
     gpumem_buffer *late = NEW_BUFFER(pool, 40 * MIB); /* in another segment of the pool */
     synchronize(NULL);
-    assert_int_equal(peers_of(pool, peers), 1);
-    assert_int_equal(peers[0], 1);
-    assert_int_equal(peers_of(pool, NULL), 1);
+    assert_int_equal(access_of(pool, 1), GPUMEM_ACCESS_READ_WRITE);
     OK_CU(other_sets(gpumem_buffer_pointer(early), 2));
     OK_CU(other_sets(gpumem_buffer_pointer(late), 3));
     check_bytes(early, 2);
     check_bytes(late, 3);
-    OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_NONE));
-    assert_int_equal(peers_of(pool, peers), 0);
+    OK(gpumem_resource_set_access(pool, 1, GPUMEM_ACCESS_NONE));
+    assert_int_equal(access_of(pool, 1), GPUMEM_ACCESS_NONE);
     FAILS_CU(INVALID_VALUE, other_sets(gpumem_buffer_pointer(late), 4));
     check_bytes(late, 3);
     DESTROY(early, late, pool);
 }
 
-TEST(all_peers_are_set_in_one_call) {
+TEST(a_wrapper_and_a_cache_set_the_access_of_the_pool) {
     gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN);
-    const int all[] = {0, 1, 1};
-    int peers[8];
-    OK(gpumem_pool_set_peers(pool, all, COUNT(all)));
-    assert_int_equal(peers_of(pool, peers), 1);
-    assert_int_equal(peers[0], 1);
-    uint64_t before = soft->call_count("cuMemPoolSetAccess");
-    OK(gpumem_pool_set_peers(pool, all, COUNT(all))); /* nothing to change */
-    assert_int_equal(soft->call_count("cuMemPoolSetAccess"), before);
-    OK(gpumem_pool_set_peers(pool, NULL, 0));
-    assert_int_equal(peers_of(pool, peers), 0);
-    assert_int_equal(access_of(pool, 0), GPUMEM_ACCESS_READ_WRITE);
-    OK(gpumem_resource_destroy(pool));
+    gpumem_resource *cache = NEW_CACHING(pool), *limit = NEW_LIMIT(cache, GIB);
+    gpumem_buffer *buffer = NEW_BUFFER(limit, 4096);
+    synchronize(NULL);
+    OK(gpumem_resource_set_access(limit, 1, GPUMEM_ACCESS_READ_WRITE));
+    assert_int_equal(access_of(pool, 1), GPUMEM_ACCESS_READ_WRITE);
+    OK_CU(other_sets(gpumem_buffer_pointer(buffer), 6));
+    check_bytes(buffer, 6);
+    OK(gpumem_resource_set_access(cache, 1, GPUMEM_ACCESS_NONE));
+    assert_int_equal(access_of(limit, 1), GPUMEM_ACCESS_NONE);
+    DESTROY(buffer, limit, cache, pool);
 }
 
 TEST(host_pools_have_peers) {
@@ -92,7 +80,7 @@ TEST(host_pools_have_peers) {
     memset(gpumem_buffer_host_pointer(buffer), 1, 4096);
     assert_int_equal(access_of(pool, 0), GPUMEM_ACCESS_READ_WRITE);
     FAILS_CU(INVALID_VALUE, other_sets(gpumem_buffer_pointer(buffer), 9));
-    OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
+    OK(gpumem_resource_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
     OK_CU(other_sets(gpumem_buffer_pointer(buffer), 5));
     check_bytes(buffer, 5);
     DESTROY(buffer, pool);
@@ -100,45 +88,29 @@ TEST(host_pools_have_peers) {
 
 TEST(invalid_arguments_are_refused_with_a_reason) {
     gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN);
-    const int wrong[] = {1, 9};
     gpumem_access access;
-    size_t count;
-    gpumem_resource *plain = NEW_VIRTUAL();
-    FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(plain, 1, GPUMEM_ACCESS_READ_WRITE));
-    SAYS("not a pool of the driver");
-    FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, 2, GPUMEM_ACCESS_READ_WRITE));
+    FAILS(INVALID_ARGUMENT, gpumem_resource_set_access(pool, 2, GPUMEM_ACCESS_READ_WRITE));
     SAYS("no peer device 2");
-    FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, -1, GPUMEM_ACCESS_NONE));
-    FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, 1, (gpumem_access)7));
-    FAILS(NOT_SUPPORTED, gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ));
+    FAILS(INVALID_ARGUMENT, gpumem_resource_set_access(pool, -1, GPUMEM_ACCESS_NONE));
+    FAILS(INVALID_ARGUMENT, gpumem_resource_set_access(pool, 1, (gpumem_access)7));
+    FAILS(NOT_SUPPORTED, gpumem_resource_set_access(pool, 1, GPUMEM_ACCESS_READ));
     SAYS("not read-only");
-    FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, 0, GPUMEM_ACCESS_NONE));
+    FAILS(INVALID_ARGUMENT, gpumem_resource_set_access(pool, 0, GPUMEM_ACCESS_NONE));
     SAYS("keeps access");
-    OK(gpumem_pool_set_access(pool, 0, GPUMEM_ACCESS_READ_WRITE));
-    FAILS_SAYING(INVALID_ARGUMENT, "no peer device 9", gpumem_pool_set_peers(pool, wrong, 2));
-    FAILS(INVALID_ARGUMENT, gpumem_pool_set_peers(pool, NULL, 2));
-    FAILS(INVALID_ARGUMENT, gpumem_pool_get_access(pool, 5, &access));
-    FAILS(INVALID_ARGUMENT, gpumem_pool_get_access(pool, 1, NULL));
-    FAILS(INVALID_ARGUMENT, gpumem_pool_get_peers(pool, NULL, 1, &count));
-    FAILS(INVALID_ARGUMENT, gpumem_pool_get_peers(pool, NULL, 0, NULL));
-    assert_int_equal(peers_of(pool, NULL), 0);
-    DESTROY(plain, pool);
+    OK(gpumem_resource_set_access(pool, 0, GPUMEM_ACCESS_READ_WRITE));
+    FAILS(INVALID_ARGUMENT, gpumem_resource_get_access(pool, 5, &access));
+    FAILS(INVALID_ARGUMENT, gpumem_resource_get_access(pool, 1, NULL));
+    assert_int_equal(access_of(pool, 1), GPUMEM_ACCESS_NONE);
+    OK(gpumem_resource_destroy(pool));
 }
 
 /* A refusal that did its work, since the driver reports earlier failures like that, is undone. */
 TEST(a_refused_peer_change_is_undone) {
     gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN);
-    const int peer = 1;
-    OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
+    OK(gpumem_resource_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
     char *before = soft->state_dump();
     soft->fault_arm("cuMemPoolSetAccess", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER);
-    FAILS(DRIVER, gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_NONE));
-    assert_int_equal(soft->fault_disarm(), 1);
-    SAME_STATE(before);
-    OK(gpumem_pool_set_peers(pool, NULL, 0));
-    before = soft->state_dump();
-    soft->fault_arm("cuMemPoolSetAccess", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER);
-    FAILS(DRIVER, gpumem_pool_set_peers(pool, &peer, 1));
+    FAILS(DRIVER, gpumem_resource_set_access(pool, 1, GPUMEM_ACCESS_NONE));
     assert_int_equal(soft->fault_disarm(), 1);
     SAME_STATE(before);
     OK(gpumem_resource_destroy(pool));

@@ -98,7 +98,7 @@ TEST(chunks_are_consumed_in_order_of_acquisition) {
     const gpumem_ring_chunk last = consume();
     MEMBERS(last, (sequence, 2), (bytes, 1));
     for (uint64_t i = 0; i < 3; i++)
-        OK(gpumem_ring_release(ring, i, NULL, 0));
+        OK(gpumem_ring_release(ring, i, NULL, 0, NULL, 0));
 }
 
 TEST(the_device_sees_what_was_written) {
@@ -115,7 +115,7 @@ TEST(the_device_sees_what_was_written) {
         assert_int_equal(back[6], lap);
         assert_memory_equal(back + 7, "bytes", 5);
         assert_int_equal(back[CHUNK - 1], lap);
-        OK(gpumem_ring_release(ring, full.sequence, NULL, 0));
+        OK(gpumem_ring_release(ring, full.sequence, NULL, 0, NULL, 0));
     }
 }
 
@@ -127,7 +127,7 @@ TEST(an_abandoned_chunk_is_skipped) {
     OK(gpumem_ring_abandon(ring, 0));
     assert_int_equal(consume().sequence, 1);
     FAILS(INVALID_ARGUMENT, gpumem_ring_commit(ring, 0, CHUNK));
-    OK(gpumem_ring_release(ring, 1, NULL, 0));
+    OK(gpumem_ring_release(ring, 1, NULL, 0, NULL, 0));
     const gpumem_ring_info info = info_of();
     MEMBERS(info, (abandoned, 1), (released, 1));
     for (uint64_t i = 2; i < 5; i++)
@@ -141,7 +141,7 @@ TEST(an_abandoned_chunk_is_skipped) {
 TEST(producers_wait_until_all_streams_have_passed) {
     struct gate first = gate_with_stream(), second = gate_with_stream();
     const CUstream both[] = {first.stream, second.stream};
-    OK(gpumem_ring_release(ring, consumed(), both, 2));
+    OK(gpumem_ring_release(ring, consumed(), both, 2, NULL, 0));
     (void)consumed();
     (void)consumed();
     FAILS(TIMED_OUT, try_acquire(0));
@@ -151,8 +151,8 @@ TEST(producers_wait_until_all_streams_have_passed) {
     gate_drain(&second);
     OK(try_acquire(0));
     OK(gpumem_ring_abandon(ring, 3));
-    OK(gpumem_ring_release(ring, 1, both, 2));
-    OK(gpumem_ring_release(ring, 2, both, 2));
+    OK(gpumem_ring_release(ring, 1, both, 2, NULL, 0));
+    OK(gpumem_ring_release(ring, 2, both, 2, NULL, 0));
     gate_remove(&first);
     gate_remove(&second);
 }
@@ -162,14 +162,14 @@ TEST(chunk_space_is_reused_in_order) {
     (void)consumed();
     (void)consumed();
     (void)consumed();
-    OK(gpumem_ring_release(ring, 1, NULL, 0));
+    OK(gpumem_ring_release(ring, 1, NULL, 0, NULL, 0));
     FAILS(TIMED_OUT, try_acquire(0));
-    OK(gpumem_ring_release(ring, 0, NULL, 0));
+    OK(gpumem_ring_release(ring, 0, NULL, 0, NULL, 0));
     MEMBERS(acquire(), (offset, 0), (offset, CHUNK));
     FAILS(TIMED_OUT, try_acquire(0));
     OK(gpumem_ring_abandon(ring, 3));
     OK(gpumem_ring_abandon(ring, 4));
-    OK(gpumem_ring_release(ring, 2, NULL, 0));
+    OK(gpumem_ring_release(ring, 2, NULL, 0, NULL, 0));
 }
 
 TEST(producers_wait_for_the_programs_events) {
@@ -178,7 +178,7 @@ TEST(producers_wait_for_the_programs_events) {
     for (int i = 0; i < 2; i++)
         events[i] = NEW_EVENT();
     OK(gpumem_event_record(device, events[0], gate.stream));
-    OK(gpumem_ring_release_events(ring, consumed(), events, 2)); /* the other marks nothing */
+    OK(gpumem_ring_release(ring, consumed(), NULL, 0, events, 2)); /* the other marks nothing */
     /* They are the program's again. */
     OK(gpumem_event_record(device, events[0], NULL));
     OK(gpumem_event_destroy(device, events[0]));
@@ -188,8 +188,8 @@ TEST(producers_wait_for_the_programs_events) {
     gate_drain(&gate);
     OK(try_acquire(1000));
     OK(gpumem_ring_abandon(ring, 3));
-    OK(gpumem_ring_release_events(ring, 1, &events[1], 1));
-    OK(gpumem_ring_release_events(ring, 2, NULL, 0));
+    OK(gpumem_ring_release(ring, 1, NULL, 0, &events[1], 1));
+    OK(gpumem_ring_release(ring, 2, NULL, 0, NULL, 0));
     OK(gpumem_event_destroy(device, events[1]));
     gate_remove(&gate);
 }
@@ -207,7 +207,7 @@ TEST(a_chunk_may_be_released_behind_many_streams) {
         chunk = consume();
         for (size_t i = 0; i < COUNT(streams); i++)
             OK(fill_bytes(device, chunk.device, CHUNK, 1, streams[i]));
-        OK(gpumem_ring_release(ring, chunk.sequence, streams, COUNT(streams)));
+        OK(gpumem_ring_release(ring, chunk.sequence, streams, COUNT(streams), NULL, 0));
     }
     for (size_t i = 0; i + 1 < COUNT(streams); i++)
         OK(gpumem_stream_destroy(device, streams[i]));
@@ -219,7 +219,7 @@ TEST(a_stream_may_be_destroyed_after_a_release_behind_it) {
     CUevent event = NEW_EVENT();
     OK(gpumem_event_record(device, event, gate.stream));
     OK(gpumem_stream_wait_event(device, stream, event));
-    OK(gpumem_ring_release(ring, consumed(), &stream, 1));
+    OK(gpumem_ring_release(ring, consumed(), &stream, 1, NULL, 0));
     OK(gpumem_stream_destroy(device, stream));
     (void)consumed();
     (void)consumed();
@@ -227,9 +227,10 @@ TEST(a_stream_may_be_destroyed_after_a_release_behind_it) {
     gate_drain(&gate);
     OK(try_acquire(1000));
     OK(gpumem_ring_abandon(ring, 3));
-    FAILS_SAYING(INVALID_ARGUMENT, "does not exist", gpumem_ring_release(ring, 1, &stream, 1));
-    OK(gpumem_ring_release(ring, 1, NULL, 0));
-    OK(gpumem_ring_release(ring, 2, NULL, 0));
+    FAILS_SAYING(INVALID_ARGUMENT, "does not exist",
+                 gpumem_ring_release(ring, 1, &stream, 1, NULL, 0));
+    OK(gpumem_ring_release(ring, 1, NULL, 0, NULL, 0));
+    OK(gpumem_ring_release(ring, 2, NULL, 0, NULL, 0));
     OK(gpumem_event_destroy(device, event));
     gate_remove(&gate);
 }
@@ -238,7 +239,7 @@ TEST(a_stream_may_be_destroyed_after_a_release_behind_it) {
 
 TEST(timeouts_are_respected) {
     struct gate gate = gate_with_stream();
-    OK(gpumem_ring_release(ring, consumed(), &gate.stream, 1));
+    OK(gpumem_ring_release(ring, consumed(), &gate.stream, 1, NULL, 0));
     for (int i = 0; i < 2; i++)
         (void)acquire();
     for (int limit = 0; limit <= 20; limit += 10) {
@@ -266,7 +267,7 @@ TEST(timeouts_are_respected) {
 TEST(timeouts_are_less_than_a_millisecond_late) {
     struct gate gate = gate_with_stream();
     long long late_room = 1000000, late_chunk = 1000000;
-    OK(gpumem_ring_release(ring, consumed(), &gate.stream, 1));
+    OK(gpumem_ring_release(ring, consumed(), &gate.stream, 1, NULL, 0));
     for (int i = 0; i < 2; i++)
         (void)acquire();
     for (int i = 0; i < 50; i++) {
@@ -300,8 +301,8 @@ TEST(a_closed_ring_can_be_drained) {
     assert_int_equal(consume().sequence, 1);
     FAILS(CANCELLED, try_consume(-1));
     assert_int_equal(info_of().closed, 1);
-    OK(gpumem_ring_release(ring, 0, NULL, 0));
-    OK(gpumem_ring_release(ring, 1, NULL, 0));
+    OK(gpumem_ring_release(ring, 0, NULL, 0, NULL, 0));
+    OK(gpumem_ring_release(ring, 1, NULL, 0, NULL, 0));
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */
@@ -313,7 +314,7 @@ TEST(a_ring_with_chunks_in_use_cannot_be_destroyed) {
     (void)consume();
     FAILS_SAYING(BUSY, "1 are consumed", gpumem_ring_destroy(ring));
     FAILS(BUSY, gpumem_resource_destroy(mapped));
-    OK(gpumem_ring_release(ring, 0, NULL, 0));
+    OK(gpumem_ring_release(ring, 0, NULL, 0, NULL, 0));
     OK(gpumem_ring_commit(ring, acquire().sequence, 1)); /* dropped */
 }
 
@@ -331,7 +332,7 @@ TEST(destroying_a_ring_waits_for_its_streams) {
     OK(gpumem_ring_commit(ring, chunk.sequence, 1));
     (void)consume();
     OK(fill_bytes(device, chunk.device, 1, 7, gate.stream));
-    OK(gpumem_ring_release(ring, 0, &gate.stream, 1));
+    OK(gpumem_ring_release(ring, 0, &gate.stream, 1, NULL, 0));
     CUstream opener = NEW_STREAM();
     use_context();
     OK_CU(cu->cuLaunchHostFunc(opener, open_later, gate.flag));
@@ -353,9 +354,9 @@ TEST(releasing_behind_a_capturing_stream_is_refused) {
     uint64_t chunk = consumed();
     use_context();
     OK_CU(cu->cuStreamBeginCapture_v2(streams[1], CU_STREAM_CAPTURE_MODE_GLOBAL));
-    FAILS_SAYING(BUSY, "captures", gpumem_ring_release(ring, chunk, streams, 2));
+    FAILS_SAYING(BUSY, "captures", gpumem_ring_release(ring, chunk, streams, 2, NULL, 0));
     assert_int_equal(info_of().consumed, 1);
-    OK(gpumem_ring_release(ring, chunk, streams, 1));
+    OK(gpumem_ring_release(ring, chunk, streams, 1, NULL, 0));
     for (int i = 0; i < 2; i++)
         (void)acquire();
     FAILS(TIMED_OUT, try_acquire(2)); /* nor does asking for events disturb it */
@@ -378,12 +379,12 @@ TEST(releasing_behind_a_captured_event_is_refused) {
     use_context();
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK_CU(cu->cuEventRecord(event, stream));
-    FAILS(INVALID_ARGUMENT, gpumem_ring_release_events(ring, chunk, &event, 1));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, chunk, NULL, 0, &event, 1));
     (void)cu->cuStreamEndCapture(stream, &graph);
     if (graph)
         cu->cuGraphDestroy(graph);
     leave_context();
-    OK(gpumem_ring_release(ring, chunk, NULL, 0));
+    OK(gpumem_ring_release(ring, chunk, NULL, 0, NULL, 0));
     DESTROY(event, stream);
 }
 
@@ -397,7 +398,7 @@ TEST(a_forked_child_may_not_use_the_ring) {
                    try_consume(-1) == GPUMEM_ERROR_FORKED &&
                    gpumem_ring_commit(ring, 0, 1) == GPUMEM_ERROR_FORKED &&
                    gpumem_ring_abandon(ring, 0) == GPUMEM_ERROR_FORKED &&
-                   gpumem_ring_release(ring, 0, NULL, 0) == GPUMEM_ERROR_FORKED &&
+                   gpumem_ring_release(ring, 0, NULL, 0, NULL, 0) == GPUMEM_ERROR_FORKED &&
                    gpumem_ring_close(ring) == GPUMEM_ERROR_FORKED &&
                    gpumem_ring_get_info(ring, &info) == GPUMEM_ERROR_FORKED &&
                    gpumem_ring_destroy(ring) == GPUMEM_ERROR_FORKED;
@@ -441,16 +442,16 @@ TEST(operations_on_invalid_chunks_are_refused) {
     FAILS(INVALID_ARGUMENT, gpumem_ring_write(ring, chunk, SIZE_MAX, "x", 2));
     FAILS(INVALID_ARGUMENT, gpumem_ring_write(ring, chunk, 0, NULL, 1));
     FAILS(INVALID_ARGUMENT, gpumem_ring_flush(ring, chunk, 1, CHUNK));
-    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, chunk, NULL, 0));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, chunk, NULL, 0, NULL, 0));
     OK(gpumem_ring_commit(ring, chunk, 0));
     FAILS(INVALID_ARGUMENT, gpumem_ring_commit(ring, chunk, 0));
     FAILS(INVALID_ARGUMENT, gpumem_ring_abandon(ring, chunk));
     assert_int_equal(consume().bytes, 0);
-    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, chunk, &none, 1));
-    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, chunk, NULL, 1));
-    OK(gpumem_ring_release(ring, chunk, NULL, 0));
-    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, chunk, NULL, 0));
-    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, 77, NULL, 0));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, chunk, &none, 1, NULL, 0));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, chunk, NULL, 1, NULL, 0));
+    OK(gpumem_ring_release(ring, chunk, NULL, 0, NULL, 0));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, chunk, NULL, 0, NULL, 0));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, 77, NULL, 0, NULL, 0));
     OK(gpumem_ring_destroy(NULL));
 }
 
@@ -471,7 +472,7 @@ TEST(a_ring_works_over_pinned_memory) {
     assert_int_equal(info_of().chunk_bytes, 256);
     memset(acquire().host, 1, 100);
     OK(gpumem_ring_commit(ring, 0, 100));
-    OK(gpumem_ring_release(ring, consume().sequence, &(CUstream){NULL}, 1));
+    OK(gpumem_ring_release(ring, consume().sequence, &(CUstream){NULL}, 1, NULL, 0));
     OK(gpumem_ring_destroy(ring));
     OK(gpumem_resource_destroy(pinned));
     ring = other;

@@ -62,7 +62,7 @@ static size_t go_round(size_t laps) {
         OK(gpumem_ring_commit(ring, chunk.sequence, bytes));
         OK(gpumem_ring_consume(ring, 0, &chunk));
         check_on_device(&chunk);
-        OK(gpumem_ring_release(ring, chunk.sequence, NULL, 0));
+        OK(gpumem_ring_release(ring, chunk.sequence, NULL, 0, NULL, 0));
         done += bytes;
     }
     return crossed;
@@ -125,7 +125,7 @@ TEST(a_chunk_waits_until_enough_bytes_are_free) {
     OK(gpumem_ring_commit(ring, chunk.sequence, info.bytes));
     OK(gpumem_ring_consume(ring, 0, &chunk));
     check_on_device(&chunk);
-    OK(gpumem_ring_release(ring, chunk.sequence, NULL, 0));
+    OK(gpumem_ring_release(ring, chunk.sequence, NULL, 0, NULL, 0));
     end_ring();
 }
 

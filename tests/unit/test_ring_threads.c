@@ -78,7 +78,7 @@ static void *consume(void *argument) {
         int in_order = first || chunk.sequence > last;
         first = 0;
         last = chunk.sequence;
-        if (gpumem_ring_release(ring, chunk.sequence, streams, 2) != GPUMEM_OK)
+        if (gpumem_ring_release(ring, chunk.sequence, streams, 2, NULL, 0) != GPUMEM_OK)
             atomic_fetch_add(&wrong, 1);
         for (int i = 0; i < 2; i++)
             (void)gpumem_stream_synchronize(device, streams[i]);
@@ -189,7 +189,7 @@ TEST(a_passed_event_wakes_a_waiting_producer) {
     acquire_all();
     OK(gpumem_ring_commit(ring, 0, 1));
     OK(gpumem_ring_consume(ring, 0, &chunk));
-    OK(gpumem_ring_release(ring, 0, &gate.stream, 1));
+    OK(gpumem_ring_release(ring, 0, &gate.stream, 1, NULL, 0));
     pthread_t thread = start(wait_for_room, &status);
     await_waiters("1 threads wait");
     gate_drain(&gate);

@@ -363,7 +363,7 @@ TEST(what_is_not_printable_in_a_refusal_is_escaped) {
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     for (size_t i = 0; i < COUNT(words); i++) {
         char wanted[256];
-        snprintf(wanted, sizeof wanted, "refused (unknown status): %s", words[i].shown);
+        snprintf(wanted, sizeof wanted, "refused (GPUMEM_ERROR_?): %s", words[i].shown);
         strcpy(answer.message, words[i].sent);
         strcpy(of_pool.message, words[i].sent);
         assert_int_equal(send(sockets[1], &answer, sizeof answer, 0), sizeof answer);

@@ -109,7 +109,7 @@ static gpumem_status create_physical(void) {
 }
 static gpumem_status import_physical(void) {
     gpumem_physical *none;
-    return gpumem_physical_import_fd(device, descriptor, 10 * MIB, &none);
+    return physical_import_fd(device, descriptor, 10 * MIB, &none);
 }
 static gpumem_status reserve(void) {
     gpumem_reservation *none;
@@ -120,7 +120,7 @@ static gpumem_status map(void) {
     return gpumem_mapping_create(place, 10 * MIB, second, &none);
 }
 static gpumem_status set_access(void) {
-    return gpumem_mapping_set_access(mapped, 0, GPUMEM_ACCESS_READ);
+    return mapping_set_access(mapped, 0, GPUMEM_ACCESS_READ);
 }
 static gpumem_status import_buffer(void) {
     const void *description = NULL;
@@ -150,7 +150,7 @@ TEST(memory_by_hand_and_imports_say_it_too) {
     OK(gpumem_physical_create(
         device, 10 * MIB, GPUMEM_PHYSICAL_OPTIONS(.handle_type = GPUMEM_HANDLE_POSIX_FD), &memory));
     OK(gpumem_physical_create(device, 10 * MIB, NULL, &second));
-    OK(gpumem_physical_export_fd(memory, &descriptor));
+    OK(physical_export_fd(memory, &descriptor));
     OK(gpumem_reservation_create(device, 20 * MIB, NULL, &place));
     OK(gpumem_mapping_create(place, 0, memory, &mapped));
     int own = descriptor;

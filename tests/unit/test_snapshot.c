@@ -64,7 +64,7 @@ TEST(low_level_memory_is_listed_outside_resources) {
     OK(gpumem_physical_create(device, 4 * MIB, NULL, &unmapped));
     OK(gpumem_mapping_create(reservation, 2 * MIB, physical, &mapping));
     const char *now = take();
-    NUMBER(now, "virtual_memory.reservations.0.address", gpumem_reservation_address(reservation));
+    NUMBER(now, "virtual_memory.reservations.0.address", reservation_address(reservation));
     NUMBER(now, "virtual_memory.mappings.0.address", mapping_info(mapping).address);
     assert_true(json_is(json_find(now, "virtual_memory.mappings.0.resource"), "null"));
     assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 2);

@@ -165,7 +165,7 @@ TEST(mappings_unmapped_by_range_are_no_longer_listed) {
     OK(gpumem_reservation_unmap(reservation, 2 * MIB, 14 * MIB)); /* begins with a hole */
     const char *now = take();
     assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 1);
-    NUMBER(now, "virtual_memory.mappings.0.address", gpumem_reservation_address(reservation));
+    NUMBER(now, "virtual_memory.mappings.0.address", reservation_address(reservation));
     assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 3);
     for (size_t i = 0; i < 3; i++)
         DESTROY(mappings[i], physical[i]);

@@ -27,8 +27,8 @@ TEST(a_view_covers_its_part_of_the_buffer) {
     assert_int_equal(gpumem_buffer_pointer(view), gpumem_buffer_pointer(buffer) + 3 * KIB);
     assert_int_equal(gpumem_buffer_size(view), KIB);
     assert_int_equal(gpumem_buffer_capacity(view), KIB);
-    assert_ptr_equal(gpumem_buffer_viewed(view), buffer);
-    assert_null(gpumem_buffer_viewed(buffer));
+    assert_ptr_equal(viewed_by(view), buffer);
+    assert_null(viewed_by(buffer));
     assert_ptr_equal(gpumem_buffer_resource(view), virtual_memory);
     assert_ptr_equal(gpumem_buffer_device(view), device);
     unsigned char bytes[3 * KIB];
@@ -75,7 +75,7 @@ TEST(a_buffer_is_freed_with_its_last_view) {
     gpumem_buffer *buffer = allocate_on(virtual_memory, 2 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     gpumem_buffer *first = NEW_VIEW(buffer, KIB, KIB), *second = NEW_VIEW(first, 512, 16);
-    assert_ptr_equal(gpumem_buffer_viewed(second), buffer);
+    assert_ptr_equal(viewed_by(second), buffer);
     assert_int_equal(gpumem_buffer_pointer(second), address + KIB + 512);
     DESTROY(buffer, first);
     assert_true(is_mapped(address));

@@ -50,7 +50,7 @@ TEST(an_access_change_applies_to_present_and_future_buffers) {
     CUdeviceptr kept = gpumem_buffer_pointer(cached);
     OK(gpumem_buffer_free(cached, NULL));
     assert_int_equal(rights(present, 0, 1), 0);
-    OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_READ));
+    OK(gpumem_resource_set_access(resource, 1, GPUMEM_ACCESS_READ));
     assert_int_equal(rights(present, 0, 1), 1);
     assert_int_equal(rights(present, 0, 0), 3);
     OK(gpumem_buffer_grow(present, 16 * MIB, NULL));
@@ -60,34 +60,35 @@ TEST(an_access_change_applies_to_present_and_future_buffers) {
     cached = allocate(resource, 8 * MIB, 0, NULL);
     assert_true(gpumem_buffer_pointer(cached) == kept); /* the mapping stayed, with new rights */
     assert_int_equal(rights(cached, 0, 1), 1);
-    OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_READ_WRITE));
+    OK(gpumem_resource_set_access(resource, 1, GPUMEM_ACCESS_READ_WRITE));
     assert_int_equal(rights(cached, 0, 1), 3);
-    OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_NONE));
+    OK(gpumem_resource_set_access(resource, 1, GPUMEM_ACCESS_NONE));
     assert_int_equal(rights(present, 0, 1) + rights(future, 0, 1) + rights(cached, 0, 1), 0);
     uint64_t calls = soft->call_count("cuMemSetAccess");
-    OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_NONE)); /* as it is */
+    OK(gpumem_resource_set_access(resource, 1, GPUMEM_ACCESS_NONE)); /* as it is */
     assert_int_equal(soft->call_count("cuMemSetAccess"), calls);
     DESTROY(present, future, cached, resource);
 }
 
-TEST(setting_peers_replaces_the_earlier_ones) {
+TEST(the_access_of_a_resource_can_be_read) {
     NEED_PEER();
-    gpumem_resource *resource = NEW_VIRTUAL();
-    gpumem_buffer *buffer = allocate(resource, 4 * MIB, 8 * MIB, NULL);
-    const int peers[] = {0, 1};
-    OK(gpumem_virtual_resource_set_peers(resource, peers, 2, GPUMEM_ACCESS_READ_WRITE));
-    assert_int_equal(rights(buffer, 0, 1), 3);
-    assert_int_equal(rights(buffer, 0, 0), 3);
-    OK(gpumem_virtual_resource_set_peers(resource, peers + 1, 1, GPUMEM_ACCESS_READ));
-    assert_int_equal(rights(buffer, 0, 1), 1);
-    OK(gpumem_virtual_resource_set_peers(resource, NULL, 0, GPUMEM_ACCESS_READ_WRITE));
-    assert_int_equal(rights(buffer, 0, 1), 0);
-    assert_int_equal(rights(buffer, 0, 0), 3);
-    const int unknown = 99;
-    FAILS_SAYING(
-        INVALID_ARGUMENT, "99",
-        gpumem_virtual_resource_set_peers(resource, &unknown, 1, GPUMEM_ACCESS_READ_WRITE));
-    DESTROY(buffer, resource);
+    gpumem_resource *resource = NEW_VIRTUAL(), *limit = NEW_LIMIT(resource, GIB);
+    const gpumem_access set[] = {GPUMEM_ACCESS_READ_WRITE, GPUMEM_ACCESS_READ, GPUMEM_ACCESS_NONE};
+    for (size_t i = 0; i < COUNT(set); i++) {
+        OK(gpumem_resource_set_access(resource, 1, set[i]));
+        assert_int_equal(MADE(gpumem_access, gpumem_resource_get_access, limit, 1), set[i]);
+        assert_int_equal(MADE(gpumem_access, gpumem_resource_get_access, limit, 0),
+                         GPUMEM_ACCESS_READ_WRITE);
+    }
+    gpumem_access access;
+    FAILS_SAYING(INVALID_ARGUMENT, "99", gpumem_resource_set_access(resource, 99, set[0]));
+    FAILS_SAYING(INVALID_ARGUMENT, "99", gpumem_resource_get_access(resource, 99, &access));
+    FAILS(INVALID_ARGUMENT, gpumem_resource_get_access(resource, 1, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_resource_set_access(resource, 1, (gpumem_access)7));
+    gpumem_resource *pinned = NEW_PINNED();
+    FAILS_SAYING(NOT_SUPPORTED, "pinned", gpumem_resource_set_access(pinned, 1, set[0]));
+    FAILS_SAYING(NOT_SUPPORTED, "pinned", gpumem_resource_get_access(pinned, 1, &access));
+    DESTROY(pinned, limit, resource);
 }
 
 TEST(access_to_a_range_changes_whole_chunks) {
@@ -116,7 +117,7 @@ TEST(access_to_a_range_changes_whole_chunks) {
     OK(gpumem_buffer_grow(buffer, 20 * MIB, NULL)); /* what comes later is as the resource says */
     assert_int_equal(rights(buffer, 17 * MIB, 1), 0);
     assert_int_equal(rights(buffer, 4 * MIB, 1), 1);
-    OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_READ_WRITE));
+    OK(gpumem_resource_set_access(resource, 1, GPUMEM_ACCESS_READ_WRITE));
     for (size_t at = 0; at < 20 * MIB; at += 4 * MIB)
         assert_int_equal(rights(buffer, at, 1), 3);
     DESTROY(buffer, resource);
@@ -172,7 +173,7 @@ TEST(copies_without_access_are_refused_by_name) {
     access_is_kept_to(tracked);
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0, NULL), *view;
     gpumem_buffer *other = allocate(tracked, 2 * MIB, 0, NULL);
-    OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
+    OK(gpumem_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
     view = NEW_VIEW(buffer, 0, MIB);
     writing_is_refused(view, 0, other);
     gpumem_access access = GPUMEM_ACCESS_NONE;
@@ -189,11 +190,11 @@ TEST(revoking_access_waits_for_the_buffers_streams) {
     OK(gpumem_buffer_use(buffer, stream));
     for (int i = 0; i < 8; i++)
         OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, stream));
-    OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ)); /* no fault */
+    OK(gpumem_resource_set_access(resource, 0, GPUMEM_ACCESS_READ)); /* no fault */
     assert_int_equal(rights(buffer, 0, 0), 1);
     use_context();
     OK_CU(cu->cuStreamQuery(stream));
-    OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(gpumem_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
     for (int i = 0; i < 8; i++)
         OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 2, stream));
     OK(gpumem_buffer_set_access(buffer, 0, 4 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
@@ -209,7 +210,7 @@ struct taker {
 
 static void *take(void *data) {
     struct taker *taker = data;
-    OK(gpumem_virtual_resource_set_access(taker->resource, 0, GPUMEM_ACCESS_READ));
+    OK(gpumem_resource_set_access(taker->resource, 0, GPUMEM_ACCESS_READ));
     atomic_store(&taker->done, 1);
     return NULL;
 }
@@ -259,7 +260,7 @@ TEST(revoking_access_waits_for_live_cached_and_deferred_memory) {
         if (which)
             OK(gpumem_buffer_free(buffer, NULL));
         opener_start(&opener, gate);
-        OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
+        OK(gpumem_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
         assert_true(opener_end(&opener));
         if (!which)
             OK(gpumem_buffer_free(buffer, NULL));
@@ -273,7 +274,7 @@ TEST(changing_access_to_held_memory_is_refused) {
     gpumem_buffer *other = allocate(resource, 2 * MIB, 0, NULL);
     OK(gpumem_buffer_hold(held));
     char *before = soft->state_dump();
-    FAILS_SAYING(BUSY, "hold", gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
+    FAILS_SAYING(BUSY, "hold", gpumem_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
     FAILS(BUSY, gpumem_buffer_set_access(held, 0, 2 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
     SAYS("hold");
     OK(gpumem_device_trim(device, 1)); /* events that are kept */
@@ -282,10 +283,10 @@ TEST(changing_access_to_held_memory_is_refused) {
     OK(gpumem_buffer_release(held));
     OK(gpumem_buffer_hold(held));
     OK(gpumem_buffer_free(held, NULL)); /* a hold is left */
-    FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_NONE));
+    FAILS(BUSY, gpumem_resource_set_access(resource, 0, GPUMEM_ACCESS_NONE));
     SAYS("freed");
     OK(gpumem_buffer_release(held));
-    OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_NONE));
+    OK(gpumem_resource_set_access(resource, 0, GPUMEM_ACCESS_NONE));
     DESTROY(other, resource);
 }
 
@@ -295,23 +296,33 @@ TEST(changing_access_during_a_capture_is_refused) {
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0, stream);
     use_context();
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
+    FAILS(BUSY, gpumem_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
     SAYS("capturing");
-    OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(gpumem_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
     CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
     OK_CU(cu->cuGraphDestroy(graph));
     leave_context();
     DESTROY(buffer, resource, stream);
 }
 
-TEST(changing_access_to_memory_of_a_cache_is_refused) {
+TEST(a_cache_gives_access_at_once_and_takes_it_away_when_it_is_empty) {
+    NEED_PEER();
     gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_resource *caching = NEW_CACHING(resource);
     gpumem_buffer *small = allocate(caching, 256, 0, NULL);
-    FAILS(NOT_SUPPORTED, gpumem_virtual_resource_set_access(caching, 0, GPUMEM_ACCESS_READ));
-    FAILS(NOT_SUPPORTED, gpumem_buffer_set_access(small, 0, 256, 0, GPUMEM_ACCESS_READ, NULL));
-    FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
-    SAYS("another resource");
+    OK(gpumem_resource_set_access(caching, 1, GPUMEM_ACCESS_READ_WRITE));
+    assert_int_equal(rights(small, 0, 1), 3);
+    assert_int_equal(MADE(gpumem_access, gpumem_resource_get_access, caching, 1),
+                     GPUMEM_ACCESS_READ_WRITE);
+    FAILS_SAYING(NOT_SUPPORTED, "gpumem_resource_set_access",
+                 gpumem_buffer_set_access(small, 0, 256, 0, GPUMEM_ACCESS_READ, NULL));
+    FAILS_SAYING(BUSY, "trim it", gpumem_resource_set_access(caching, 1, GPUMEM_ACCESS_NONE));
+    assert_int_equal(rights(small, 0, 1), 3);
+    OK(gpumem_buffer_free(small, NULL));
+    OK(gpumem_resource_trim(caching, 0));
+    OK(gpumem_resource_set_access(caching, 1, GPUMEM_ACCESS_NONE));
+    small = allocate(caching, 256, 0, NULL);
+    assert_int_equal(rights(small, 0, 1), 0);
     DESTROY(small, caching, resource);
 }
 
@@ -319,10 +330,10 @@ TEST(access_can_be_changed_through_a_wrapper) {
     gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_resource *limit = NEW_LIMIT(resource, GIB);
     gpumem_buffer *buffer = allocate(limit, 2 * MIB, 0, NULL);
-    OK(gpumem_virtual_resource_set_access(limit, 0, GPUMEM_ACCESS_READ));
+    OK(gpumem_resource_set_access(limit, 0, GPUMEM_ACCESS_READ));
     assert_int_equal(rights(buffer, 0, 0), 1);
     OK(gpumem_buffer_hold(buffer));
-    FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_NONE));
+    FAILS(BUSY, gpumem_resource_set_access(resource, 0, GPUMEM_ACCESS_NONE));
     OK(gpumem_buffer_release(buffer));
     DESTROY(buffer, limit, resource);
 }
@@ -338,8 +349,7 @@ TEST(a_refused_access_change_changes_no_buffer) {
         for (size_t m = 0; m < COUNT(modes); m++) {
             char *before = soft->state_dump();
             soft->fault_arm("cuMemSetAccess", n, CUDA_ERROR_OUT_OF_MEMORY, modes[m]);
-            FAILS(OUT_OF_MEMORY,
-                  gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
+            FAILS(OUT_OF_MEMORY, gpumem_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
             soft->fault_disarm();
             OK(gpumem_device_trim(device, 1)); /* events that are kept */
             SAME_STATE(before);
@@ -392,7 +402,7 @@ TEST(threads_use_buffers_while_access_changes) {
     while (changed < 50) {
         static const gpumem_access accesses[] = {GPUMEM_ACCESS_READ_WRITE, GPUMEM_ACCESS_NONE,
                                                  GPUMEM_ACCESS_READ};
-        gpumem_status status = gpumem_virtual_resource_set_access(
+        gpumem_status status = gpumem_resource_set_access(
             resource, 1, accesses[(changed + busy) % (int)COUNT(accesses)]);
         if (status != GPUMEM_OK)
             FAILS(BUSY, status);

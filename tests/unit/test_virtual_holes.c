@@ -117,7 +117,7 @@ TEST(recommitting_restores_access_rights) {
     OK_CU(cu->cuMemGetAccess(&flags, &location, address + 4 * MIB));
     assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
     /* A hole takes part in changes, and has the rights when it is filled. */
-    OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
+    OK(gpumem_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
     OK(gpumem_buffer_recommit(buffer, 8 * MIB, 1));
     OK_CU(cu->cuMemGetAccess(&flags, &location, address + 8 * MIB));
     assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);

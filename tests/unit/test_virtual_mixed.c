@@ -170,7 +170,7 @@ static void *map_and_destroy(void *argument) {
                                                              GPUMEM_ACCESS_READ_WRITE);
         if (status != GPUMEM_OK && status != GPUMEM_ERROR_INVALID_ARGUMENT)
             return argument;
-        status = gpumem_mapping_set_access(made[1], 0, GPUMEM_ACCESS_READ);
+        status = mapping_set_access(made[1], 0, GPUMEM_ACCESS_READ);
         if (status == GPUMEM_ERROR_INVALID_ARGUMENT) {
             if (mapping_info(made[1]).state != GPUMEM_MAPPING_UNMAPPED)
                 return argument;

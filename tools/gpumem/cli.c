@@ -59,9 +59,15 @@ static int exit_status(gpumem_status status) {
     }
 }
 
+gpumem_driver_info cli_driver_info(const gpumem_driver *driver) {
+    gpumem_driver_info info = {.size = sizeof info};
+    (void)gpumem_driver_get_info(driver, &info); /* cannot fail with this size */
+    return info;
+}
+
 int cli_fail(gpumem_status status) {
     const gpumem_error *error = gpumem_last_error();
-    const char *text = error->message[0] ? error->message : gpumem_status_string(status);
+    const char *text = error->message[0] ? error->message : gpumem_status_name(status);
     if (!first_error.text) {
         first_error.of_library = true;
         first_error.status = status;

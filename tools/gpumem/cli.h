@@ -3,6 +3,7 @@
 #ifndef CLI_H
 #define CLI_H
 
+#include <gpumem/driver.h>
 #include <gpumem/status.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,6 +50,9 @@ struct cli_command {
     int (*run)(int argc, char **argv);
     bool hidden; /* not listed: for gpumem's own use */
 };
+
+/* Of an open driver. */
+gpumem_driver_info cli_driver_info(const gpumem_driver *driver);
 
 /* main.c: ended by a NULL name. */
 extern const struct cli_command cli_commands[];

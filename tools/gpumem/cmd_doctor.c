@@ -109,7 +109,7 @@ static void check_driver(const char *choice, bool *usable, bool *soft) {
         return;
     }
     const gpumem_driver_api *cu = gpumem_driver_table(driver);
-    *soft = gpumem_driver_get_kind(driver) == GPUMEM_DRIVER_SOFTGPU;
+    *soft = cli_driver_info(driver).kind == GPUMEM_DRIVER_SOFTGPU;
     int version = 0, count = 0;
     CUresult result = cu->cuInit(0);
     cu->cuDriverGetVersion(&version);
@@ -120,9 +120,9 @@ static void check_driver(const char *choice, bool *usable, bool *soft) {
         if (result != CUDA_SUCCESS)
             cu->cuGetErrorName(result, &name);
         add(BAD, "CUDA driver", "%s opens, but has no usable device: %s",
-            gpumem_driver_path(driver), name);
+            cli_driver_info(driver).path, name);
     } else {
-        add(GOOD, "CUDA driver", "%s, API %d.%d, %d %s%s", gpumem_driver_path(driver),
+        add(GOOD, "CUDA driver", "%s, API %d.%d, %d %s%s", cli_driver_info(driver).path,
             version / 1000, version % 1000 / 10, count,
             cli_plural((uint64_t)count, "device", "devices"), *soft ? ", software" : "");
         *usable = true;
@@ -164,7 +164,7 @@ static void check_softgpu(void) {
         add(NOTE, "softgpu", "%s", gpumem_last_error()->message);
         return;
     }
-    add(GOOD, "softgpu", "%s", gpumem_driver_path(driver));
+    add(GOOD, "softgpu", "%s", cli_driver_info(driver).path);
     add(GOOD, "softgpu",
         "runs programs without a GPU: gpumem run --softgpu -- PROGRAM; for gpumem itself "
         "GPUMEM_DRIVER=softgpu or --driver softgpu");

@@ -85,7 +85,7 @@ static void print_text(const gpumem_driver *driver, const struct row *rows, size
         refused += strcmp(rows[i].status, "refused") == 0;
         missing += strcmp(rows[i].status, "missing") == 0;
     }
-    cli_line(stdout, "%s: %u real, %u refused, %u missing", gpumem_driver_path(driver), real,
+    cli_line(stdout, "%s: %u real, %u refused, %u missing", cli_driver_info(driver).path, real,
              refused, missing);
 }
 

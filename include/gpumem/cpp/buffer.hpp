@@ -46,11 +46,6 @@ class buffer_ref : public borrowed<gpumem_buffer> {
         return gpumem_buffer_resource(get());
     }
 
-    /* The buffer that a view is part of; refers to NULL if this is not a view. */
-    buffer_ref viewed() const noexcept {
-        return gpumem_buffer_viewed(get());
-    }
-
     result<void> try_use(CUstream stream) const noexcept {
         return detail::checked(gpumem_buffer_use(get(), stream));
     }

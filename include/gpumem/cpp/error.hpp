@@ -112,7 +112,7 @@ class error : public std::exception {
      * likewise.
      */
     const char *message() const noexcept {
-        return text_ ? text_->message() : gpumem_status_string(status_);
+        return text_ ? text_->message() : gpumem_status_name(status_);
     }
     const char *what() const noexcept override {
         return message();

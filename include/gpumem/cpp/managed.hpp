@@ -29,16 +29,11 @@ inline result<void> try_prefetch(buffer_ref buffer, std::size_t offset, std::siz
         gpumem_buffer_prefetch(buffer.get(), offset, bytes, place.location, place.id, stream));
 }
 
+/* `options` may move the pages in the same step. */
 inline result<void> try_discard(buffer_ref buffer, std::size_t offset, std::size_t bytes,
-                                CUstream stream) noexcept {
-    return detail::checked(gpumem_buffer_discard(buffer.get(), offset, bytes, stream));
-}
-
-inline result<void> try_discard_and_prefetch(buffer_ref buffer, std::size_t offset,
-                                             std::size_t bytes, managed_place place,
-                                             CUstream stream) noexcept {
-    return detail::checked(gpumem_buffer_discard_and_prefetch(buffer.get(), offset, bytes,
-                                                              place.location, place.id, stream));
+                                CUstream stream, const discard_options &options = {}) noexcept {
+    const gpumem_discard_options in_c = detail::in_c(options);
+    return detail::checked(gpumem_buffer_discard(buffer.get(), offset, bytes, &in_c, stream));
 }
 
 inline result<gpumem_managed_range> try_get_managed_range(buffer_ref buffer, std::size_t offset,
@@ -60,13 +55,9 @@ inline void prefetch(buffer_ref buffer, std::size_t offset, std::size_t bytes, m
     or_throw(try_prefetch(buffer, offset, bytes, place, stream));
 }
 
-inline void discard(buffer_ref buffer, std::size_t offset, std::size_t bytes, CUstream stream) {
-    or_throw(try_discard(buffer, offset, bytes, stream));
-}
-
-inline void discard_and_prefetch(buffer_ref buffer, std::size_t offset, std::size_t bytes,
-                                 managed_place place, CUstream stream) {
-    or_throw(try_discard_and_prefetch(buffer, offset, bytes, place, stream));
+inline void discard(buffer_ref buffer, std::size_t offset, std::size_t bytes, CUstream stream,
+                    const discard_options &options = {}) {
+    or_throw(try_discard(buffer, offset, bytes, stream, options));
 }
 
 inline gpumem_managed_range get_managed_range(buffer_ref buffer, std::size_t offset,

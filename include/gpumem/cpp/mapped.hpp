@@ -59,58 +59,18 @@ inline result<void> try_mapped_publish(buffer_ref buffer, std::size_t offset,
                                                  payload.size(), flag_offset, value));
 }
 
-/* Owns a CPU mapping of a virtual buffer, and holds the buffer. */
-class host_view : public owner<host_view, borrowed<gpumem_host_view>> {
-  public:
-    static result<host_view> try_create(buffer_ref buffer,
-                                        const host_view_options &options = {}) noexcept {
-        const gpumem_host_view_options in_c = detail::in_c(options);
-        return detail::created<host_view>(
-            [&](auto *made) { return gpumem_host_view_create(buffer.get(), &in_c, made); });
-    }
-    void *pointer() const noexcept {
-        return gpumem_host_view_pointer(get());
-    }
-    result<gpumem_mapped_info> try_info() const noexcept {
-        return detail::fetched<gpumem_mapped_info>(
-            [&](auto *info) { return gpumem_host_view_get_info(get(), info); });
-    }
-    result<void> try_write(std::size_t offset, std::span<const std::byte> from) const noexcept {
-        return detail::checked(gpumem_host_view_write(get(), offset, from.data(), from.size()));
-    }
-    result<void> try_read(std::size_t offset, std::span<std::byte> to) const noexcept {
-        return detail::checked(gpumem_host_view_read(get(), offset, to.data(), to.size()));
-    }
-    result<void> try_flush(std::size_t offset, std::size_t bytes) const noexcept {
-        return detail::checked(gpumem_host_view_flush(get(), offset, bytes));
-    }
-    result<void> try_invalidate(std::size_t offset, std::size_t bytes) const noexcept {
-        return detail::checked(gpumem_host_view_invalidate(get(), offset, bytes));
-    }
-    static gpumem_status give_back(gpumem_host_view *handle) noexcept {
-        return gpumem_host_view_destroy(handle);
-    }
-#if GPUMEM_CPP_EXCEPTIONS
-    static host_view create(buffer_ref buffer, const host_view_options &options = {}) {
-        return or_throw(try_create(buffer, options));
-    }
-    gpumem_mapped_info info() const {
-        return or_throw(try_info());
-    }
-    void write(std::size_t offset, std::span<const std::byte> from) const {
-        detail::require(gpumem_host_view_write(get(), offset, from.data(), from.size()));
-    }
-    void read(std::size_t offset, std::span<std::byte> to) const {
-        detail::require(gpumem_host_view_read(get(), offset, to.data(), to.size()));
-    }
-    void flush(std::size_t offset, std::size_t bytes) const {
-        detail::require(gpumem_host_view_flush(get(), offset, bytes));
-    }
-    void invalidate(std::size_t offset, std::size_t bytes) const {
-        detail::require(gpumem_host_view_invalidate(get(), offset, bytes));
-    }
-#endif
-};
+/* A view of all of a virtual buffer that the CPU has mapped. */
+inline result<buffer> try_host_view(buffer_ref of, const host_view_options &options = {}) noexcept {
+    const gpumem_host_view_options in_c = detail::in_c(options);
+    return detail::created<buffer>(
+        [&](auto *made) { return gpumem_buffer_host_view(of.get(), &in_c, made); });
+}
+
+/* Of a host view, or of a buffer of a mapped resource. */
+inline result<gpumem_mapped_info> try_buffer_mapped_info(buffer_ref mapped) noexcept {
+    return detail::fetched<gpumem_mapped_info>(
+        [&](auto *info) { return gpumem_buffer_get_mapped_info(mapped.get(), info); });
+}
 
 #if GPUMEM_CPP_EXCEPTIONS
 
@@ -120,6 +80,14 @@ inline resource mapped_resource(device_ref device, const mapped_options &options
 
 inline gpumem_mapped_info mapped_info(resource_ref mapped) {
     return or_throw(try_mapped_info(mapped));
+}
+
+inline buffer host_view(buffer_ref of, const host_view_options &options = {}) {
+    return or_throw(try_host_view(of, options));
+}
+
+inline gpumem_mapped_info buffer_mapped_info(buffer_ref mapped) {
+    return or_throw(try_buffer_mapped_info(mapped));
 }
 
 inline void mapped_calibrate(resource_ref mapped, const mapped_calibrate_options &options = {}) {

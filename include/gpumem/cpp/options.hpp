@@ -79,6 +79,13 @@ struct managed_options {
     gpumem_pool_choice pool = GPUMEM_POOL_CURRENT;
 };
 
+/* gpumem_discard_options */
+struct discard_options {
+    bool prefetch = false;
+    gpumem_location location = GPUMEM_LOCATION_DEVICE;
+    int ordinal_or_node = 0;
+};
+
 /* gpumem_mapped_options */
 struct mapped_options {
     gpumem_mapped_method method = GPUMEM_MAPPED_ANY;
@@ -279,6 +286,15 @@ inline gpumem_managed_options in_c(const managed_options &from) noexcept {
     to.read_mostly = from.read_mostly;
     to.method = from.method;
     to.pool = from.pool;
+    return to;
+}
+
+inline gpumem_discard_options in_c(const discard_options &from) noexcept {
+    gpumem_discard_options to{};
+    to.size = sizeof to;
+    to.prefetch = from.prefetch;
+    to.location = from.location;
+    to.ordinal_or_node = from.ordinal_or_node;
     return to;
 }
 

@@ -31,29 +31,6 @@ inline result<void> try_pool_set_attribute(resource_ref pool, gpumem_pool_attrib
     return detail::checked(gpumem_pool_set_attribute(pool.get(), attribute, value));
 }
 
-/* `ordinal` is that of the other device. */
-inline result<void> try_pool_set_access(resource_ref pool, int ordinal,
-                                        gpumem_access access = GPUMEM_ACCESS_READ_WRITE) noexcept {
-    return detail::checked(gpumem_pool_set_access(pool.get(), ordinal, access));
-}
-
-inline result<gpumem_access> try_pool_get_access(resource_ref pool, int ordinal) noexcept {
-    return detail::fetched<gpumem_access>(
-        [&](auto *access) { return gpumem_pool_get_access(pool.get(), ordinal, access); });
-}
-
-/* Sets all other devices at once, by their ordinals. */
-inline result<void> try_pool_set_peers(resource_ref pool, std::span<const int> peers) noexcept {
-    return detail::checked(gpumem_pool_set_peers(pool.get(), peers.data(), peers.size()));
-}
-
-/* Returns their number; the first of them are in `peers`. */
-inline result<std::size_t> try_pool_get_peers(resource_ref pool, std::span<int> peers) noexcept {
-    return detail::fetched<std::size_t>([&](auto *count) {
-        return gpumem_pool_get_peers(pool.get(), peers.data(), peers.size(), count);
-    });
-}
-
 /* Its descriptor belongs to the resource: do not close it. */
 inline result<gpumem_pool_share_handle> try_pool_share_handle(resource_ref pool) noexcept {
     return detail::fetched<gpumem_pool_share_handle>(
@@ -125,23 +102,6 @@ inline std::uint64_t pool_get_attribute(resource_ref pool, gpumem_pool_attribute
 inline void pool_set_attribute(resource_ref pool, gpumem_pool_attribute attribute,
                                std::uint64_t value) {
     detail::require(gpumem_pool_set_attribute(pool.get(), attribute, value));
-}
-
-inline void pool_set_access(resource_ref pool, int ordinal,
-                            gpumem_access access = GPUMEM_ACCESS_READ_WRITE) {
-    detail::require(gpumem_pool_set_access(pool.get(), ordinal, access));
-}
-
-inline gpumem_access pool_get_access(resource_ref pool, int ordinal) {
-    return or_throw(try_pool_get_access(pool, ordinal));
-}
-
-inline void pool_set_peers(resource_ref pool, std::span<const int> peers) {
-    detail::require(gpumem_pool_set_peers(pool.get(), peers.data(), peers.size()));
-}
-
-inline std::size_t pool_get_peers(resource_ref pool, std::span<int> peers) {
-    return or_throw(try_pool_get_peers(pool, peers));
 }
 
 inline gpumem_pool_share_handle pool_share_handle(resource_ref pool) {

@@ -57,6 +57,15 @@ class resource_ref : public borrowed<gpumem_resource> {
     result<void> try_trim(std::size_t keep_bytes = 0) const noexcept {
         return detail::checked(gpumem_resource_trim(get(), keep_bytes));
     }
+    /* What the device with this ordinal may do with all memory of it. */
+    result<void> try_set_access(int ordinal,
+                                gpumem_access access = GPUMEM_ACCESS_READ_WRITE) const noexcept {
+        return detail::checked(gpumem_resource_set_access(get(), ordinal, access));
+    }
+    result<gpumem_access> try_get_access(int ordinal) const noexcept {
+        return detail::fetched<gpumem_access>(
+            [&](auto *access) { return gpumem_resource_get_access(get(), ordinal, access); });
+    }
     /* For a pinned resource: pins slabs in the background. */
     result<void> try_warm_up(std::size_t bytes) const noexcept {
         return detail::checked(gpumem_pinned_warm_up(get(), bytes));
@@ -89,6 +98,12 @@ class resource_ref : public borrowed<gpumem_resource> {
     }
     gpumem_stats stats() const {
         return or_throw(try_stats());
+    }
+    void set_access(int ordinal, gpumem_access access = GPUMEM_ACCESS_READ_WRITE) const {
+        detail::require(gpumem_resource_set_access(get(), ordinal, access));
+    }
+    gpumem_access get_access(int ordinal) const {
+        return or_throw(try_get_access(ordinal));
     }
     void trim(std::size_t keep_bytes = 0) const {
         detail::require(gpumem_resource_trim(get(), keep_bytes));
@@ -146,23 +161,6 @@ inline result<resource> try_virtual_resource(device_ref device,
         [&](auto *made) { return gpumem_virtual_resource_create(device.get(), &in_c, made); });
 }
 
-/* For a virtual resource: sets what a device may do with its present and future buffers. `ordinal`
- * is that of the device. */
-inline result<void>
-try_virtual_resource_set_access(resource_ref resource, int ordinal,
-                                gpumem_access access = GPUMEM_ACCESS_READ_WRITE) noexcept {
-    return detail::checked(gpumem_virtual_resource_set_access(resource.get(), ordinal, access));
-}
-
-/* The same for all other devices at once: `peers` are the ordinals of the devices that get
- * `access`. */
-inline result<void>
-try_virtual_resource_set_peers(resource_ref resource, std::span<const int> peers,
-                               gpumem_access access = GPUMEM_ACCESS_READ_WRITE) noexcept {
-    return detail::checked(
-        gpumem_virtual_resource_set_peers(resource.get(), peers.data(), peers.size(), access));
-}
-
 /* The upstream of this function and of the next two must outlive the result. */
 inline result<resource> try_limiting_resource(resource_ref upstream,
                                               std::uint64_t maximum_bytes) noexcept {
@@ -209,17 +207,6 @@ inline resource managed_resource(device_ref device, const managed_options &optio
 
 inline resource virtual_resource(device_ref device, const virtual_options &options = {}) {
     return or_throw(try_virtual_resource(device, options));
-}
-
-inline void virtual_resource_set_access(resource_ref resource, int ordinal,
-                                        gpumem_access access = GPUMEM_ACCESS_READ_WRITE) {
-    detail::require(gpumem_virtual_resource_set_access(resource.get(), ordinal, access));
-}
-
-inline void virtual_resource_set_peers(resource_ref resource, std::span<const int> peers,
-                                       gpumem_access access = GPUMEM_ACCESS_READ_WRITE) {
-    detail::require(
-        gpumem_virtual_resource_set_peers(resource.get(), peers.data(), peers.size(), access));
 }
 
 inline resource limiting_resource(resource_ref upstream, std::uint64_t maximum_bytes) {

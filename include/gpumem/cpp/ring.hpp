@@ -48,15 +48,10 @@ class ring : public owner<ring, borrowed<gpumem_ring>> {
         return detail::fetched<gpumem_ring_chunk>(
             [&](auto *chunk) { return gpumem_ring_consume(get(), timeout_ms, chunk); });
     }
-    result<void> try_release(std::uint64_t sequence,
-                             std::span<const CUstream> streams = {}) const noexcept {
-        return detail::checked(
-            gpumem_ring_release(get(), sequence, streams.data(), streams.size()));
-    }
-    result<void> try_release_events(std::uint64_t sequence,
-                                    std::span<const CUevent> events) const noexcept {
-        return detail::checked(
-            gpumem_ring_release_events(get(), sequence, events.data(), events.size()));
+    result<void> try_release(std::uint64_t sequence, std::span<const CUstream> streams = {},
+                             std::span<const CUevent> events = {}) const noexcept {
+        return detail::checked(gpumem_ring_release(get(), sequence, streams.data(), streams.size(),
+                                                   events.data(), events.size()));
     }
     /* gpumem_ring_close; close() ends the object, as of every handle. */
     result<void> try_stop() const noexcept {
@@ -91,11 +86,10 @@ class ring : public owner<ring, borrowed<gpumem_ring>> {
     gpumem_ring_chunk consume(int timeout_ms = no_limit) const {
         return or_throw(try_consume(timeout_ms));
     }
-    void release(std::uint64_t sequence, std::span<const CUstream> streams = {}) const {
-        detail::require(gpumem_ring_release(get(), sequence, streams.data(), streams.size()));
-    }
-    void release_events(std::uint64_t sequence, std::span<const CUevent> events) const {
-        detail::require(gpumem_ring_release_events(get(), sequence, events.data(), events.size()));
+    void release(std::uint64_t sequence, std::span<const CUstream> streams = {},
+                 std::span<const CUevent> events = {}) const {
+        detail::require(gpumem_ring_release(get(), sequence, streams.data(), streams.size(),
+                                            events.data(), events.size()));
     }
     void stop() const {
         detail::require(gpumem_ring_close(get()));

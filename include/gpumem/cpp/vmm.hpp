@@ -20,11 +20,10 @@ class reservation : public owner<reservation, borrowed<gpumem_reservation>> {
             return gpumem_reservation_create(device.get(), bytes, &in_c, made);
         });
     }
-    CUdeviceptr address() const noexcept {
-        return gpumem_reservation_address(get());
-    }
-    std::size_t size() const noexcept {
-        return gpumem_reservation_size(get());
+    /* Where it is, and how large. */
+    result<gpumem_reservation_info> try_info() const noexcept {
+        return detail::fetched<gpumem_reservation_info>(
+            [this](auto *info) { return gpumem_reservation_get_info(get(), info); });
     }
     /* Unmaps all mappings of the range, or none. */
     result<void> try_unmap(std::size_t offset, std::size_t bytes) const noexcept {
@@ -43,6 +42,9 @@ class reservation : public owner<reservation, borrowed<gpumem_reservation>> {
     static reservation create(device_ref device, std::size_t bytes,
                               const reservation_options &options = {}) {
         return or_throw(try_create(device, bytes, options));
+    }
+    gpumem_reservation_info info() const {
+        return or_throw(try_info());
     }
     void unmap(std::size_t offset, std::size_t bytes) const {
         detail::require(gpumem_reservation_unmap(get(), offset, bytes));
@@ -72,16 +74,12 @@ class physical : public owner<physical, borrowed<gpumem_physical>> {
         return detail::created<physical>(
             [&](auto *made) { return gpumem_physical_create(device.get(), bytes, &in_c, made); });
     }
-    /* `fd` remains the caller's. */
-    static result<physical> try_import_fd(device_ref device, int fd, std::size_t bytes) noexcept {
+    /* A descriptor remains the caller's. */
+    static result<physical> try_import_from(device_ref device,
+                                            const gpumem_physical_share_handle &handle,
+                                            std::size_t bytes) noexcept {
         return detail::created<physical>(
-            [&](auto *made) { return gpumem_physical_import_fd(device.get(), fd, bytes, made); });
-    }
-    static result<physical> try_import_fabric(device_ref device, const gpumem_fabric_handle &handle,
-                                              std::size_t bytes) noexcept {
-        return detail::created<physical>([&](auto *made) {
-            return gpumem_physical_import_fabric(device.get(), &handle, bytes, made);
-        });
+            [&](auto *made) { return gpumem_physical_import(device.get(), &handle, bytes, made); });
     }
     /* The memory mapped at an address, whoever mapped it; `bytes` may be 0. */
     static result<physical> try_from_address(device_ref device, CUdeviceptr address,
@@ -94,14 +92,12 @@ class physical : public owner<physical, borrowed<gpumem_physical>> {
         return detail::fetched<gpumem_physical_properties>(
             [this](auto *filled) { return gpumem_physical_get_properties(get(), filled); });
     }
-    result<gpumem_fabric_handle> try_export_fabric() const noexcept {
-        return detail::fetched<gpumem_fabric_handle>(
-            [this](auto *handle) { return gpumem_physical_export_fabric(get(), handle); });
-    }
-    /* A new descriptor, which the caller closes. */
-    result<int> try_export_fd() const noexcept {
-        return detail::fetched<int>(
-            [this](int *fd) { return gpumem_physical_export_fd(get(), fd); });
+    /* A descriptor is a new one, which the caller closes. */
+    result<gpumem_physical_share_handle> try_export(gpumem_handle_type type) const noexcept {
+        return detail::fetched<gpumem_physical_share_handle>([&](auto *handle) {
+            handle->type = type;
+            return gpumem_physical_export(get(), handle);
+        });
     }
     static gpumem_status give_back(gpumem_physical *handle) noexcept {
         return gpumem_physical_destroy(handle);
@@ -111,12 +107,9 @@ class physical : public owner<physical, borrowed<gpumem_physical>> {
                            const physical_options &options = {}) {
         return or_throw(try_create(device, bytes, options));
     }
-    static physical import_fd(device_ref device, int fd, std::size_t bytes) {
-        return or_throw(try_import_fd(device, fd, bytes));
-    }
-    static physical import_fabric(device_ref device, const gpumem_fabric_handle &handle,
-                                  std::size_t bytes) {
-        return or_throw(try_import_fabric(device, handle, bytes));
+    static physical import_from(device_ref device, const gpumem_physical_share_handle &handle,
+                                std::size_t bytes) {
+        return or_throw(try_import_from(device, handle, bytes));
     }
     static physical from_address(device_ref device, CUdeviceptr address, std::size_t bytes = 0) {
         return or_throw(try_from_address(device, address, bytes));
@@ -124,11 +117,8 @@ class physical : public owner<physical, borrowed<gpumem_physical>> {
     gpumem_physical_properties properties() const {
         return or_throw(try_properties());
     }
-    gpumem_fabric_handle export_fabric() const {
-        return or_throw(try_export_fabric());
-    }
-    [[nodiscard]] int export_fd() const {
-        return or_throw(try_export_fd());
+    [[nodiscard]] gpumem_physical_share_handle export_as(gpumem_handle_type type) const {
+        return or_throw(try_export(type));
     }
 #endif
 };
@@ -147,11 +137,7 @@ class mapping : public owner<mapping, borrowed<gpumem_mapping>> {
         return detail::fetched<gpumem_mapping_info>(
             [this](auto *info) { return gpumem_mapping_get_info(get(), info); });
     }
-    /* `ordinal` is that of a device; -1 is the CPU. */
-    result<void> try_set_access(int ordinal,
-                                gpumem_access access = GPUMEM_ACCESS_READ_WRITE) const noexcept {
-        return detail::checked(gpumem_mapping_set_access(get(), ordinal, access));
-    }
+    /* `ordinal` is that of a device; -1 is the CPU. Access is set through the reservation. */
     result<gpumem_access> try_get_access(int ordinal) const noexcept {
         return detail::fetched<gpumem_access>(
             [&](auto *access) { return gpumem_mapping_get_access(get(), ordinal, access); });
@@ -165,9 +151,6 @@ class mapping : public owner<mapping, borrowed<gpumem_mapping>> {
     }
     gpumem_mapping_info info() const {
         return or_throw(try_info());
-    }
-    void set_access(int ordinal, gpumem_access access = GPUMEM_ACCESS_READ_WRITE) const {
-        detail::require(gpumem_mapping_set_access(get(), ordinal, access));
     }
     gpumem_access get_access(int ordinal) const {
         return or_throw(try_get_access(ordinal));

@@ -105,6 +105,8 @@ gpumem_status gpumem_mapping_get_info(const gpumem_mapping *mapping, gpumem_mapp
         .address = mapping->address,
         .bytes = mapping->bytes,
         .state = (gpumem_mapping_state)atomic_load(&mapping->state),
+        .reservation = mapping->reservation,
+        .offset = mapping->offset,
     };
     return GM_RESULT_WRITE(gpumem_mapping_info, info, &filled);
 }

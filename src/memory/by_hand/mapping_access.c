@@ -81,24 +81,6 @@ static gpumem_status check_mapped(const gpumem_mapping *mapping, const char *cal
     return GPUMEM_OK;
 }
 
-gpumem_status gpumem_mapping_set_access(gpumem_mapping *mapping, int ordinal,
-                                        gpumem_access access) {
-    GM_UNCANCELLED;
-    static const char call[] = "gpumem_mapping_set_access";
-    GM_CHECK(mapping, call);
-    gpumem_reservation *reservation = mapping->reservation;
-    CUmemAccessDesc wanted;
-    gpumem_status status = describe(reservation->device, ordinal, access, call, &wanted);
-    if (status != GPUMEM_OK)
-        return status;
-    pthread_mutex_lock(&reservation->lock);
-    status = check_mapped(mapping, call);
-    if (status == GPUMEM_OK)
-        status = set_access(reservation->device, &mapping, 1, wanted);
-    pthread_mutex_unlock(&reservation->lock);
-    return status;
-}
-
 gpumem_status gpumem_mapping_get_access(gpumem_mapping *mapping, int ordinal,
                                         gpumem_access *access) {
     GM_UNCANCELLED;
@@ -119,9 +101,7 @@ gpumem_status gpumem_mapping_get_access(gpumem_mapping *mapping, int ordinal,
     pthread_mutex_unlock(&reservation->lock);
     if (status != GPUMEM_OK)
         return status;
-    *access = flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? GPUMEM_ACCESS_READ_WRITE
-              : flags == CU_MEM_ACCESS_FLAGS_PROT_READ    ? GPUMEM_ACCESS_READ
-                                                          : GPUMEM_ACCESS_NONE;
+    *access = gm_vmm_access_of_flags((CUmemAccess_flags)flags);
     return GPUMEM_OK;
 }
 

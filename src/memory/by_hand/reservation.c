@@ -92,12 +92,16 @@ gpumem_status gpumem_reservation_destroy(gpumem_reservation *reservation) {
     return GPUMEM_OK;
 }
 
-CUdeviceptr gpumem_reservation_address(const gpumem_reservation *reservation) {
-    return reservation->address;
-}
-
-size_t gpumem_reservation_size(const gpumem_reservation *reservation) {
-    return reservation->bytes;
+gpumem_status gpumem_reservation_get_info(const gpumem_reservation *reservation,
+                                          gpumem_reservation_info *info) {
+    GM_UNCANCELLED;
+    GM_CHECK(reservation, "gpumem_reservation_get_info");
+    const gpumem_reservation_info filled = {
+        .size = sizeof filled,
+        .address = reservation->address,
+        .bytes = reservation->bytes,
+    };
+    return GM_RESULT_WRITE(gpumem_reservation_info, info, &filled);
 }
 
 /* ---- What is mapped in it -------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ struct gpumem_library {
  * what it is over. */
 enum gm_hidden {
     GM_HIDDEN_VIEW,            /* memory/object/view.c */
+    GM_HIDDEN_HOST_VIEW,       /* mapped/host_view.c */
     GM_HIDDEN_FOREIGN,         /* memory/foreign/foreign.c */
     GM_HIDDEN_FOREIGN_ORDERED, /* the same, given back in the order of a stream */
     GM_HIDDEN_IMPORTED_POOL,   /* share/import_pool.c: memory of other processes' pools */
@@ -166,6 +167,12 @@ struct gm_mapped {
     void (*settle)(void *user);
 };
 
+/* How a resource changes and reads what devices may do with all of its memory. */
+struct gm_access_ops {
+    gpumem_status (*set)(gpumem_resource *resource, int ordinal, gpumem_access access);
+    gpumem_status (*get)(gpumem_resource *resource, int ordinal, gpumem_access *access);
+};
+
 struct gm_engine;
 
 struct gpumem_resource {
@@ -181,13 +188,14 @@ struct gpumem_resource {
     /* What gpumem_resource_trim calls in place of ops.trim, or NULL: memory running out must not
      * trim a pool of others, but a program may. */
     gpumem_status (*trim_on_request)(void *user, size_t keep_bytes);
-    const struct gm_fast_ops *fast;   /* or NULL */
-    const struct gm_quick_ops *quick; /* or NULL */
-    struct gm_tally tally;            /* of the fast path */
-    struct gm_mapped *mapped;         /* or NULL; a wrapper has that of its upstream */
-    struct gm_engine *engine;         /* mapped/engine.h; likewise */
-    int users;                        /* made of the user's functions */
-    int transparent;                  /* a wrapper without a limit of its own */
+    const struct gm_fast_ops *fast;     /* or NULL */
+    const struct gm_quick_ops *quick;   /* or NULL */
+    struct gm_tally tally;              /* of the fast path */
+    struct gm_mapped *mapped;           /* or NULL; a wrapper has that of its upstream */
+    struct gm_engine *engine;           /* mapped/engine.h; likewise */
+    const struct gm_access_ops *access; /* or NULL; a wrapper asks its upstream */
+    int users;                          /* made of the user's functions */
+    int transparent;                    /* a wrapper without a limit of its own */
     size_t multiple; /* of a wrapper: of which it makes addresses and capacities; 0: any */
     int own_stream;  /* stream-ordered, with a stream for callers that name none */
     int reclaims;    /* its own functions handle running out of memory */
@@ -277,8 +285,9 @@ struct gpumem_buffer {
 
     gpumem_buffer *root; /* for a view: the buffer that has the memory, held */
     size_t views;        /* number of views; `waits` has room for the stream that each free names */
-    int read_only;       /* the library does not write there */
-    int told;            /* no watch needs to be called for its end any more */
+    gpumem_buffer *followers; /* its host views, which grow with it; of such a view, the next one */
+    int read_only;            /* the library does not write there */
+    int told;                 /* no watch needs to be called for its end any more */
     struct gpumem_watch *watches;
     uint64_t queried_layout, layout_generation; /* memory/object/buffer_layout.c */
 };

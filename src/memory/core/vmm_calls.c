@@ -355,6 +355,17 @@ CUmemAccess_flags gm_vmm_access_flags(gpumem_access access) {
     }
 }
 
+gpumem_access gm_vmm_access_of_flags(CUmemAccess_flags flags) {
+    switch (flags) {
+    case CU_MEM_ACCESS_FLAGS_PROT_READWRITE:
+        return GPUMEM_ACCESS_READ_WRITE;
+    case CU_MEM_ACCESS_FLAGS_PROT_READ:
+        return GPUMEM_ACCESS_READ;
+    default:
+        return GPUMEM_ACCESS_NONE;
+    }
+}
+
 gpumem_status gm_vmm_check_type(gpumem_allocation_type type, const char *what) {
     if (type == GPUMEM_ALLOCATION_MANAGED)
         return gm_fail(

@@ -69,6 +69,7 @@ CUmemAllocationProp gm_vmm_prop(const gpumem_device *device, gpumem_location loc
                                 int compression);
 CUmemAllocationHandleType gm_vmm_handle_type(gpumem_handle_type type);
 CUmemAccess_flags gm_vmm_access_flags(gpumem_access access);
+gpumem_access gm_vmm_access_of_flags(CUmemAccess_flags flags);
 
 /* NOT_SUPPORTED, with the reason, if the device has no virtual memory. */
 gpumem_status gm_vmm_supported(const gpumem_device *device);

@@ -234,29 +234,23 @@ static gpumem_status begin_discard(gpumem_buffer *buffer, size_t offset, size_t 
 }
 
 gpumem_status gpumem_buffer_discard(gpumem_buffer *buffer, size_t offset, size_t bytes,
-                                    CUstream stream) {
+                                    const gpumem_discard_options *given, CUstream stream) {
     GM_UNCANCELLED;
     static const char call[] = "gpumem_buffer_discard";
-    struct move move;
-    GM_CHECK(buffer, call);
-    gpumem_status status = begin_discard(buffer, offset, bytes, stream, call, &move);
-    return status == GPUMEM_OK ? run(&move) : status;
-}
-
-gpumem_status gpumem_buffer_discard_and_prefetch(gpumem_buffer *buffer, size_t offset, size_t bytes,
-                                                 gpumem_location location, int id,
-                                                 CUstream stream) {
-    GM_UNCANCELLED;
-    static const char call[] = "gpumem_buffer_discard_and_prefetch";
+    gpumem_discard_options options;
     struct move move;
     CUmemLocation to;
     GM_CHECK(buffer, call);
-    gpumem_status status = find_place(buffer->resource->device, location, id, call, &to);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_discard_options, given, &options);
+    if (status == GPUMEM_OK && options.prefetch)
+        status = find_place(buffer->resource->device, options.location, options.ordinal_or_node,
+                            call, &to);
     if (status == GPUMEM_OK)
         status = begin_discard(buffer, offset, bytes, stream, call, &move);
     if (status != GPUMEM_OK)
         return status;
-    move.to = &to;
+    if (options.prefetch)
+        move.to = &to;
     return run(&move);
 }
 

@@ -432,6 +432,11 @@ void gm_buffer_take_over(gpumem_buffer *buffer, const gpumem_allocation *changed
     buffer->allocation.bytes = changed->bytes;
     buffer->allocation.committed_bytes = changed->committed_bytes;
     gm_roll_unlock(buffer);
+    for (gpumem_buffer *view = buffer->followers; view; view = view->followers) {
+        gm_roll_lock(view);
+        view->allocation.bytes = view->allocation.committed_bytes = changed->bytes;
+        gm_roll_unlock(view);
+    }
 }
 
 void gm_buffer_moved(gpumem_buffer *buffer, CUdeviceptr address, size_t capacity) {
@@ -618,7 +623,13 @@ gpumem_status gm_buffer_range(const gpumem_buffer *buffer, size_t offset, size_t
     GM_REQUIRE(offset <= size && bytes <= size - offset,
                "%s: %zu bytes at offset %zu do not fit in the %zu of the buffer", call, bytes,
                offset, size);
-    /* Of a wrapper's buffer, that inside. A view holds its buffer, which has no holes there. */
+    if (buffer->root) { /* which may have holes where a host view of all of it is */
+        const gpumem_buffer *root = buffer->root;
+        return gm_buffer_range(
+            root, (size_t)(buffer->allocation.pointer - root->allocation.pointer) + offset, bytes,
+            call);
+    }
+    /* Of a wrapper's buffer, that inside. */
     const gpumem_buffer *inner = gm_buffer_innermost((gpumem_buffer *)(uintptr_t)buffer);
     const struct gm_mapped *mapped = inner ? inner->resource->mapped : NULL;
     size_t shift = mapped ? (size_t)(buffer->allocation.pointer - inner->allocation.pointer) : 0;

@@ -40,7 +40,7 @@ static void fill(const gpumem_buffer *buffer, const struct gm_pointer *known,
     out->managed = known->managed;
     out->imported = resource->imported && !resource->foreign;
     out->foreign = resource->foreign;
-    out->view = buffer->root != NULL;
+    out->viewed = buffer->root;
     out->read_only = buffer->read_only;
     out->exportable = !buffer->root && resource->properties.exportable;
     out->handle_type = handle_type_of(known->handle_types);

@@ -1,6 +1,7 @@
 #include "base/cancel.h"
 #include "base/fork.h"
 #include "base/options.h"
+#include "driver/loader.h"
 #include "memory/core/driver_error.h"
 #include "memory/core/objects.h"
 
@@ -11,7 +12,7 @@
 static gpumem_status no_device(const gpumem_library *library, int chosen, CUresult code) {
     const char *hint =
         chosen ? "" : "; without a GPU, set GPUMEM_DRIVER=softgpu to use the software one";
-    const char *path = gpumem_driver_path(library->driver);
+    const char *path = gm_driver_path(library->driver);
     if (code == CUDA_SUCCESS)
         return gm_fail(GPUMEM_ERROR_NO_DEVICE, "the driver %s has no device%s", path, hint);
     return gm_cu_fail(library->cu, code, "cuInit", "the driver %s cannot be initialised%s", path,
@@ -107,11 +108,11 @@ gpumem_status gpumem_close(gpumem_library *library) {
 gpumem_status gpumem_library_get_info(gpumem_library *library, gpumem_library_info *info) {
     GM_UNCANCELLED;
     GM_CHECK(library, "gpumem_library_get_info");
-    int softgpu = gpumem_driver_get_kind(library->driver) == GPUMEM_DRIVER_SOFTGPU;
+    int softgpu = gm_driver_is_softgpu(library->driver);
     gpumem_library_info filled = {
         .size = sizeof filled,
         .driver_kind = softgpu ? "softgpu" : "nvidia",
-        .driver_path = gpumem_driver_path(library->driver),
+        .driver_path = gm_driver_path(library->driver),
         .driver_version = library->driver_version,
         .softgpu = softgpu,
         .device_count = library->device_count,

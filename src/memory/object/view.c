@@ -20,10 +20,12 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "a view is made from a buffer, not allocated");
 }
 
+/* `cookie`: the host view that it is a part of, held; NULL: it is of memory itself. */
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     (void)user;
-    (void)allocation;
     (void)stream;
+    if (allocation->cookie)
+        gm_buffer_unref(allocation->cookie);
 }
 
 static void properties(void *user, gpumem_resource_properties *out) {
@@ -39,19 +41,19 @@ static const gpumem_resource_ops ops = {
     .properties = properties,
 };
 
-/* The buffer is held by the view. */
-static void describe(const gpumem_buffer *view, struct gm_json *json) {
+void gm_view_describe(const gpumem_buffer *view, struct gm_json *json) {
     const gpumem_buffer *root = view->root;
     gm_json_number(json, "viewed_resource", root->resource->serial);
     gm_json_number(json, "offset", view->allocation.pointer - root->allocation.pointer);
 }
 
-static const struct gm_describe_ops description = {.buffer = describe};
+static const struct gm_describe_ops description = {.buffer = gm_view_describe};
 
 /* Checks the range and takes the hold in one step, so that no shrink comes in between. */
-static gpumem_status attach(gpumem_buffer *root, size_t offset, size_t bytes, gpumem_buffer *view) {
+gpumem_status gm_view_attach(gpumem_buffer *view, gpumem_buffer *root, size_t offset, size_t bytes,
+                             const char *call) {
     pthread_mutex_lock(&root->lock);
-    gpumem_status status = gm_buffer_range(root, offset, bytes, "gpumem_buffer_view");
+    gpumem_status status = gm_buffer_range(root, offset, bytes, call);
     if (status == GPUMEM_OK && gm_buffer_reserve_waits(root, root->views + 2) != 0)
         status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a view's streams");
     if (status == GPUMEM_OK) {
@@ -76,18 +78,30 @@ static gpumem_status attach(gpumem_buffer *root, size_t offset, size_t bytes, gp
 
 static const struct gm_hidden_kind kind = {.ops = &ops, .describe = &description};
 
+/* A part of a host view has its address for the CPU too, and holds it. */
+static void follow(gpumem_buffer *view, gpumem_buffer *whole, size_t offset) {
+    gpumem_buffer *mapping = whole->allocation.cookie;
+    if (whole->resource->ops.deallocate != deallocate)
+        mapping = whole;
+    if (!mapping || view->allocation.host_pointer)
+        return;
+    gm_buffer_ref(mapping);
+    view->allocation.cookie = mapping;
+    view->allocation.host_pointer = (unsigned char *)whole->allocation.host_pointer + offset;
+}
+
 gpumem_status gpumem_buffer_view(gpumem_buffer *buffer, size_t offset, size_t bytes,
                                  gpumem_buffer **view) {
     GM_UNCANCELLED;
-    GM_CHECK(buffer, "gpumem_buffer_view");
-    GM_REQUIRE(view, "gpumem_buffer_view: view is NULL");
-    GM_REQUIRE(bytes, "gpumem_buffer_view: 0 bytes");
+    static const char call[] = "gpumem_buffer_view";
+    GM_CHECK(buffer, call);
+    GM_REQUIRE(view, "%s: view is NULL", call);
+    GM_REQUIRE(bytes, "%s: 0 bytes", call);
     gpumem_buffer *root = buffer->root ? buffer->root : buffer;
+    size_t shift = (size_t)(buffer->allocation.pointer - root->allocation.pointer);
     gpumem_status status = GPUMEM_OK;
-    if (root != buffer) {
-        status = gm_buffer_range(buffer, offset, bytes, "gpumem_buffer_view");
-        offset += (size_t)(buffer->allocation.pointer - root->allocation.pointer);
-    }
+    if (root != buffer)
+        status = gm_buffer_range(buffer, offset, bytes, call);
     gpumem_resource *resource;
     gpumem_buffer *made = NULL;
     if (status == GPUMEM_OK)
@@ -96,21 +110,20 @@ gpumem_status gpumem_buffer_view(gpumem_buffer *buffer, size_t offset, size_t by
         status = gm_buffer_make(resource, GPUMEM_STREAM_NONE, &made);
     if (status != GPUMEM_OK)
         return status;
-    status = attach(root, offset, bytes, made);
+    status = gm_view_attach(made, root, shift + offset, bytes, call);
     if (status != GPUMEM_OK) {
         gm_buffer_discard(made);
         return status;
     }
+    if (root != buffer)
+        follow(made, buffer, offset);
     *view = made;
     return GPUMEM_OK;
 }
 
-gpumem_buffer *gpumem_buffer_viewed(const gpumem_buffer *buffer) {
-    return buffer->root;
-}
-
 void gm_view_end(gpumem_buffer *view) {
     gpumem_buffer *root = view->root;
+    view->resource->ops.deallocate(view->resource->user, &view->allocation, NULL);
     pthread_mutex_lock(&root->lock);
     root->views--;
     pthread_mutex_unlock(&root->lock);

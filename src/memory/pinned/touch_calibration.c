@@ -2,6 +2,7 @@
 
 #include "base/cache_file.h"
 #include "base/descriptor.h"
+#include "driver/loader.h"
 #include "memory/pinned/pinned_slab.h"
 
 #include <inttypes.h>
@@ -55,7 +56,7 @@ static void write_key(const gpumem_device *device, char *key, size_t room) {
     cpu_name(cpu, sizeof cpu);
     if (device->cu->cuDeviceGetName(gpu, (int)sizeof gpu, device->handle) != CUDA_SUCCESS)
         snprintf(gpu, sizeof gpu, "unknown");
-    int softgpu = gpumem_driver_get_kind(device->library->driver) == GPUMEM_DRIVER_SOFTGPU;
+    int softgpu = gm_driver_is_softgpu(device->library->driver);
     snprintf(key, room, "cpu %s\nprocessors %u of %ld\ndriver %s %d\ngpu %s\n", cpu,
              gm_slab_default_threads(), sysconf(_SC_NPROCESSORS_ONLN),
              softgpu ? "softgpu" : "nvidia", device->library->driver_version, gpu);

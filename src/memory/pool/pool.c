@@ -400,6 +400,7 @@ static gpumem_status make(gpumem_device *device, const struct gm_pool_settings *
     p->resource->trim_on_request = trim_on_request;
     p->resource->own_stream = !settings->mapped;
     p->resource->tells_committed = settings->own && !settings->mapped;
+    p->resource->access = &gm_pool_access;
     gm_pool_quicken(p);
     gm_pool_describe(p);
     *resource = p->resource;

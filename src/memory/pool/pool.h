@@ -147,6 +147,9 @@ void gm_pool_import_end(struct gm_pool *pool, CUdeviceptr base);
 /* Makes the snapshot describe the pool and its imports. */
 void gm_pool_describe(struct gm_pool *pool);
 
+/* Who may use all of its memory. */
+extern const struct gm_access_ops gm_pool_access;
+
 /* Removes a pool that is destroyed from the registry. */
 void gm_pool_unregister(struct gm_pool *pool);
 

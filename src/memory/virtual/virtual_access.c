@@ -313,7 +313,10 @@ gpumem_status gpumem_buffer_set_access(gpumem_buffer *buffer, size_t offset, siz
         return gm_through_set_access(buffer, inner, offset, bytes, ordinal, access, stream);
     struct gm_virtual_resource *v = gm_virtual_behind(buffer->resource);
     if (!v)
-        return gm_virtual_missing(buffer, call);
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "%s: memory of the %s resource has one access for all buffers, which "
+                       "gpumem_resource_set_access sets",
+                       call, buffer->resource->kind);
     CUmemAccessDesc entry = {.flags = gm_vmm_access_flags(access)};
     size_t first = 0, count = 0;
     gpumem_status status = gm_virtual_check_range(buffer, offset, bytes, call);
@@ -326,17 +329,6 @@ gpumem_status gpumem_buffer_set_access(gpumem_buffer *buffer, size_t offset, siz
     if (status == GPUMEM_OK)
         status = change_buffer(v, buffer, first, count, entry, stream);
     return status;
-}
-
-static gpumem_access name_of(CUmemAccess_flags flags) {
-    switch (flags) {
-    case CU_MEM_ACCESS_FLAGS_PROT_READWRITE:
-        return GPUMEM_ACCESS_READ_WRITE;
-    case CU_MEM_ACCESS_FLAGS_PROT_READ:
-        return GPUMEM_ACCESS_READ;
-    default:
-        return GPUMEM_ACCESS_NONE;
-    }
 }
 
 /* Of an import, which was received for one device, with one right. */
@@ -372,10 +364,10 @@ gpumem_status gpumem_buffer_get_access(gpumem_buffer *buffer, size_t offset, int
     if (inner)
         return gm_through_get_access(buffer, inner, offset, ordinal, access);
     struct gm_virtual_resource *v = gm_virtual_behind(buffer->resource);
-    if (!v)
-        return gm_virtual_missing(buffer, call);
     CUmemLocation location;
     gpumem_status status = gm_virtual_check_range(buffer, offset, 1, call);
+    if (status == GPUMEM_OK && !v)
+        return gpumem_resource_get_access(buffer->resource, ordinal, access);
     if (status == GPUMEM_OK)
         status = gm_virtual_locate(v->device, ordinal, 0, call, &location);
     if (status != GPUMEM_OK)
@@ -385,7 +377,7 @@ gpumem_status gpumem_buffer_get_access(gpumem_buffer *buffer, size_t offset, int
     pthread_rwlock_rdlock(&v->mapped.lock);
     for (size_t end = extent->chunks[0].bytes; end <= offset; end += extent->chunks[index].bytes)
         index++;
-    *access = name_of(gm_access_of(gm_extent_access(extent, index), location));
+    *access = gm_vmm_access_of_flags(gm_access_of(gm_extent_access(extent, index), location));
     pthread_rwlock_unlock(&v->mapped.lock);
     return GPUMEM_OK;
 }
@@ -471,7 +463,8 @@ static enum look look_at_range(struct gm_range *range, uint64_t seen, struct poi
     }
     if (range->buffer)
         return look_at_buffer(range->buffer, range->handed > seen, points);
-    return impossible("another resource hands out memory of this one");
+    return impossible("another resource hands out memory of this one; trim it when its buffers "
+                      "are freed");
 }
 
 /* With the lock for writing. Marks the streams of ranges handed out after `seen`. */
@@ -604,14 +597,10 @@ static gpumem_status change_all(struct gm_virtual_resource *v,
     return status;
 }
 
-static gpumem_status change_resource(gpumem_resource *resource, CUmemAccessDesc *entries,
-                                     size_t count) {
-    struct gm_virtual_resource *v = gm_virtual_behind(resource);
+static gpumem_status change_resource(struct gm_virtual_resource *v, CUmemAccessDesc entry) {
     struct gm_current current;
-    CUmemAccessDesc *scratch = calloc(count + 1, sizeof *scratch);
-    if (!scratch)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record who has access");
-    const struct gm_access_change change = {entries, count, scratch};
+    CUmemAccessDesc scratch;
+    const struct gm_access_change change = {&entry, 1, &scratch};
     gm_work_off(v->device);
     gpumem_status status = gm_current_enter(&current, v->device);
     if (status == GPUMEM_OK) {
@@ -619,91 +608,29 @@ static gpumem_status change_resource(gpumem_resource *resource, CUmemAccessDesc 
         status = change_all(v, &change);
         gm_current_leave(&current);
     }
-    free(scratch);
     return status;
 }
 
-static gpumem_status check_resource(const gpumem_resource *resource, gpumem_access access,
-                                    const char *call) {
-    GM_REQUIRE((unsigned)access <= GPUMEM_ACCESS_NONE, "%s: unknown access %d", call, (int)access);
-    if (gm_virtual_behind(resource))
-        return GPUMEM_OK;
-    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: the %s resource is not a virtual resource",
-                   call, resource->kind);
-}
-
-gpumem_status gpumem_virtual_resource_set_access(gpumem_resource *resource, int ordinal,
-                                                 gpumem_access access) {
-    GM_UNCANCELLED;
-    static const char call[] = "gpumem_virtual_resource_set_access";
-    GM_CHECK(resource, call);
-    gpumem_status status = check_resource(resource, access, call);
+static gpumem_status set_access(gpumem_resource *resource, int ordinal, gpumem_access access) {
+    struct gm_virtual_resource *v = gm_virtual_behind(resource);
     CUmemAccessDesc entry = {.flags = gm_vmm_access_flags(access)};
-    if (status == GPUMEM_OK)
-        status = gm_virtual_locate(resource->device, ordinal, access != GPUMEM_ACCESS_NONE, call,
-                                   &entry.location);
-    return status == GPUMEM_OK ? change_resource(resource, &entry, 1) : status;
+    gpumem_status status = gm_virtual_locate(v->device, ordinal, access != GPUMEM_ACCESS_NONE,
+                                             "gpumem_resource_set_access", &entry.location);
+    return status == GPUMEM_OK ? change_resource(v, entry) : status;
 }
 
-/* Whether the device has rights anywhere, now or once. */
-static int is_known(struct gm_virtual_resource *v, CUmemLocation location) {
-    int known = 0;
-    pthread_mutex_lock(&v->lock);
-    for (const struct gm_access_list *list = v->lists; list && !known; list = list->next)
-        known = gm_access_of((struct gm_access){list->entries, list->count}, location) !=
-                CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    pthread_mutex_unlock(&v->lock);
-    return known;
-}
-
-static int contains(const int *peers, size_t count, int ordinal) {
-    for (size_t i = 0; i < count; i++)
-        if (peers[i] == ordinal)
-            return 1;
-    return 0;
-}
-
-/* One entry for each device that gets or loses access. */
-static gpumem_status list_peers(gpumem_resource *resource, const int *peers, size_t count,
-                                gpumem_access access, const char *call, CUmemAccessDesc *entries,
-                                size_t *filled) {
-    gpumem_device *device = resource->device;
-    for (int ordinal = 0; ordinal < device->library->device_count; ordinal++) {
-        int gives = access != GPUMEM_ACCESS_NONE && contains(peers, count, ordinal);
-        CUmemLocation location;
-        if (ordinal == device->ordinal)
-            continue;
-        gpumem_status status = gm_virtual_locate(device, ordinal, gives, call, &location);
-        if (status != GPUMEM_OK)
-            return status;
-        if (gives || is_known(gm_virtual_behind(resource), location))
-            entries[(*filled)++] = (CUmemAccessDesc){
-                .location = location,
-                .flags = gm_vmm_access_flags(gives ? access : GPUMEM_ACCESS_NONE)};
-    }
+static gpumem_status get_access(gpumem_resource *resource, int ordinal, gpumem_access *access) {
+    struct gm_virtual_resource *v = gm_virtual_behind(resource);
+    CUmemLocation location;
+    gpumem_status status =
+        gm_virtual_locate(v->device, ordinal, 0, "gpumem_resource_get_access", &location);
+    if (status != GPUMEM_OK)
+        return status;
+    pthread_rwlock_rdlock(&v->mapped.lock);
+    const struct gm_access all = {v->access, v->access_count};
+    *access = gm_vmm_access_of_flags(gm_access_of(all, location));
+    pthread_rwlock_unlock(&v->mapped.lock);
     return GPUMEM_OK;
 }
 
-gpumem_status gpumem_virtual_resource_set_peers(gpumem_resource *resource, const int *peers,
-                                                size_t count, gpumem_access access) {
-    GM_UNCANCELLED;
-    static const char call[] = "gpumem_virtual_resource_set_peers";
-    GM_CHECK(resource, call);
-    GM_REQUIRE(peers || !count, "%s: peers is NULL, and count %zu", call, count);
-    int devices = resource->device->library->device_count;
-    for (size_t i = 0; i < count; i++)
-        GM_REQUIRE(peers[i] >= 0 && peers[i] < devices, "%s: there is no peer device %d", call,
-                   peers[i]);
-    gpumem_status status = check_resource(resource, access, call);
-    if (status != GPUMEM_OK)
-        return status;
-    CUmemAccessDesc *entries = calloc((size_t)devices, sizeof *entries);
-    if (!entries)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record who has access");
-    size_t filled = 0;
-    status = list_peers(resource, peers, count, access, call, entries, &filled);
-    if (status == GPUMEM_OK && filled)
-        status = change_resource(resource, entries, filled);
-    free(entries);
-    return status;
-}
+const struct gm_access_ops gm_virtual_access = {set_access, get_access};

@@ -47,6 +47,6 @@ gpumem_status gm_virtual_permits(const gpumem_buffer *buffer, size_t offset, siz
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_NOT_PERMITTED,
                    "%s: device %d may not %s all of the %zu bytes; gpumem_buffer_set_access and "
-                   "gpumem_virtual_resource_set_access give access",
+                   "gpumem_resource_set_access give access",
                    call, v->device->ordinal, writes ? "write" : "read", bytes);
 }

@@ -481,6 +481,7 @@ gpumem_status gm_virtual_make(gpumem_device *device, const gpumem_virtual_option
         return status;
     }
     v->resource->enters = 1;
+    v->resource->access = &gm_virtual_access;
     v->cache.meter = &v->resource->meter;
     v->cache.maximum = v->options.cache_bytes;
     gm_describe_set(v->resource, &description);

@@ -72,6 +72,9 @@ void gm_virtual_free_lists(struct gm_virtual_resource *v);
 /* The range of a buffer of a virtual resource or of the library's wrappers; NULL for others. */
 struct gm_virtual_resource *gm_virtual_behind(const gpumem_resource *resource);
 
+/* Who may use all of its memory: virtual_access.c. */
+extern const struct gm_access_ops gm_virtual_access;
+
 /* Wrappers find what they know of an allocation by its address, which was `from`. No lock is
  * held. */
 void gm_virtual_tell_wrappers(const gpumem_buffer *buffer, CUdeviceptr from);

@@ -18,6 +18,7 @@
 #include "base/kept_file.h"
 #include "softgpu/address/tree.h"
 #include "softgpu/core/chapter.h"
+#include "softgpu/core/site.h"
 #include "softgpu/core/state.h"
 
 #include <stddef.h>
@@ -92,8 +93,8 @@ struct sg_range {
     bool
         sync_memops_set; /* until then the attribute reads 1 for device memory, and means nothing */
     bool variable;       /* of a loaded image, which frees it: the application cannot */
-    uint32_t site;       /* where it was created: core/site.h */
-    struct sg_phys *phys; /* device kinds; NULL for host memory that the application owns */
+    struct sg_origin origin; /* core/site.h */
+    struct sg_phys *phys;    /* device kinds; NULL for host memory that the application owns */
     size_t phys_offset;
     unsigned cpu_rights; /* of a mapping of host memory: set by cuMemSetAccess for the CPU */
     uint64_t cpu_mark;   /* the epoch from which new work does not use the CPU mapping; 0: none */

@@ -37,7 +37,7 @@ bool sg_range_insert(struct sg_range *range) {
         return false;
     range->node.key = range->start;
     range->buffer_id = ++last_id;
-    range->site = sg_site_here();
+    range->origin = sg_origin_here();
     sg_tree_insert(&ranges, &range->node);
     if (sg_range_watch)
         sg_range_watch->inserted(range);

@@ -305,7 +305,7 @@ static void begins(CUdeviceptr start, size_t size, uint32_t site,
 }
 
 static void inserted(const struct sg_range *range) {
-    begins(range->start, range->size, range->site, describe, range);
+    begins(range->start, range->size, range->origin.site, describe, range);
 }
 
 static void array_begins(CUdeviceptr address, size_t size) {

@@ -33,7 +33,7 @@ static void say_nearest(uint64_t address, char *text, size_t size) {
              "  %" PRIu64 " bytes %s an allocation of %zu bytes at 0x%" PRIx64 ", the nearest one",
              distance, nearest == before ? "behind the end of" : "in front of", nearest->size,
              (uint64_t)nearest->start);
-    add_site(nearest->site, text, size);
+    add_site(nearest->origin.site, text, size);
 }
 
 /* Arrays have no ranges. */
@@ -80,7 +80,7 @@ void sg_nearest_text(uint64_t address, char *text, size_t size) {
                  "  %" PRIu64 " bytes before the end of an allocation of %zu bytes at 0x%" PRIx64,
                  (uint64_t)range->start + range->size - address, range->size,
                  (uint64_t)range->start);
-        add_site(range->site, text, size);
+        add_site(range->origin.site, text, size);
     } else if (sg_range_was(address, &past)) {
         snprintf(text, size,
                  "  %" PRIu64 " bytes inside of an allocation of %zu bytes at 0x%" PRIx64

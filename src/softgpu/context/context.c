@@ -183,7 +183,7 @@ static void tell_what_is_left(const struct sg_context *context) {
     snprintf(when, sizeof when, "when %s context of device %d ended",
              context->primary ? "the primary" : "a created", context->device);
     unsigned kinds = sg_config()->leak_kinds;
-    char *text = sg_text_of_leaks(&kinds, context, sg_context_includes);
+    char *text = sg_text_of_leaks(&kinds, 0, context, sg_context_includes);
     sg_leaks_say(text, kinds, when);
 }
 

@@ -1,7 +1,6 @@
 #include "softgpu/core/handle.h"
 
 #include "base/growing_array.h"
-#include "softgpu/core/site.h"
 
 #define SLOT_BITS        24
 #define GENERATION_BITS  20
@@ -14,10 +13,8 @@
 struct slot {
     void *object; /* NULL when free */
     uint32_t generation;
-    union {
-        uint32_t next_free; /* of a free slot: slot number + 1; 0 ends the list */
-        uint32_t site;      /* otherwise where it was created */
-    };
+    uint32_t next_free; /* of a free slot: slot number + 1; 0 ends the list */
+    struct sg_origin origin;
 };
 
 struct table {
@@ -52,7 +49,7 @@ uint64_t sg_handle_new(enum sg_kind kind, void *object) {
     if (slot == SLOT_LIMIT)
         return 0;
     table->slots[slot].object = object;
-    table->slots[slot].site = sg_site_here();
+    table->slots[slot].origin = sg_origin_here();
     table->live++;
     return (uint64_t)kind << KIND_SHIFT |
            (uint64_t)table->slots[slot].generation << GENERATION_SHIFT |
@@ -75,10 +72,10 @@ void *sg_handle_get(enum sg_kind kind, uint64_t handle) {
     return slot ? slot->object : NULL;
 }
 
-uint32_t sg_handle_site(uint64_t handle) {
+struct sg_origin sg_handle_origin(uint64_t handle) {
     uint64_t kind = handle >> KIND_SHIFT;
     const struct slot *slot = kind < SG_KIND_COUNT ? find((enum sg_kind)kind, handle) : NULL;
-    return slot ? slot->site : 0;
+    return slot ? slot->origin : (struct sg_origin){0};
 }
 
 void sg_handle_drop(enum sg_kind kind, uint64_t handle) {

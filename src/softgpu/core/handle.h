@@ -8,6 +8,8 @@
 #ifndef SG_CORE_HANDLE_H
 #define SG_CORE_HANDLE_H
 
+#include "softgpu/core/site.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -49,8 +51,8 @@ uint64_t sg_handle_new(enum sg_kind kind, void *object);
 /* The object, or NULL if the value is not a live handle of this kind. */
 void *sg_handle_get(enum sg_kind kind, uint64_t handle);
 
-/* Where it was created (core/site.h); 0 if not recorded. */
-uint32_t sg_handle_site(uint64_t handle);
+/* When and where it was created; all 0 if there is no such handle. */
+struct sg_origin sg_handle_origin(uint64_t handle);
 
 /* Ends the handle; later look-ups of the value return NULL. Unknown values are ignored. */
 void sg_handle_drop(enum sg_kind kind, uint64_t handle);

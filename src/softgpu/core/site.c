@@ -1,5 +1,6 @@
 #include "softgpu/core/site.h"
 
+#include "base/printable.h"
 #include "softgpu/core/rows.h"
 #include "softgpu/core/state.h"
 
@@ -19,8 +20,8 @@
 struct site {
     uint32_t next; /* in its bucket */
     unsigned fn;
-    void *calls[DEPTH]; /* return addresses, the innermost first */
-    char test[160];     /* pytest's; "" if there is none */
+    void *calls[DEPTH];       /* return addresses, the innermost first */
+    char test[SG_LABEL_ROOM]; /* the thread's label or pytest's test; "" if there is none */
 };
 
 static atomic_bool kept;
@@ -111,8 +112,15 @@ void sg_sites_begin(void) {
 
 /* Python sets it in its main thread; in other threads getenv could race with that. */
 static void take_test(char *test, size_t size) {
-    const char *current = getpid() == gettid() ? secure_getenv("PYTEST_CURRENT_TEST") : NULL;
+    const char *current = sg_thread()->label;
+    if (!*current)
+        current = getpid() == gettid() ? secure_getenv("PYTEST_CURRENT_TEST") : NULL;
     snprintf(test, size, "%s", current ? current : "");
+}
+
+void sg_label_set(const char *text) {
+    char *label = sg_thread()->label;
+    gm_printable(text ? text : "", label, SG_LABEL_ROOM);
 }
 
 static struct site *site_at(uint32_t number) {
@@ -151,18 +159,34 @@ static uint32_t keep(const struct site *site) {
     return site_count++;
 }
 
-uint32_t sg_site_here(void) {
-    if (!atomic_load_explicit(&kept, memory_order_relaxed))
-        return 0;
+static void take_calls(struct site *site) {
     void *calls[INSIDE];
     int depth = backtrace(calls, INSIDE), first = 0;
-    struct site site = {.fn = sg_thread()->fn};
     while (first < depth && (uintptr_t)calls[first] - own_start < own_end - own_start)
         first++;
     for (int i = 0; i < DEPTH && first + i < depth; i++)
-        site.calls[i] = calls[first + i];
+        site->calls[i] = calls[first + i];
+}
+
+uint32_t sg_site_here(void) {
+    bool with_calls = atomic_load_explicit(&kept, memory_order_relaxed);
+    if (!with_calls && !sg_thread()->label[0])
+        return 0;
+    struct site site = {.fn = sg_thread()->fn};
+    if (with_calls)
+        take_calls(&site);
     take_test(site.test, sizeof site.test);
     return keep(&site);
+}
+
+static uint64_t last_number;
+
+struct sg_origin sg_origin_here(void) {
+    return (struct sg_origin){++last_number, sg_site_here()};
+}
+
+uint64_t sg_origin_last(void) {
+    return last_number;
 }
 
 /* ---- Printing -------------------------------------------------------------------------------- */

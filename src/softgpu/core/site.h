@@ -1,6 +1,7 @@
 /*
- * Where an object was created: the driver function, the calls that led to it, and the pytest test
- * that was running. Recorded only with SOFTGPU_LEAKS; otherwise every site is 0 and costs one load.
+ * Where an object was created: the driver function, the calls that led to it, and what the thread
+ * was doing (its label, or else the test that pytest names). The calls are recorded only with
+ * SOFTGPU_LEAKS, and without it and a label every site is 0 and costs two loads.
  */
 #ifndef SG_CORE_SITE_H
 #define SG_CORE_SITE_H
@@ -14,6 +15,20 @@ void sg_sites_begin(void);
 
 /* With the lock. The site of the driver call that this thread is in; 0 if none is recorded. */
 uint32_t sg_site_here(void);
+
+/* An object's, recorded when it is made. */
+struct sg_origin {
+    uint64_t number; /* larger than that of whatever was made before it */
+    uint32_t site;
+};
+
+/* With the lock: of an object that this thread makes now, and the number of the last one. */
+struct sg_origin sg_origin_here(void);
+uint64_t sg_origin_last(void);
+
+/* What this thread does from now on: one line, its unprintable bytes shown as \x1b; NULL or "" for
+ * nothing. Longer than sg_thread()->label holds, it is cut. */
+void sg_label_set(const char *text);
 
 /* With the lock. "cuMemAlloc_v2 from prog+0x1234 < prog+0x1150, in tests/test_a.py::test_b (call)";
  * the offsets can be passed to addr2line. "" for 0. */

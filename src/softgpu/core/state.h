@@ -21,6 +21,8 @@
 
 struct sg_context;
 
+#define SG_LABEL_ROOM 160
+
 /* Per-thread state. Never shared, so never locked. */
 struct sg_thread {
     struct sg_context *stack[SG_CONTEXT_STACK]; /* referenced; the top is current */
@@ -32,6 +34,7 @@ struct sg_thread {
     unsigned fn;            /* the current driver function, a gpumem_driver_fn */
     const void *caller;     /* of functions that say who called: the address behind the call */
     unsigned calls;         /* depth of nested calls (checkpoint/gate.h) */
+    char label[SG_LABEL_ROOM]; /* what the thread does: sg_label_set; "" for nothing */
 };
 
 struct sg_thread *sg_thread(void);

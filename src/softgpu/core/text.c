@@ -4,7 +4,6 @@
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/handle.h"
-#include "softgpu/core/site.h"
 #include "softgpu/core/state.h"
 #include "softgpu/core/verdict.h"
 
@@ -22,31 +21,32 @@ struct sg_text {
 
     bool leaks;                    /* a leak report: lines name what they are about */
     unsigned kind, kinds, found;   /* of the next line; wanted, and written: a bit for each */
+    uint64_t since;                /* made after it */
     const struct sg_context *only; /* and are about this context; NULL for all */
     bool (*belongs)(const struct sg_context *only, const struct sg_context *other);
     struct {
         bool known;
         uint64_t value; /* handle or address */
-        uint32_t site;
+        struct sg_origin origin;
         const struct sg_context *context;
     } about; /* the next line */
 };
 
-static void about(struct sg_text *text, uint64_t value, uint32_t site,
+static void about(struct sg_text *text, uint64_t value, struct sg_origin origin,
                   const struct sg_context *context) {
     text->about.known = true;
     text->about.value = value;
-    text->about.site = site;
+    text->about.origin = origin;
     text->about.context = context;
 }
 
 void sg_text_handle(struct sg_text *text, uint64_t handle, const struct sg_context *context) {
-    about(text, handle, sg_handle_site(handle), context);
+    about(text, handle, sg_handle_origin(handle), context);
 }
 
-void sg_text_address(struct sg_text *text, uint64_t address, uint32_t site,
+void sg_text_address(struct sg_text *text, uint64_t address, struct sg_origin origin,
                      const struct sg_context *context) {
-    about(text, address, site, context);
+    about(text, address, origin, context);
 }
 
 void sg_text_kind(struct sg_text *text, unsigned kind) {
@@ -65,6 +65,8 @@ static bool reserve(struct sg_text *text, size_t more) {
 static bool is_wanted(const struct sg_text *text) {
     if (text->leaks && !(text->kinds >> text->kind & 1))
         return false;
+    if (text->since && !(text->about.known && text->about.origin.number > text->since))
+        return false;
     return !text->only || (text->about.context && text->belongs(text->only, text->about.context));
 }
 
@@ -74,7 +76,7 @@ static void describe(const struct sg_text *text, char *to, size_t size) {
     to[0] = '\0';
     if (!text->leaks || !text->about.known)
         return;
-    sg_site_text(text->about.site, site, sizeof site);
+    sg_site_text(text->about.origin.site, site, sizeof site);
     snprintf(to, size, ": 0x%llx%s%s", (unsigned long long)text->about.value,
              site[0] ? ", made by " : "", site);
 }
@@ -126,10 +128,11 @@ char *sg_text_of_state(void) {
     return write_all(&text, sg_chapters_dump);
 }
 
-char *sg_text_of_leaks(unsigned *kinds, const struct sg_context *only,
+char *sg_text_of_leaks(unsigned *kinds, uint64_t since, const struct sg_context *only,
                        bool (*belongs)(const struct sg_context *only,
                                        const struct sg_context *other)) {
-    struct sg_text text = {.leaks = true, .kinds = *kinds, .only = only, .belongs = belongs};
+    struct sg_text text = {
+        .leaks = true, .kinds = *kinds, .since = since, .only = only, .belongs = belongs};
     char *written = write_all(&text, sg_chapters_leaks);
     *kinds = text.found;
     return written;

@@ -5,6 +5,7 @@
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/rows.h"
+#include "softgpu/core/site.h"
 #include "softgpu/core/state.h"
 #include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
@@ -48,6 +49,16 @@ static int fault_arm(const char *function, uint64_t n, int error, softgpu_fault_
     return sg_fault_arm(function, n, error, mode) ? 0 : -1;
 }
 
+static int fault_arm_name(const char *function, uint64_t n, int error, softgpu_fault_mode mode) {
+    GM_UNCANCELLED;
+    return sg_fault_arm_name(function, n, error, mode) ? 0 : -1;
+}
+
+static uint64_t fault_reached(void) {
+    GM_UNCANCELLED;
+    return sg_fault_reached();
+}
+
 static uint64_t fault_disarm(void) {
     GM_UNCANCELLED;
     return sg_fault_disarm();
@@ -74,15 +85,33 @@ static void free_text(char *text) {
     free(text);
 }
 
-static char *leak_report(void) {
+static char *leak_report_since(uint64_t mark) {
     GM_UNCANCELLED;
     if (!usable())
         return NULL;
     sg_lock();
     unsigned kinds = SG_LEAKS_ALL;
-    char *text = sg_text_of_leaks(&kinds, NULL, NULL);
+    char *text = sg_text_of_leaks(&kinds, mark, NULL, NULL);
     sg_unlock();
     return text;
+}
+
+static char *leak_report(void) {
+    return leak_report_since(0);
+}
+
+static uint64_t leak_mark(void) {
+    GM_UNCANCELLED;
+    if (!usable())
+        return 0;
+    sg_lock();
+    uint64_t mark = sg_origin_last();
+    sg_unlock();
+    return mark;
+}
+
+static void label_set(const char *text) {
+    sg_label_set(text);
 }
 
 static void schedule_set(softgpu_schedule schedule, uint64_t seed) {
@@ -187,6 +216,11 @@ static const softgpu_control control = {
     .settings_check = settings_check,
     .link_texts = link_texts,
     .kernel_profile = kernel_profile,
+    .fault_arm_name = fault_arm_name,
+    .fault_reached = fault_reached,
+    .leak_mark = leak_mark,
+    .leak_report_since = leak_report_since,
+    .label_set = label_set,
 };
 
 EXPORT const softgpu_control *softgpu_get_control(int version);

@@ -58,15 +58,48 @@ static bool mean_symbol(struct spec *spec, const char *symbol) {
     return true;
 }
 
-bool sg_fault_arm(const char *function, uint64_t n, int error, softgpu_fault_mode mode) {
+/* A name in cuda.h means all versions of the function: the source does not show which one a program
+ * was compiled to call. */
+static bool mean_name(struct spec *spec, const char *name) {
+    if (strcmp(name, "*") == 0)
+        return spec->any = true;
+    if (name[0] == '=')
+        return mean_symbol(spec, name + 1);
+    bool found = false;
+    for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++)
+        if (strcmp(sg_rows[i].name, name) == 0)
+            spec->meant[i] = found = true;
+    return found || mean_symbol(spec, name);
+}
+
+static bool mean_symbol_or_any(struct spec *spec, const char *symbol) {
+    spec->any = strcmp(symbol, "*") == 0;
+    return spec->any || mean_symbol(spec, symbol);
+}
+
+static bool arm_by(bool (*mean)(struct spec *spec, const char *name), const char *function,
+                   uint64_t n, int error, softgpu_fault_mode mode) {
     struct spec spec = {.n = n, .error = (CUresult)error, .mode = mode};
-    if (!function || mode < SOFTGPU_FAULT_BEFORE || mode > SOFTGPU_FAULT_STICKY)
-        return false;
-    spec.any = strcmp(function, "*") == 0;
-    if (!spec.any && !mean_symbol(&spec, function))
+    if (!function || mode < SOFTGPU_FAULT_BEFORE || mode > SOFTGPU_FAULT_STICKY ||
+        !mean(&spec, function))
         return false;
     arm(&spec, "");
     return true;
+}
+
+bool sg_fault_arm(const char *function, uint64_t n, int error, softgpu_fault_mode mode) {
+    return arm_by(mean_symbol_or_any, function, n, error, mode);
+}
+
+bool sg_fault_arm_name(const char *function, uint64_t n, int error, softgpu_fault_mode mode) {
+    return arm_by(mean_name, function, n, error, mode);
+}
+
+uint64_t sg_fault_reached(void) {
+    pthread_mutex_lock(&fault_lock);
+    uint64_t seen = fault.seen;
+    pthread_mutex_unlock(&fault_lock);
+    return seen;
 }
 
 uint64_t sg_fault_disarm(void) {
@@ -195,20 +228,6 @@ static bool refuse(char *why, size_t size, const char *text, const char *what, c
              "sticky",
              text, what, part);
     return false;
-}
-
-/* A name in cuda.h means all versions of the function: the source does not show which one a program
- * was compiled to call. */
-static bool mean_name(struct spec *spec, const char *name) {
-    if (strcmp(name, "*") == 0)
-        return spec->any = true;
-    if (name[0] == '=')
-        return mean_symbol(spec, name + 1);
-    bool found = false;
-    for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++)
-        if (strcmp(sg_rows[i].name, name) == 0)
-            spec->meant[i] = found = true;
-    return found || mean_symbol(spec, name);
 }
 
 static bool parse(const char *text, struct spec *spec, char *why, size_t size) {

@@ -11,6 +11,10 @@
 /* `function` is an exported name or "*". False when it is unknown or the mode is invalid. n 0 means
  * every call. */
 bool sg_fault_arm(const char *function, uint64_t n, int error, softgpu_fault_mode mode);
+/* `function` as for sg_fault_parse. */
+bool sg_fault_arm_name(const char *function, uint64_t n, int error, softgpu_fault_mode mode);
+/* How many calls of the fault's functions there were since it was armed, until it was disarmed. */
+uint64_t sg_fault_reached(void);
 /* From "function:n:error:mode". `function` is an API name, which means all its versions and twins;
  * an exported name; "=" and an exported name, where a version has the plain name; or "*". n may be
  * "*". False, with the part it does not understand in `why`. */

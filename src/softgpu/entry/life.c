@@ -32,7 +32,7 @@ bool sg_life_begun(void) {
 static void say_leaks(void) {
     sg_lock();
     unsigned kinds = sg_config()->leak_kinds;
-    char *text = sg_text_of_leaks(&kinds, NULL, NULL);
+    char *text = sg_text_of_leaks(&kinds, 0, NULL, NULL);
     sg_unlock();
     sg_leaks_say(text, kinds, "at exit");
 }

@@ -97,16 +97,16 @@ static size_t write_values(char *to, size_t size, const struct sg_call *call, bo
 /* Written immediately and whole: the last line before a crash is the important one. */
 void sg_trace_call(const struct sg_call *call, CUresult result) {
     uint64_t now = sg_now() - trace_start;
-    const char *name = sg_result_name(result);
-    char number[16], values[2048] = "", line[2304];
+    const char *name = sg_result_name(result), *label = sg_thread()->label;
+    char number[16], values[2048] = "", line[2304 + SG_LABEL_ROOM];
     if (!name) {
         snprintf(number, sizeof number, "%d", (int)result);
         name = number;
     }
     (void)write_values(values, sizeof values, call, result == CUDA_SUCCESS && call->inside);
-    int length = snprintf(line, sizeof line, "%" PRIu64 ".%06" PRIu64 " %ld %s(%s) %s\n",
+    int length = snprintf(line, sizeof line, "%" PRIu64 ".%06" PRIu64 " %ld %s(%s) %s%s%s\n",
                           now / 1000000000u, now / 1000u % 1000000u, syscall(SYS_gettid),
-                          sg_rows[call->fn].symbol, values, name);
+                          sg_rows[call->fn].symbol, values, name, label[0] ? ", in " : "", label);
     if (length > 0 && (size_t)length < sizeof line) /* a full disk must not make the program fail */
         (void)gm_fd_write(descriptor(), line, (size_t)length);
 }

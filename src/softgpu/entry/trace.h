@@ -1,6 +1,7 @@
 /*
- * SOFTGPU_TRACE: a line for each call, "seconds thread function(arguments) result". Addresses and
- * handles are in hexadecimal; what a successful call made follows "->".
+ * SOFTGPU_TRACE: a line for each call, "seconds thread function(arguments) result", behind it
+ * ", in LABEL" where the thread has one. Addresses and handles are in hexadecimal; what a
+ * successful call made follows "->".
  */
 #ifndef SG_ENTRY_TRACE_H
 #define SG_ENTRY_TRACE_H

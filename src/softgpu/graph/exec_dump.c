@@ -43,7 +43,7 @@ static void left_lines(struct sg_text *text, const char *end) {
     unsigned number = 0;
     for (struct sg_range *range = sg_range_from(0); range; range = sg_range_next(range))
         if (range->ops == &sg_graph_range_ops) {
-            sg_text_address(text, range->start, range->site, NULL);
+            sg_text_address(text, range->start, range->origin, NULL);
             sg_text_line(text, "graph allocation %u: %zu bytes on device %d%s", ++number,
                          range->size, range->device, end);
         }

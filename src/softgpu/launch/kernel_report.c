@@ -81,7 +81,7 @@ static void add_place(struct report *report, const struct sg_program *program, c
 
 static void add_site(struct report *report, const struct sg_range *range) {
     char site[512];
-    sg_site_text(range->site, site, sizeof site);
+    sg_site_text(range->origin.site, site, sizeof site);
     if (site[0])
         add(report, ", made by %s", site);
 }

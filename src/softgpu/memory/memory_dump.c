@@ -70,7 +70,7 @@ static void allocation_lines(struct sg_text *text, bool with_state) {
         char where[24];
         if (!kind)
             continue;
-        sg_text_address(text, range->start, range->site, range->context);
+        sg_text_address(text, range->start, range->origin, range->context);
         sg_text_line(text, "%s %u: %zu bytes on %s, flags %u%s", kind, ++number, range->size,
                      location_text(range->device, where), range->flags,
                      range->sync_memops ? ", SYNC_MEMOPS" : "");
@@ -107,7 +107,7 @@ static void leaked_handle(uint64_t handle, void *object, void *user) {
 static void leaks(struct sg_text *text) {
     sg_handle_each(SG_KIND_MEMORY, leaked_handle, text);
     for (struct sg_reservation *at = sg_reservation_next(NULL); at; at = sg_reservation_next(at)) {
-        sg_text_address(text, at->node.key, at->site, NULL);
+        sg_text_address(text, at->node.key, at->origin, NULL);
         sg_text_line(text, "reservation of %zu bytes of addresses%s", at->size,
                      sg_mapping_first(at->node.key, at->size) ? ", with mappings" : "");
     }

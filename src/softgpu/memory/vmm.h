@@ -8,7 +8,7 @@
 struct sg_reservation {
     struct sg_tree_node node; /* key: address */
     size_t size;
-    uint32_t site; /* where it was made: core/site.h */
+    struct sg_origin origin;
 };
 
 /* A CUmemGenericAllocationHandle. It lives while the application holds references or a mapping uses

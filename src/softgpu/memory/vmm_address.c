@@ -54,7 +54,7 @@ CUresult sg_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
     }
     made->node.key = address;
     made->size = size;
-    made->site = sg_site_here();
+    made->origin = sg_origin_here();
     sg_tree_insert(&reservations, &made->node);
     *ptr = address;
     return CUDA_SUCCESS;

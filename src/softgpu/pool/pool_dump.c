@@ -70,7 +70,7 @@ static void leaks(struct sg_text *text) {
         for (const struct sg_pool_segment *s = pool->first; s; s = s->next)
             for (const struct sg_block *b = s->blocks; b; b = b->next)
                 if (b->state == SG_BLOCK_LIVE) {
-                    sg_text_address(text, b->range.start, b->range.site, NULL);
+                    sg_text_address(text, b->range.start, b->range.origin, NULL);
                     sg_text_line(text, "pool %llu: %zu bytes, not freed",
                                  (unsigned long long)pool->id, b->range.size);
                 }

@@ -34,6 +34,7 @@ struct entry {
     struct sg_arguments arguments;
     enum detail { WHAT, WITH } detail; /* the result, the arguments */
     bool in_context, in_host_function;
+    char label[SG_LABEL_ROOM]; /* the thread's */
 };
 static struct entry entries[SG_LOG_ENTRIES];
 static uint64_t next; /* lines so far; an iterator is its low 32 bits */
@@ -91,6 +92,8 @@ static size_t write_message(const struct entry *entry, char *text, size_t room) 
             function, entry->arguments.first, entry->arguments.second,
             entry->in_context ? "with" : "without",
             entry->in_host_function ? ", in a host function" : "");
+    if (length > 0 && (size_t)length < room && entry->label[0])
+        length += snprintf(text + length, room - (size_t)length, ", in %s", entry->label);
     return length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1;
 }
 
@@ -167,6 +170,7 @@ void sg_error_log_refusal(gpumem_driver_fn fn, struct sg_arguments arguments, CU
                           .arguments = arguments,
                           .in_context = self->depth > 0,
                           .in_host_function = self->in_host_function};
+    memcpy(entry.label, self->label, sizeof entry.label);
     clock_gettime(CLOCK_REALTIME, &entry.when);
     for (int detail = WHAT; detail <= (inside ? WITH : WHAT); detail++) {
         entry.detail = (enum detail)detail;

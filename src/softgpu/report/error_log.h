@@ -1,6 +1,7 @@
 /*
  * The error log, as shown by cuLogs*. Each refused call leaves one line with its result and, when
- * its own code refused it rather than the prologue, a second one with its arguments. The last
+ * its own code refused it rather than the prologue, a second one with its arguments; both end with
+ * what the thread does, if it has a label, as far as there is room. The last
  * SG_LOG_ENTRIES lines are kept, whether or not anybody listens, and even before cuInit.
  *
  * If CUDA_LOG_FILE names a file, or is stdout or stderr, each line is also written there

@@ -87,6 +87,7 @@ static CUresult add(struct sg_context *context, const struct sg_sampler *sampler
     }
     *copy = *sampler;
     copy->number = at;
+    copy->origin = sg_origin_here();
     context->samplers->list[at - 1] = copy;
     *number = at;
     return CUDA_SUCCESS;
@@ -266,15 +267,20 @@ static void report_context(uint64_t handle, void *object, void *user) {
         const struct sg_sampler *sampler = context->samplers->list[i];
         if (!sampler || sampler->ended)
             continue;
-        sg_text_address(report->text, i + 1, 0, context);
+        sg_text_address(report->text, i + 1, sampler->origin, context);
         sg_text_line(report->text, "%s object %zu on device %d%s",
                      sampler->surface ? "surface" : "texture", i + 1, context->device,
                      report->ending);
     }
     size_t references = 0;
-    for (const struct sg_reference *r = context->references; r; r = r->next)
+    struct sg_origin last = {0};
+    for (const struct sg_reference *r = context->references; r; r = r->next) {
+        struct sg_origin origin = sg_handle_origin(r->handle);
         references += r->module == NULL;
-    sg_text_address(report->text, context->handle, 0, context);
+        if (r->module == NULL && origin.number > last.number)
+            last = origin;
+    }
+    sg_text_address(report->text, context->handle, last, context);
     if (references > 0)
         sg_text_line(report->text, "texture references on device %d: %zu%s", context->device,
                      references, report->ending);

@@ -21,6 +21,7 @@
 struct sg_sampler {
     bool surface, has_view;
     size_t number;
+    struct sg_origin origin;
     uint64_t ended; /* when it was destroyed, in the order of launches; 0: it is an object */
     struct sg_sampler *next_ended;
     CUDA_RESOURCE_DESC resource;

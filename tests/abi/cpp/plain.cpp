@@ -145,9 +145,9 @@ void changes_have_this_form(gpumem::device_ref device, gpumem::resource_ref memo
         EXPECT(buffer->try_recommit(0, 4 * MIB).has_value());
         EXPECT(*buffer->try_move_to_capacity(8 * MIB) == buffer->pointer());
         EXPECT(buffer->try_mark_shared().has_value());
-        EXPECT(!buffer->try_view(0, 5 * MIB) && buffer->try_view(MIB, 1)->viewed() == *buffer);
-        EXPECT(gpumem::try_virtual_resource_set_access(memory, 0).has_value());
-        EXPECT(gpumem::try_virtual_resource_set_peers(memory, {}).has_value());
+        EXPECT(!buffer->try_view(0, 5 * MIB) && buffer->try_view(MIB, 1)->size() == 1);
+        EXPECT(memory->try_set_access(0).has_value());
+        EXPECT(memory->try_get_access(0).has_value());
     }
     EXPECT(device.try_trim(true).has_value());
 }
@@ -221,12 +221,11 @@ void mapped_memory_has_this_form(gpumem::device_ref device, gpumem::resource_ref
                .has_value());
     EXPECT(!gpumem::try_mapped_calibrate(memory).has_value());
     const auto viewed = memory.try_allocate(KIB);
-    auto view = gpumem::host_view::try_create(*viewed);
-    EXPECT(view->pointer() != nullptr && view->try_info()->atom >= 1);
-    EXPECT(view->try_write(0, bytes).has_value() && view->try_read(0, bytes).has_value());
-    EXPECT(view->try_flush(0, 8).has_value() && view->try_invalidate(0, 8).has_value());
+    auto view = gpumem::try_host_view(*viewed);
+    EXPECT(view->host_pointer() != nullptr && gpumem::try_buffer_mapped_info(*view)->atom >= 1);
+    EXPECT(gpumem::try_mapped_write(*view, 0, bytes).has_value());
     EXPECT(view->try_close().has_value() && !*view);
-    EXPECT(!gpumem::host_view::try_create(nullptr).has_value());
+    EXPECT(!gpumem::try_host_view(nullptr).has_value());
 }
 
 void rings_have_this_form(gpumem::device_ref device) {
@@ -242,7 +241,7 @@ void rings_have_this_form(gpumem::device_ref device) {
     EXPECT(ring->try_commit(chunk->sequence, 8).has_value());
     EXPECT(!ring->try_abandon(chunk->sequence).has_value());
     EXPECT(ring->try_consume()->bytes == 8);
-    EXPECT(!ring->try_release_events(chunk->sequence, no_event).has_value());
+    EXPECT(!ring->try_release(chunk->sequence, {}, no_event).has_value());
     EXPECT(ring->try_release(chunk->sequence).has_value());
     EXPECT(ring->try_stop().has_value() && ring->try_info()->released == 1);
     EXPECT(ring->try_close().has_value() && !*ring);

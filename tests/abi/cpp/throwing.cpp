@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <gpumem/cpp/pmr.hpp>
 #include <gpumem/dlpack_abi.h>
 #include <gpumem/gpumem.hpp>
 #include <stdexcept>
@@ -114,7 +115,7 @@ void errors_carry_everything(gpumem::device_ref device) {
     gpumem::error copy = failure;
     std::thread([copy, &message] { EXPECT(message == copy.message()); }).join();
     copy = gpumem::error(GPUMEM_ERROR_BUSY);
-    EXPECT(copy.what() == std::string(gpumem_status_string(GPUMEM_ERROR_BUSY)));
+    EXPECT(copy.what() == std::string(gpumem_status_name(GPUMEM_ERROR_BUSY)));
     EXPECT(message == failure.message());
     // The other form of the same call.
     const gpumem::result<gpumem::buffer> refused = memory.try_allocate(0);
@@ -289,11 +290,10 @@ void virtual_buffers_change(gpumem::device_ref device) {
     buffer.set_access(0, 2 * MIB, device.ordinal(), GPUMEM_ACCESS_READ);
     EXPECT(buffer.get_access(0, device.ordinal()) == GPUMEM_ACCESS_READ);
     EXPECT(buffer.get_access(2 * MIB, device.ordinal()) == GPUMEM_ACCESS_READ_WRITE);
-    gpumem::virtual_resource_set_access(memory, device.ordinal());
+    memory.set_access(device.ordinal());
     EXPECT(buffer.get_access(0, device.ordinal()) == GPUMEM_ACCESS_READ_WRITE);
-    gpumem::virtual_resource_set_peers(memory, {});
-    EXPECT(thrown_by([&] { gpumem::virtual_resource_set_access(memory, 1000); }).status() !=
-           GPUMEM_OK);
+    EXPECT(memory.get_access(device.ordinal()) == GPUMEM_ACCESS_READ_WRITE);
+    EXPECT(thrown_by([&] { memory.set_access(1000); }).status() != GPUMEM_OK);
 
     std::array<gpumem_segment, 2> segments{};
     const gpumem_layout layout = buffer.layout(segments);
@@ -322,7 +322,7 @@ void views_are_parts(gpumem::device_ref device) {
     gpumem::buffer buffer = memory.allocate(4 * MIB);
     const gpumem::buffer view = buffer.view(MIB, KIB);
     EXPECT(view.pointer() == buffer.pointer() + MIB && view.size() == KIB);
-    EXPECT(view.viewed() == buffer && !buffer.viewed() && view.attributes().view == 1);
+    EXPECT(view.attributes().viewed == buffer.get() && !buffer.attributes().viewed);
     const std::vector<std::byte> data = numbers(KIB);
     write_now(view, 0, data);
     EXPECT(content(buffer, MIB, KIB) == data);
@@ -517,17 +517,17 @@ void virtual_memory_by_hand(gpumem::device_ref device) {
     const std::size_t unit = gpumem::physical_granularity(device);
     const gpumem::reservation where = gpumem::reservation::create(device, 2 * unit);
     const gpumem::physical memory = gpumem::physical::create(device, unit);
-    EXPECT(where.size() == 2 * unit && memory.properties().bytes == unit);
+    EXPECT(where.info().bytes == 2 * unit && memory.properties().bytes == unit);
     gpumem::mapping mapping = gpumem::mapping::create(where, unit, memory);
-    EXPECT(mapping.info().address == where.address() + unit && mapping.info().bytes == unit);
+    EXPECT(mapping.info().address == where.info().address + unit && mapping.info().bytes == unit);
     EXPECT(mapping.get_access(0) == GPUMEM_ACCESS_NONE);
-    mapping.set_access(0);
+    where.set_access(mapping.info().offset, unit, 0);
     EXPECT(mapping.get_access(0) == GPUMEM_ACCESS_READ_WRITE);
-    const int fd = memory.export_fd();
-    const gpumem::physical imported = gpumem::physical::import_fd(device, fd, unit);
-    ::close(fd);
+    const gpumem_physical_share_handle handle = memory.export_as(GPUMEM_HANDLE_POSIX_FD);
+    const gpumem::physical imported = gpumem::physical::import_from(device, handle, unit);
+    ::close(handle.descriptor);
     const gpumem::mapping twin = gpumem::mapping::create(where, 0, imported);
-    twin.set_access(0, GPUMEM_ACCESS_READ);
+    where.set_access(0, unit, 0, GPUMEM_ACCESS_READ);
     gpumem::buffer_from_pointer(device, mapping.info().address, 16).fill(0, 16, 0x5a);
     std::array<std::byte, 16> read{};
     const gpumem::buffer seen = gpumem::buffer_from_pointer(device, twin.info().address, 16);
@@ -687,20 +687,20 @@ void the_cpu_writes_device_memory(gpumem::device_ref device) {
     const gpumem::resource plain = gpumem::virtual_resource(device, {.capacity = 8 * MIB});
     const gpumem::buffer viewed = plain.allocate(2 * MIB);
     EXPECT(!gpumem::try_mapped_write(viewed, 0, data));
-    gpumem::host_view view = gpumem::host_view::create(viewed);
-    std::byte *place = static_cast<std::byte *>(view.pointer());
+    gpumem::buffer view = gpumem::host_view(viewed);
+    std::byte *place = static_cast<std::byte *>(view.host_pointer());
     viewed.grow(4 * MIB);
     place[3 * MIB] = data[1];
-    view.flush(3 * MIB, 1);
-    view.invalidate(3 * MIB, 1);
+    gpumem::mapped_flush(view, 3 * MIB, 1);
+    gpumem::mapped_invalidate(view, 3 * MIB, 1);
     back.resize(1);
     read_now(viewed, 3 * MIB, back);
-    EXPECT(back[0] == data[1] && view.info().atom >= 1);
-    view.write(3 * MIB, data);
+    EXPECT(back[0] == data[1] && gpumem::buffer_mapped_info(view).atom >= 1);
+    gpumem::mapped_write(view, 3 * MIB, data);
     back.resize(data.size());
-    view.read(3 * MIB, back);
-    EXPECT(back == data && !view.try_write(4 * MIB, data) && !view.try_read(4 * MIB, back));
-    EXPECT(!view.try_flush(4 * MIB, 1));
+    gpumem::mapped_read(view, 3 * MIB, back);
+    EXPECT(back == data && view.size() == 4 * MIB &&
+           !gpumem::try_mapped_write(view, 4 * MIB, data));
     view.close();
     EXPECT(!view);
 }
@@ -727,7 +727,7 @@ void chunks_go_round(gpumem::device_ref device) {
         there.read(1, back, stream);
         event.record(stream);
         if (i == 0)
-            ring.release_events(full.sequence, events);
+            ring.release(full.sequence, {}, events);
         else
             ring.release(full.sequence, streams);
         gpumem::stream_ref(device, stream).synchronize();
@@ -951,6 +951,45 @@ void addresses_are_aligned(gpumem::device_ref device) {
            GPUMEM_ERROR_INVALID_ARGUMENT);
 }
 
+void is_a_containers_memory(gpumem::resource_ref memory) {
+    gpumem::pmr_resource shared(memory);
+    {
+        std::pmr::vector<std::uint32_t> numbers(1000, 7, &shared);
+        numbers.push_back(8);
+        std::pmr::vector<std::uint32_t> copied(numbers, &shared);
+        EXPECT(memory.stats().allocations == 2 && copied == numbers && copied.back() == 8);
+    }
+    EXPECT(memory.stats().allocations == 0);
+    void *aligned = shared.allocate(1, 4096);
+    EXPECT(reinterpret_cast<std::uintptr_t>(aligned) % 4096 == 0 && shared.allocate(0) != aligned);
+    shared.deallocate(aligned, 1, 4096);
+    EXPECT(memory.stats().allocations == 1); // what is left is freed with the adaptor
+    EXPECT(shared.is_equal(shared) && !shared.is_equal(*std::pmr::new_delete_resource()));
+}
+
+void containers_have_their_memory(gpumem::device_ref device) {
+    const gpumem::resource pinned = gpumem::pinned_resource(device);
+    const gpumem::resource managed = gpumem::managed_resource(device);
+    const gpumem::resource mapped = gpumem::mapped_resource(device);
+    for (const gpumem::resource_ref memory :
+         {gpumem::resource_ref(pinned), gpumem::resource_ref(managed),
+          gpumem::resource_ref(mapped)}) {
+        is_a_containers_memory(memory);
+        EXPECT(memory.stats().allocations == 0);
+    }
+    const gpumem::resource pool = gpumem::device_pool_resource(device);
+    EXPECT(thrown_by([&] { gpumem::pmr_resource refused(pool); }).status() ==
+           GPUMEM_ERROR_INVALID_ARGUMENT);
+    const gpumem::resource limited = gpumem::limiting_resource(pinned, MIB);
+    gpumem::pmr_resource little(limited);
+    try {
+        (void)little.allocate(2 * MIB);
+        wrong++;
+    } catch (const std::bad_alloc &) {
+        EXPECT(gpumem_last_error()->status == GPUMEM_ERROR_OUT_OF_CAPACITY);
+    }
+}
+
 void failures_are_asked_about(gpumem::device_ref device) {
     const gpumem::resource memory = gpumem::virtual_resource(device);
     const gpumem::resource limited = gpumem::limiting_resource(memory, 4 * MIB);
@@ -1050,6 +1089,7 @@ int main(int, char **argv) {
         what_is_alive_is_shown(device);
         what_is_held_is_told(library, device);
         addresses_are_aligned(device);
+        containers_have_their_memory(device);
         failures_are_asked_about(device);
         the_second_gives_what_the_first_has_not(device);
         forked_children_give_nothing_back(device);
