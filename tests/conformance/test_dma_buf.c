@@ -140,8 +140,15 @@ TEST(a_dma_buffer_crosses_the_steps_of_a_pool) {
     CUdeviceptr block[3];
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUdeviceptr between = pool_take_steps(pool, block);
-    shares_bytes(between - 3 * CHUNK, 4 * CHUNK);
-    shares_bytes(between - PAGE, 2 * PAGE);
+    shares_bytes(between, 4 * CHUNK);
+    shares_bytes(between, PAGE);
+    /* As on an H200: what begins within a step is refused, unless it is a whole allocation. */
+    refused(CUDA_ERROR_INVALID_VALUE, between - CHUNK, 2 * CHUNK);
+    refused(CUDA_ERROR_INVALID_VALUE, between + PAGE, PAGE);
+    CUdeviceptr small[2] = {pool_take(pool, 2 * CHUNK, NULL), pool_take(pool, CHUNK, NULL)};
+    shares_bytes(small[1], CHUNK);
+    refused(CUDA_ERROR_INVALID_VALUE, small[1], PAGE);
+    refused(CUDA_ERROR_INVALID_VALUE, small[0] + CHUNK, 2 * CHUNK);
     int fd = export_range(block[0], 2 * POOL_STEP);
     unsigned char *map = udmabuf_map(fd, 2 * POOL_STEP);
     assert_non_null(map);
@@ -151,6 +158,8 @@ TEST(a_dma_buffer_crosses_the_steps_of_a_pool) {
     assert_int_equal(map[2 * POOL_STEP - 1], 0x22);
     munmap(map, 2 * POOL_STEP);
     udmabuf_close(fd);
+    for (size_t i = 0; i < 2; i++)
+        OK_CU(cu.cuMemFreeAsync(small[i], NULL));
     pool_free_steps(block);
 }
 

@@ -290,8 +290,8 @@ CHILD_THAT_ENDS(pool_steps) {
     CUdeviceptr between = pool_take_steps(pool, block);
     set_bytes(block[0], 0x21, POOL_STEP);
     set_bytes(between, 0x22, POOL_STEP);
-    shares_bytes(between - CHUNK, 2 * CHUNK);
-    shares_bytes(between - PAGE, 2 * PAGE);
+    FAILS_CU(INVALID_VALUE, try_export(between - CHUNK, 2 * CHUNK));
+    FAILS_CU(INVALID_VALUE, try_export(block[0] + PAGE, PAGE));
     int fd = export_range(block[0], 2 * POOL_STEP);
     REQUIRE(lseek(fd, 0, SEEK_END) == (off_t)(2 * POOL_STEP));
     unsigned char *view = map(fd, 2 * POOL_STEP);

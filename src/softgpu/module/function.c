@@ -203,7 +203,7 @@ CUresult sg_cuFuncLoad(CUfunction hfunc) {
     CUresult result = sg_function_get(hfunc, &function);
     if (result == CUDA_SUCCESS && function->image->lacks == SG_LACKS_CALLED)
         return CUDA_ERROR_NOT_FOUND;
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS && !function->image->lacks)
         function->loaded = true;
     return result;
 }
