@@ -1,10 +1,11 @@
 /*
  * What the functions of a relocatable cubin cannot run without, by the relocations of their code:
- * an H200's answers for 30 kernels that nvcc 13.0 made, each in a cubin of its own. Code that refers
- * to a variable of the cubin, also a static one, a string or a shared one, has no address for it
- * before a link: INVALID_IMAGE. Code that refers to what the cubin does not define, which is also
- * dynamic shared memory, is not found. Both hold through the functions that it calls. What the
- * driver gives (vprintf, malloc), the address of a function, and local memory need nothing.
+ * an H200's answers for 30 kernels that nvcc 13.0 made, each in a cubin of its own. Code that
+ * refers to a variable of the cubin, also a static one, a string or a shared one, has no address
+ * for it before a link: INVALID_IMAGE. Code that refers to what the cubin does not define, which
+ * is also dynamic shared memory, is not found. Both hold through the functions that it calls.
+ * What the driver gives (vprintf, malloc), the address of a function, and local memory need
+ * nothing.
  */
 #include "softgpu/binary/cubin.h"
 

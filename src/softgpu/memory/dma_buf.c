@@ -151,8 +151,8 @@ static bool seal_all(const struct udmabuf_create_list *list, size_t count) {
     return true;
 }
 
-/* As recorded on an H200, of a pool: what begins with a step of its memory, however much, or a whole
- * allocation. Other ranges are refused, also those within a step. */
+/* As recorded on an H200, of a pool: what begins with a step of its memory, however much, or a
+ * whole allocation. Other ranges are refused, also those within a step. */
 static bool may_begin(CUdeviceptr address, size_t size) {
     const struct sg_range *range = sg_range_find(address);
     size_t offset, page = (size_t)sysconf(_SC_PAGESIZE);
