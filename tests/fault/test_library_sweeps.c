@@ -57,6 +57,34 @@ TEST(what_was_opened_can_be_closed_for_later) {
                               .user = &opened});
 }
 
+static int open_and_close_device(void *user) {
+    struct opened *o = user;
+    int result = (int)gpumem_device_open(o->library, 0, &o->device);
+    if (!result)
+        OK(gpumem_device_close_later(o->device));
+    return result;
+}
+
+static uint64_t lost_by(void *user) {
+    const struct opened *o = user;
+    gpumem_stats stats = {.size = sizeof stats};
+    OK(gpumem_library_get_stats(o->library, &stats));
+    return stats.quarantined;
+}
+
+TEST(a_device_that_is_closed_for_later_is_counted_if_it_stays) {
+    struct opened opened = {.library = NULL};
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &opened.library));
+    sweep_run(&(struct sweep){.name = "open a device and close it later",
+                              .act = open_and_close_device,
+                              .recover = settle,
+                              .undo = settle,
+                              .may_succeed = true,
+                              .lost = lost_by,
+                              .user = &opened});
+    OK(gpumem_close(opened.library));
+}
+
 /* ---- Buffers --------------------------------------------------------------------------------- */
 
 struct subject {

@@ -311,7 +311,7 @@ TEST(queries_change_no_driver_state) {
     SAME_STATE(before);
 }
 
-/* ---- Closed for later; last, since mappings that the driver keeps stay counted --------------- */
+/* ---- Closed for later: last, as mappings that the driver keeps stay counted ------------------ */
 
 /* It ends at once, or at a later call where the driver does not say that nothing is under way. */
 static int create_and_close_pool(void *user) {
