@@ -30,6 +30,14 @@ static void close_all(void *user) {
         OK(gpumem_close(o->library));
 }
 
+static int open_and_close_later(void *user) {
+    struct opened *o = user;
+    int result = open_all(user);
+    OK(gpumem_close_later(o->library));
+    OK(gpumem_device_close_later(o->device));
+    return result;
+}
+
 TEST(opening_a_library_is_all_or_nothing) {
     struct opened opened = {.library = NULL};
     sweep_run(&(struct sweep){.name = "open",
@@ -37,6 +45,17 @@ TEST(opening_a_library_is_all_or_nothing) {
                               .recover = close_all,
                               .undo = close_all,
                               .may_succeed = true, /* a capability that cannot be asked is a 'no' */
+                              .user = &opened});
+}
+
+TEST(a_library_that_is_closed_for_later_leaves_nothing) {
+    struct opened opened = {.library = NULL};
+    sweep_run(&(struct sweep){.name = "open and close later",
+                              .act = open_and_close_later,
+                              .recover = settle,
+                              .undo = settle,
+                              .may_succeed = true,
+                              .lost = quarantined,
                               .user = &opened});
 }
 
