@@ -199,7 +199,7 @@ typedef enum gpumem_capability {
     GPUMEM_CAPABILITY_STREAM_MEMORY_OPERATIONS_64 = 22,
     GPUMEM_CAPABILITY_HOST_NATIVE_ATOMICS = 23,
     GPUMEM_CAPABILITY_MULTICAST = 24,
-    GPUMEM_CAPABILITY_EVENT_IPC = 25, /* of the driver: no call here shares an event yet */
+    GPUMEM_CAPABILITY_EVENT_IPC = 25, /* gpumem_export_create_event */
     /* The device has a UUID. Without one, gpumem_device_open_uuid does not find it,
      * gpumem_device_info.uuid is zero, and sharing identifies the device by its PCI address, which
      * all instances of one GPU have in common. */

@@ -70,8 +70,11 @@ def files_to_build_with(pages):
     """What tests/install builds with is what the page shows."""
     shown = {kind: blocks(pages["building-with-gpumem.md"], kind) for kind in ("cmake", "make", "meson")}
     files = {"cmake": "CMakeLists.txt", "make": "Makefile", "meson": "meson.build"}
-    return [f"examples/building/{name} is not in building-with-gpumem.md" for kind, name in files.items()
-            if shown[kind] != [(SOURCE / "examples/building" / name).read_text()]]
+    wrong = [f"examples/building/{name} is not in building-with-gpumem.md" for kind, name in files.items()
+             if shown[kind] != [(SOURCE / "examples/building" / name).read_text()]]
+    if blocks((SOURCE / "README.md").read_text(), "c") != [(SOURCE / "examples/building/first.c").read_text()]:
+        wrong.append("README's program is not examples/building/first.c")
+    return wrong
 
 
 def planted(pages):
