@@ -87,6 +87,7 @@ RULES = {
     "compat": None,
     "python": None,
     "tests/conformance": None,
+    "tests/runtime": {"runtime"},
     "tests/programs": None,
     "tests/cli": None,
     "tests/clients": None,

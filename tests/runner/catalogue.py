@@ -41,6 +41,7 @@ TARGETS = {
     "parity": (*PRODUCT, "parity", "ptx_record", "tests/conformance/run"),
     "programs": (*PRODUCT, "programs"),
     "runner": (*PRODUCT, "must_fail", "parity"),
+    "runtime": PRODUCT,
     "unit": (*PRODUCT, "vulkan_icd"),
 }
 
