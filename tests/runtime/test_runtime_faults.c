@@ -11,7 +11,7 @@ BEFORE_TESTS {
     return 0;
 }
 
-/* ---- What is tried: what it made is given back by `end`. -------------------------------------- */
+/* ---- What is tried, and what gives back what it made -------------------------------------- */
 
 static void *made;
 static void *target;
