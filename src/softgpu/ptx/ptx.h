@@ -333,6 +333,7 @@ struct sg_ptx_shape {
     bool whole : 1;                /* a constant that is none, likewise */
     bool negated : 1;              /* ! before a name */
     bool holes : 1;                /* _ in {…} */
+    bool reals : 1, integers : 1;  /* registers of these classes in it */
     bool pair : 1;                 /* a|b */
     bool second : 1;               /* b is a predicate, or _ */
     bool sum : 1;                  /* name + 4 */

@@ -95,8 +95,26 @@ static bool activate(struct sg_ptx *ptx, const struct sg_ptx_variable *variable)
                   (size_t)count << USE_BITS | packed(variable));
 }
 
+static bool in_range(struct sg_ptx *ptx, const struct sg_word *name, struct sg_ptx_use *use);
+
+/* Whether a range of this block has the name: %r2 of %r<4>. */
+static bool is_of_block(struct sg_ptx *ptx, const struct sg_word *name) {
+    struct sg_ptx_use use = {0};
+    size_t length = name->length, kind = 0;
+    if (!ptx->block_count || !in_range(ptx, name, &use))
+        return false;
+    while (length > 1 && name->text[length - 1] >= '0' && name->text[length - 1] <= '9')
+        if (sg_names_find(&ptx->locals, NAMED_BLOCKS + block(ptx), name->text, --length, &kind) &&
+            sg_names_find(&ptx->locals, NAMED_RANGE, name->text, length, &kind))
+            return true;
+    return false;
+}
+
 bool sg_ptx_declare_local(struct sg_ptx *ptx, const struct sg_ptx_variable *variable) {
     const struct sg_word *name = &variable->name;
+    if (!variable->ranged && is_of_block(ptx, name))
+        return sg_ptx_wrong(ptx, "'%.*s' is declared twice in a block",
+                            name->length < 80 ? (int)name->length : 80, name->text);
     if (!once_in_block(ptx, name, 0))
         return false;
     if (ptx->block_count) {

@@ -464,6 +464,8 @@ static bool vector(char letter, const struct sg_ptx_shape *shape, struct sg_ptx_
                    const struct sg_ptx_combination *one) {
     if (shape->vector)
         return true;
+    if (shape->reals && shape->integers) /* bits go with either */
+        return false;
     if (shape->what == SG_SHAPE_VECTOR && (one->vector == 1 || shape->count == one->vector))
         return letter == 'D' ? !shape->whole && !shape->real && agrees(shape, type, one)
                              : !shape->holes && agrees(shape, type, one) &&

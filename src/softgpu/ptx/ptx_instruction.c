@@ -148,6 +148,10 @@ static bool element(struct sg_ptx *ptx, struct operands *list, const struct sg_p
         of->class = (unsigned char)use->kind.class;
         of->width = (unsigned char)use->kind.width;
     }
+    if (outermost) {
+        of->reals |= use->kind.class == SG_CLASS_REAL;
+        of->integers |= use->kind.class == SG_CLASS_INTEGER;
+    }
     if (use->kind.class == SG_CLASS_PREDICATE) /* ptxas takes it beside any integer */
         return true;
     if (list->width && list->width != use->kind.width)

@@ -292,6 +292,9 @@ static const struct {
     /* clang-format off */
     {".reg .b32 r; .reg .b32 r;", ".reg .b32 r; { .reg .b32 r; }"},
     {".reg .b32 %r<5>; .reg .b32 %r<6>;", ".reg .b32 %r<5>; { .reg .b32 %r<6>; }"},
+    {".reg .b32 %r<5>; .reg .b32 %r4;", ".reg .b32 %r<5>; .reg .b32 %r5; { .reg .b32 %r4; }"},
+    {".reg .u32 r; .reg .f32 f; ld.global.v2.b32 {r, f}, [g];", ".reg .b32 r; .reg .f32 f; ld.global.v2.b32 {r, f}, [g];"},
+    {".reg .u32 r; .reg .f32 f; st.global.v2.b32 [g], {f, r};", ".reg .u32 r; .reg .s32 i; st.global.v2.b32 [g], {i, r};"},
     {"bar.sync 16;", "bar.sync 15;"},
     {"bar.sync 0, 33;", "bar.sync 0, 64;"},
     {"bar.arrive 1, 0;", "bar.sync 1, 0;"},
