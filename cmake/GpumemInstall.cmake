@@ -10,9 +10,8 @@ endif()
 set(softgpu_dir ${CMAKE_INSTALL_LIBDIR}/gpumem/softgpu)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gpumem)
 
-install(TARGETS gpumem gpumem_static EXPORT gpumem
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS vkgdr LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS gpumem vkgdr EXPORT gpumem LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS gpumem_static EXPORT gpumem_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/vkgdr.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # `install --strip` leaves archives alone. Debug information would name this machine's folders.
 install(CODE "
@@ -21,7 +20,7 @@ install(CODE "
 install(DIRECTORY include/gpumem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "functions.def")
 if(TARGET softgpu)
-    install(TARGETS softgpu LIBRARY DESTINATION ${softgpu_dir} NAMELINK_SKIP)
+    install(TARGETS softgpu EXPORT gpumem LIBRARY DESTINATION ${softgpu_dir} NAMELINK_SKIP)
 endif()
 if(TARGET softgpu_shim)
     install(TARGETS softgpu_shim LIBRARY DESTINATION ${softgpu_dir})
@@ -33,6 +32,10 @@ if(TARGET softgpu_audit)
         install(PROGRAMS src/softgpu/audit/${tool}.sh DESTINATION ${clients_dir}/bin RENAME ${tool})
     endforeach()
 endif()
+foreach(abi 12 13)
+    install(TARGETS runtime${abi}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/gpumem/runtime/${abi} NAMELINK_SKIP)
+endforeach()
 if(TARGET gpumem_command)
     install(TARGETS gpumem_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     install(DIRECTORY ${PROJECT_BINARY_DIR}/share/man/man1/
@@ -79,6 +82,7 @@ install(FILES ${PROJECT_BINARY_DIR}/copyright README.md CHANGELOG.md DESTINATION
 install(FILES ${pages} DESTINATION ${doc_dir}/docs)
 install(FILES ${licences} DESTINATION ${doc_dir}/licences)
 install(DIRECTORY examples DESTINATION ${doc_dir} FILES_MATCHING PATTERN "*.c")
+install(DIRECTORY examples/building DESTINATION ${doc_dir}/examples)
 
 # pkg-config. Two files: in the prefix that the build was configured for its name is written, so that
 # the flags are plain (and none at all for /usr); anywhere else the prefix is counted from the file
@@ -88,19 +92,25 @@ file(RELATIVE_PATH pc_to_prefix
 cmake_path(SET pc_relative NORMALIZE "${pc_to_prefix}")
 string(REGEX REPLACE "/$" "" pc_relative "${pc_relative}")
 set(pc_prefix "\${pcfiledir}/${pc_relative}")
-configure_file(cmake/gpumem.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/movable/gpumem.pc @ONLY)
-set(pc_prefix ${CMAKE_INSTALL_PREFIX})
-configure_file(cmake/gpumem.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/fixed/gpumem.pc @ONLY)
+foreach(kind movable fixed)
+    foreach(name gpumem vkgdr)
+        configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/${kind}/${name}.pc @ONLY)
+    endforeach()
+    set(pc_prefix ${CMAKE_INSTALL_PREFIX})
+endforeach()
 install(CODE "
     set(kind movable)
     if(CMAKE_INSTALL_PREFIX STREQUAL \"${CMAKE_INSTALL_PREFIX}\")
         set(kind fixed)
     endif()
     file(INSTALL \"${PROJECT_BINARY_DIR}/pkgconfig/\${kind}/gpumem.pc\"
+        \"${PROJECT_BINARY_DIR}/pkgconfig/\${kind}/vkgdr.pc\"
         DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig\")")
 
-# CMake package: gpumem::gpumem and gpumem::static.
+# CMake package: gpumem::gpumem, gpumem::vkgdr and gpumem::softgpu; gpumem::static in a file of its own,
+# because a wheel has no archive.
 install(EXPORT gpumem NAMESPACE gpumem:: DESTINATION ${package_dir} FILE gpumemTargets.cmake)
+install(EXPORT gpumem_static NAMESPACE gpumem:: DESTINATION ${package_dir} FILE gpumemStatic.cmake)
 configure_package_config_file(cmake/gpumemConfig.cmake.in ${PROJECT_BINARY_DIR}/gpumemConfig.cmake
     INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/gpumemConfigVersion.cmake

@@ -23,7 +23,7 @@ DESTDIR=$tree cmake --install "$build" --prefix /usr --strip >/dev/null
 
 # What Debian's packages have otherwise: plain flags from pkg-config, compressed man pages and changelog,
 # zsh's functions in a folder of the packages' own.
-sed -i 's|^prefix=.*|prefix=/usr|' "$tree/usr/lib/pkgconfig/gpumem.pc"
+sed -i 's|^prefix=.*|prefix=/usr|' "$tree"/usr/lib/pkgconfig/*.pc
 gzip -9nf "$share"/man/man1/*.1
 mv "$share/zsh/site-functions" "$share/zsh/vendor-completions"
 python3 packaging/changelog.py . "$share/doc/gpumem/changelog.gz"

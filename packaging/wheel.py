@@ -72,15 +72,17 @@ def newest_glibc(files):
 
 
 # What -lgpumem finds. A wheel holds no links, and a copy would be a second library.
-LINKER_SCRIPT = "/* The library's name without a version, for the linker. */\nINPUT ( libgpumem.so.0 )\n"
+LINKER_SCRIPT = "/* The library's name without a version, for the linker. */\nINPUT ( {} )\n"
+LIBRARIES = "libgpumem.so.0", "libvkgdr.so.1"
 
 
 def copy_tree(tree, data):
     """The parts that run and those to build with; wheels hold no links, so a link becomes the file
     that it names."""
     shutil.copytree(tree / "lib" / "gpumem", data / "lib" / "gpumem", symlinks=False)
-    for library in "libgpumem.so.0", "libvkgdr.so.1":
+    for library in LIBRARIES:
         shutil.copy(tree / "lib" / library, data / "lib" / library)
+        (data / "lib" / library).with_suffix("").write_text(LINKER_SCRIPT.format(library))
     shutil.copytree(tree / "share" / "gpumem", data / "share" / "gpumem")
     shutil.copytree(tree / "include" / "gpumem", data / "include" / "gpumem")
     for folder in "man", "bash-completion", "fish":
@@ -88,14 +90,27 @@ def copy_tree(tree, data):
     # Debian's zsh alone knows the folder of its packages.
     shutil.copytree(tree / "share/zsh/vendor-completions", data / "share/zsh/site-functions")
     shutil.copy(tree / "include" / "vkgdr.h", data / "include" / "vkgdr.h")
-    (data / "lib" / "libgpumem.so").write_text(LINKER_SCRIPT)
-    # An environment may be anywhere, so the prefix is counted from the file.
-    (data / "lib" / "pkgconfig").mkdir()
-    fixed = (tree / "lib" / "pkgconfig" / "gpumem.pc").read_text()
-    movable, count = re.subn(r"^prefix=.*$", "prefix=${pcfiledir}/../..", fixed, flags=re.M)
-    assert count == 1, fixed
-    # Nothing is to be linked statically: the archive is not here.
-    (data / "lib" / "pkgconfig" / "gpumem.pc").write_text(movable)
+    copy_descriptions(tree / "lib", data / "lib")
+
+
+def replaced(pattern, text, file):
+    changed, count = re.subn(pattern, text, file.read_text(), flags=re.M)
+    assert count, f"{file} has no {pattern}"
+    return changed
+
+
+def copy_descriptions(tree, lib):
+    """pkg-config's files and the CMake package. An environment may be anywhere, so prefixes are counted from the
+    files; what is linked statically is left out, because the archive is."""
+    for folder in "pkgconfig", "cmake/gpumem":
+        (lib / folder).mkdir(parents=True)
+    for file in (tree / "pkgconfig").glob("*.pc"):
+        (lib / "pkgconfig" / file.name).write_text(replaced(r"^prefix=.*$", "prefix=${pcfiledir}/../..", file))
+    for file in (tree / "cmake/gpumem").glob("*.cmake"):
+        if file.name.startswith("gpumemTargets-"):
+            (lib / "cmake/gpumem" / file.name).write_text(replaced(r"libgpumem\.so\.0\.[0-9.]+", LIBRARIES[0], file))
+        elif not file.name.startswith("gpumemStatic"):
+            shutil.copy(file, lib / "cmake/gpumem" / file.name)
 
 
 def copy_package(source, root):

@@ -71,6 +71,18 @@ GPUMEM_API gpumem_status gpumem_buffer_free(gpumem_buffer *buffer, CUstream stre
 GPUMEM_API gpumem_status gpumem_buffer_use(gpumem_buffer *buffer, CUstream stream);
 
 /*
+ * Makes `stream` wait for the work queued so far on all other streams that were named for the
+ * buffer, and names it too, as gpumem_buffer_use: what is queued on it next may use the memory.
+ * NULL is the legacy default stream. For handing a buffer on, as __dlpack__ does. BUSY: one of the
+ * streams is capturing, or is another thread's per-thread stream; the message says which. Streams
+ * that the driver knows no more are INVALID_ARGUMENT. On failure `stream` may wait for some of
+ * them already, which is harmless. Does not block.
+ * Driver: cuStreamGetCaptureInfo, cuStreamQuery, cuEventRecord, cuStreamWaitEvent.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_order(gpumem_buffer *buffer,
+                                                               CUstream stream);
+
+/*
  * Grows to `bytes`, within the capacity. Address and content are kept, and the new part can be used
  * on any stream at once. Does nothing if `bytes` is not above the present size. All or nothing: on
  * any failure mappings, access, handles and sizes are as before. `stream` is passed unchanged to
@@ -183,15 +195,28 @@ GPUMEM_API gpumem_status gpumem_buffer_mark_shared(gpumem_buffer *buffer);
  * Memory without a buffer object, for callers that keep addresses: memory of any resource by
  * pointer and size. allocate works as gpumem_buffer_allocate, deallocate as gpumem_buffer_free of
  * the buffer at `pointer`: a `stream` of NULL or GPUMEM_STREAM_NONE means that of the allocation; a
- * `pointer` of 0 is allowed. INVALID_ARGUMENT: `pointer` was not allocated by this call from
- * `resource`, or with a different number of bytes; nothing is freed. Memory that is not freed keeps
- * the resource from being destroyed. Thread-safe; takes an additional lock per resource.
+ * `pointer` of 0 is allowed. `bytes` is the size of the allocation, or 0 if the caller does not
+ * know it, as where an interface frees by address alone. INVALID_ARGUMENT: `pointer` was not
+ * allocated by this call from `resource`, or with a different number of bytes; nothing is freed.
+ * Memory that is not freed keeps the resource from being destroyed. Thread-safe; takes an
+ * additional lock per resource.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
 gpumem_resource_allocate(gpumem_resource *resource, size_t bytes,
                          const gpumem_buffer_options *options, CUdeviceptr *pointer);
 GPUMEM_API gpumem_status gpumem_resource_deallocate(gpumem_resource *resource, CUdeviceptr pointer,
                                                     size_t bytes, CUstream stream);
+
+/*
+ * For such memory: find returns the buffer at `pointer`, the address that allocate gave, for the
+ * other calls of this header; it is borrowed, freed by deallocate, and must not be passed to
+ * gpumem_buffer_free. use is gpumem_buffer_use of it. INVALID_ARGUMENT: no such memory.
+ * Thread-safe, but not beside a free of the same memory. Driver: none, or as gpumem_buffer_use.
+ */
+GPUMEM_API gpumem_status gpumem_resource_find(gpumem_resource *resource, CUdeviceptr pointer,
+                                              gpumem_buffer **buffer);
+GPUMEM_API gpumem_status gpumem_resource_use(gpumem_resource *resource, CUdeviceptr pointer,
+                                             CUstream stream);
 
 typedef struct gpumem_buffer_attributes {
     size_t size;

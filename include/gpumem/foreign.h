@@ -30,6 +30,9 @@ typedef struct gpumem_foreign_options {
      * is impossible, it is called later, with an idle stream of the library's. */
     bool stream_ordered;
     bool read_only; /* the library refuses to write to it: NOT_PERMITTED */
+    /* Memory of the CPU's alone, such as malloc's: the driver is not asked about it. The library's
+     * copies treat it as pageable memory; a fill is NOT_SUPPORTED. Excludes stream_ordered. */
+    bool host_only;
 } gpumem_foreign_options;
 #define GPUMEM_FOREIGN_OPTIONS(...) GPUMEM_OPTIONS(gpumem_foreign_options, __VA_ARGS__)
 

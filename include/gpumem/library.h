@@ -39,6 +39,14 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_open(const gpumem_open_options
  */
 GPUMEM_API gpumem_status gpumem_close(gpumem_library *library);
 
+/*
+ * The same as soon as no device is open, now or with the last gpumem_device_close or
+ * gpumem_device_close_later that takes effect. Never BUSY, never waits; NULL is allowed. From now
+ * on `library` must not be used, except by what is above it. INVALID_ARGUMENT: closed before. While
+ * it runs no other call on the library may be under way.
+ */
+GPUMEM_API gpumem_status gpumem_close_later(gpumem_library *library);
+
 typedef struct gpumem_library_info {
     size_t size;
     const char *driver_kind; /* "nvidia" or "softgpu" */
@@ -77,6 +85,15 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_device_open_uuid(gpumem_librar
  * for frees that queued work still holds back, and releases the primary context.
  */
 GPUMEM_API gpumem_status gpumem_device_close(gpumem_device *device);
+
+/*
+ * The same as soon as nobody has anything of the device: now, or with the last of its resources,
+ * buffers, low-level objects and deferred frees, when the call that gives it back, or a later one,
+ * ends the device (gpumem_resource_close_later). Undoes one open, as close does; opening the device
+ * again before it has ended is allowed. Never BUSY, never waits; NULL is allowed. INVALID_ARGUMENT:
+ * closed as often as opened. While it runs no other call on the device may be under way.
+ */
+GPUMEM_API gpumem_status gpumem_device_close_later(gpumem_device *device);
 
 typedef struct gpumem_device_info {
     size_t size;
@@ -182,7 +199,7 @@ typedef enum gpumem_capability {
     GPUMEM_CAPABILITY_STREAM_MEMORY_OPERATIONS_64 = 22,
     GPUMEM_CAPABILITY_HOST_NATIVE_ATOMICS = 23,
     GPUMEM_CAPABILITY_MULTICAST = 24,
-    GPUMEM_CAPABILITY_EVENT_IPC = 25, /* of the driver: no call here shares an event yet */
+    GPUMEM_CAPABILITY_EVENT_IPC = 25, /* gpumem_export_create_event */
     /* The device has a UUID. Without one, gpumem_device_open_uuid does not find it,
      * gpumem_device_info.uuid is zero, and sharing identifies the device by its PCI address, which
      * all instances of one GPU have in common. */

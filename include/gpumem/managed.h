@@ -28,6 +28,7 @@ typedef enum gpumem_managed_place {
     GPUMEM_MANAGED_ANYWHERE = 0, /* where they were used last */
     GPUMEM_MANAGED_ON_DEVICE = 1,
     GPUMEM_MANAGED_ON_HOST = 2,
+    GPUMEM_MANAGED_ON_NUMA_NODE = 3, /* of the host: numa_node. Drivers from 12.2 on */
 } gpumem_managed_place;
 
 typedef enum gpumem_managed_method {
@@ -49,6 +50,7 @@ typedef struct gpumem_managed_options {
     /* POOL only: the driver's current or default pool of managed memory at the preferred place, or
      * a new one. */
     gpumem_pool_choice pool;
+    int numa_node; /* for ON_NUMA_NODE: a node that exists and has memory; else 0 */
 } gpumem_managed_options;
 #define GPUMEM_MANAGED_OPTIONS(...) GPUMEM_OPTIONS(gpumem_managed_options, __VA_ARGS__)
 

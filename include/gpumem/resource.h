@@ -43,6 +43,19 @@ GPUMEM_API gpumem_status gpumem_resource_get_properties(gpumem_resource *resourc
  */
 GPUMEM_API gpumem_status gpumem_resource_destroy(gpumem_resource *resource);
 
+/*
+ * Destroys the resource as soon as nobody has anything of it: now, or with the last of its buffers,
+ * holds, exports, wrappers, capture pools and deferred frees. For owners that cannot choose the
+ * order, such as finalizers. Never BUSY, never waits; NULL is allowed. From now on `resource` must
+ * not be used, except by what is above it: its buffers, also those that wrappers and caches take.
+ * The call that gives back the last of it ends it; if queued work still holds something back, a
+ * later call of the library for the same device does (gpumem_device_trim with `wait` at the
+ * latest). INVALID_ARGUMENT: closed before. Any thread may free buffers of it afterwards, several
+ * at once; while this call runs no other call may be under way on it or on its buffers. Driver: as
+ * gpumem_resource_destroy, whenever that is.
+ */
+GPUMEM_API gpumem_status gpumem_resource_close_later(gpumem_resource *resource);
+
 /* Gives cached memory back until at most `keep_bytes` are left. A device pool that is not owned is
  * trimmed too, for all its users; a wrapper around it leaves it alone. DRIVER: the driver refuses
  * to trim a pool. May block in the driver. */

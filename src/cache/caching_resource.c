@@ -157,6 +157,15 @@ static gpumem_status may_end(gpumem_resource *resource) {
     return gm_fail(GPUMEM_ERROR_BUSY, "the caching resource cannot be destroyed: %s", reason);
 }
 
+static int is_idle(gpumem_resource *resource) {
+    struct gm_cache *cache = resource->user;
+    gm_cache_trim(cache, 0, 0);
+    pthread_mutex_lock(&cache->lock);
+    int idle = !reason_to_stay(cache);
+    pthread_mutex_unlock(&cache->lock);
+    return idle;
+}
+
 static const struct gm_fast_ops fast = {
     .try_allocate = try_allocate,
     .allocate = allocate_buffer,
@@ -164,6 +173,7 @@ static const struct gm_fast_ops fast = {
     .report = report,
     .settle = settle,
     .may_end = may_end,
+    .is_idle = is_idle,
     .forget = forget,
 };
 

@@ -7,6 +7,7 @@
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
 #include "memory/core/stream_waits.h"
+#include "memory/object/closing.h"
 #include "memory/object/resource.h"
 
 #include <stdlib.h>
@@ -159,15 +160,19 @@ gpumem_status gpumem_capture_pool_destroy(gpumem_capture_pool *pool, CUstream la
     GM_CHECK(pool, "gpumem_capture_pool_destroy");
     struct gm_cache *cache = pool->cache;
     struct gm_current current;
+    int entered = gm_closing_enter();
     gpumem_status status = gm_current_enter(&current, cache->device);
-    if (status != GPUMEM_OK)
+    if (status != GPUMEM_OK) {
+        gm_closing_leave(entered);
         return status;
+    }
     pthread_mutex_lock(&cache->lock);
     size_t begun = count_begun(pool);
     if (!begun)
         end_lanes(pool, last);
     pthread_mutex_unlock(&cache->lock);
     gm_current_leave(&current);
+    gm_closing_leave(entered);
     if (begun)
         return gm_fail(GPUMEM_ERROR_BUSY,
                        "gpumem_capture_pool_destroy: begun on %zu stream%s and not ended", begun,

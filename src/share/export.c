@@ -8,6 +8,7 @@
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
 #include "memory/object/buffer.h"
+#include "memory/object/closing.h"
 #include "memory/object/device.h"
 #include "memory/object/resource.h"
 #include "memory/pool/pool.h"
@@ -473,9 +474,12 @@ gpumem_status gpumem_export_detach(gpumem_export *exported) {
     else
         exported->detached = 1;
     pthread_mutex_unlock(&exported->lock);
-    if (status == GPUMEM_OK)
-        let_go(exported); /* no new send can begin */
-    return status;
+    if (status != GPUMEM_OK)
+        return status;
+    int entered = gm_closing_enter();
+    let_go(exported); /* no new send can begin */
+    gm_closing_leave(entered);
+    return GPUMEM_OK;
 }
 
 gpumem_status gpumem_export_destroy(gpumem_export *exported) {
@@ -483,7 +487,9 @@ gpumem_status gpumem_export_destroy(gpumem_export *exported) {
     if (!exported)
         return GPUMEM_OK;
     GM_CHECK(exported, "gpumem_export_destroy");
+    int entered = gm_closing_enter();
     end_export(exported);
+    gm_closing_leave(entered);
     return GPUMEM_OK;
 }
 

@@ -35,8 +35,8 @@ def installed(version):
     return None
 
 
-def download(requirement, cache):
-    """Unpacks the wheel's headers; returns (folder, None) or (None, why not)."""
+def download(requirement, cache, pattern=r"/include/cuda\w*\.h$"):
+    """Unpacks the wheel's headers, or what matches; returns (their folder, None) or (None, why not)."""
     marker = list(cache.rglob("cuda.h"))
     if not marker:
         cache.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def download(requirement, cache):
             return None, f"{requirement} cannot be downloaded: {lines[-1]}"
         for wheel in cache.glob("*.whl"):
             with zipfile.ZipFile(wheel) as archive:
-                wanted = [n for n in archive.namelist() if re.search(r"/include/cuda\w*\.h$", n)]
+                wanted = [n for n in archive.namelist() if re.search(pattern, n)]
                 archive.extractall(cache, wanted)
             wheel.unlink()
         marker = list(cache.rglob("cuda.h"))

@@ -12,7 +12,7 @@ INCLUDE = SOURCE / "include/gpumem"
 
 # What is declared, where, and what the call behind it would have in its name.
 WITHOUT_A_CALL = [
-    ("library.h", r"\bGPUMEM_CAPABILITY_EVENT_IPC\b", 1, r"gpumem_event_\w*(export|import|ipc)"),
+    ("library.h", r"\bGPUMEM_CAPABILITY_EVENT_IPC\b", 1, r"gpumem_(event_\w*(export|import|ipc)|(export|import)_\w*event)"),
 ]
 
 

@@ -33,8 +33,8 @@ TOO_NEW = ("softgpu: warning: a text of PTX 9.9 is refused: 9.5, of CUDA 13.5, i
            "name\n")
 AS_DRIVER = "softgpu: warning: a text of PTX 9.{} is refused, as driver 13.0 does: SOFTGPU_PTX=newest takes it\n"
 NO_TABLE = ("softgpu: warning: FILE asks for a private table of NVIDIA's driver (cuGetExportTable), which softgpu does not "
-            "have. The CUDA runtime (libcudart, also linked into a program) needs it and is not supported, static or "
-            "shared: its calls fail. Programs and libraries that use the driver API alone work\n")
+            "have. NVIDIA's CUDA runtime needs it, and its calls fail. Linked as a library (nvcc --cudart=shared) gpumem "
+            "run puts gpumem's in its place; linked into a file it cannot be replaced\n")
 
 CASES = [
     ("what the reader knows is taken whatever the driver's version", {}, ("ptx=9.5", "ptx=9.0"), "0\n0\n", ""),

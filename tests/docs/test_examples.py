@@ -66,6 +66,17 @@ def repeated_programs(pages):
     return wrong
 
 
+def files_to_build_with(pages):
+    """What tests/install builds with is what the page shows."""
+    shown = {kind: blocks(pages["building-with-gpumem.md"], kind) for kind in ("cmake", "make", "meson")}
+    files = {"cmake": "CMakeLists.txt", "make": "Makefile", "meson": "meson.build"}
+    wrong = [f"examples/building/{name} is not in building-with-gpumem.md" for kind, name in files.items()
+             if shown[kind] != [(SOURCE / "examples/building" / name).read_text()]]
+    if blocks((SOURCE / "README.md").read_text(), "c") != [(SOURCE / "examples/building/first.c").read_text()]:
+        wrong.append("README's program is not examples/building/first.c")
+    return wrong
+
+
 def planted(pages):
     """An example that is not built, not explained, or prints something else."""
     with tempfile.TemporaryDirectory() as folder:
@@ -82,13 +93,14 @@ def planted(pages):
 
 def main():
     pages = {path.name: path.read_text() for path in [*sorted((SOURCE / "docs").glob("*.md"))]}
-    files = [path for path in sorted((SOURCE / "examples").iterdir()) if path.name != "CMakeLists.txt"]
+    files = [path for path in sorted((SOURCE / "examples").iterdir()) if path.name not in ("CMakeLists.txt", "building")]
     results = [(f"{path.name} runs and prints what its page says", problems_of(path.stem, BUILD, pages))
                for path in files if path.suffix == ".c"]
     results.append(("each file of examples/ is a program that is run",
                     [path.name for path in files if path.suffix != ".c"] or
                     ([] if len(results) > 4 else ["hardly any"])))
     results.append(("pages show programs unchanged", repeated_programs(pages)))
+    results.append(("files to build with are shown unchanged", files_to_build_with(pages)))
     results.append(("planted mistakes are detected", planted(pages)))
     return report(results)
 

@@ -116,8 +116,7 @@ no_driver_by_name() {
 
 build_cmake() {
     rm -rf "$WORK/user" && mkdir "$WORK/user" &&
-        cp "$HERE/cmake/CMakeLists.txt" "$HERE/program.c" "$HERE/program20.cc" \
-            "$HERE/opens_softgpu.c" "$WORK/user/" &&
+        cp "$HERE/cmake/CMakeLists.txt" "$HERE"/*.c "$HERE"/*.cc "$WORK/user/" &&
         cp "$HERE/program.c" "$WORK/user/program.cc" &&
         cmake -S "$WORK/user" -B "$WORK/user/build" -G Ninja &&
         cmake --build "$WORK/user/build" &&

@@ -21,7 +21,7 @@ FLOORS = {
     "src/softgpu": """core device process checkpoint address coredump context stream memory managed pool array
         texture external multicast ipc green copy decompress tensor_map image ptx binary program engine module link check launch graph
         report entry""".split(),
-    "src": "base driver vulkan memory cache wrap share load snapshot mapped vkgdr".split(),
+    "src": "base driver vulkan memory cache wrap share load snapshot mapped vkgdr runtime".split(),
 }
 # A program of its own, and what the houses are made of.
 OUTSIDE = {"src/softgpu": {"shim", "audit"}, "src": {"softgpu"}}

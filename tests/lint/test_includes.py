@@ -48,7 +48,7 @@ LIBRARIES = {
 }
 # folder -> the folders of src/ that it may include, besides its own; None: public headers only
 PARTS = {"base", "driver", "vulkan", "softgpu", "memory", "cache", "wrap", "share", "load",
-         "snapshot", "mapped", "vkgdr"}
+         "snapshot", "mapped", "vkgdr", "runtime"}
 # The folders of src/memory, each of which may include those named for it besides its own.
 MEMORY = {
     "host": set(),
@@ -79,6 +79,7 @@ RULES = {
     "src/load": {"base", "driver", "memory", "share"},
     "src/snapshot": {"base", "driver", "memory", "share"},
     "src/vkgdr": {"base", "driver", "vulkan"},
+    "src/runtime": set(),
     "tools": None,
     "examples": None,
     "bench": None,
@@ -86,6 +87,7 @@ RULES = {
     "compat": None,
     "python": None,
     "tests/conformance": None,
+    "tests/runtime": {"runtime"},
     "tests/programs": None,
     "tests/cli": None,
     "tests/clients": None,

@@ -8,16 +8,25 @@ import subprocess
 import sys
 import tempfile
 import venv
+import zipfile
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
 sys.path.insert(0, str(SOURCE / "tests/harness"))
+sys.path.insert(0, str(SOURCE / "tests/install"))
+import building  # noqa: E402  pylint: disable=wrong-import-position
+from building import run  # noqa: E402  pylint: disable=wrong-import-position
 from tap_report import Report  # noqa: E402  pylint: disable=wrong-import-position
 
 NO_WHEEL = 77  # of make.sh: without a network there is nothing to pack a wheel with
 
 # A program that knows nothing of gpumem; its child must get the same driver.
+RUNTIME = """
+import ctypes, sys
+print(ctypes.CDLL(f"libcudart.so.{sys.argv[1]}").cudaFree(None))
+"""
+
 PROGRAM = """
 import ctypes, subprocess, sys
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -27,13 +36,6 @@ print(name.value.decode(), flush=True)
 if "child" not in sys.argv:
     subprocess.run([sys.executable, __file__, "child"], check=True)
 """
-
-
-def run(*command, **more):
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, check=False, **more)
-    assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}"
-    return done.stdout
 
 
 def clean_environment():
@@ -49,6 +51,10 @@ def try_command(command, folder):
             said = run(command, "run", "--softgpu", "--memory", "64M", "--", python, program,
                        env=clean_environment(), cwd="/")
             assert said.splitlines() == ["NVIDIA H200", "NVIDIA H200"], said
+    for version in "12", "13":
+        found = run(command, "run", "--softgpu", "--", "/usr/bin/env", "python3", "-c", RUNTIME, version,
+                    env=clean_environment(), cwd="/")
+        assert found == "0\n", found
     functions = run(command, "driver", "--driver", "softgpu", env=clean_environment(), cwd="/")
     assert "cuMemAlloc_v2" in functions, functions
 
@@ -88,7 +94,7 @@ def check_flags(pkgconfig, folder, *wanted):
 def test_the_deb_conforms_to_package_conventions(dist, folder):
     run("dpkg-deb", "-x", next(dist.glob("gpumem_*.deb")), folder)
     doc = folder / "usr/share/doc/gpumem"
-    for page in ("README.md", "docs/api-tour.md", "docs/softgpu.md", "examples/tour.c"):
+    for page in ("README.md", "docs/api-tour.md", "docs/softgpu.md", "examples/tour.c", "examples/building/Makefile"):
         assert (doc / page).read_text() == (SOURCE / page).read_text(), page
     changelog = gzip.decompress((doc / "changelog.gz").read_bytes()).decode()
     version = re.search(r"^## ([0-9.]+)", (SOURCE / "CHANGELOG.md").read_text(), re.M).group(1)
@@ -138,30 +144,24 @@ def test_programs_build_and_run_against_the_deb(dist, folder):
     depends = run("dpkg-deb", "-f", package, "Depends")
     assert {name.split()[0] for name in depends.split(",")} == {"libc6"}, depends
     try_command(folder / "usr/bin/gpumem", folder)
-    source = folder / "use.c"
-    source.write_text('#include <gpumem/gpumem.h>\n'
-                      'int main(void) { return !(gpumem_version() > 0); }\n')
-    run("cc", source, "-o", folder / "use", f"-I{folder}/usr/include", f"-L{folder}/usr/lib",
-        "-lgpumem", f"-Wl,-rpath,{folder}/usr/lib")
-    run(folder / "use")
-    # The C++ interface is in the package, whole.
-    shutil.copy(SOURCE / "tests/install/program20.cc", folder)
-    run("c++", "-std=c++20", folder / "program20.cc", "-o", folder / "use20", f"-I{folder}/usr/include",
-        f"-L{folder}/usr/lib", "-lgpumem", f"-Wl,-rpath,{folder}/usr/lib")
-    run(folder / "use20")
+    unpacked = building.Prefix(folder / "usr", PKG_CONFIG_SYSROOT_DIR=str(folder))
+    unpacked.tries_targets(folder)
+    unpacked.tries_ways(folder)
 
 
-def use_headers(folder):
-    """A C program, built from nothing but the environment's own headers and library."""
+def use_headers(dist, folder):
+    """Programs are built from nothing but the environment's own headers and libraries, and from a wheel that was
+    unpacked without pip."""
     headers = {path.name for path in (folder / "venv/include/gpumem").iterdir()}
     assert headers == {path.name for path in (SOURCE / "include/gpumem").iterdir()}, headers
-    source = folder / "use.c"
-    source.write_text('#include <gpumem/gpumem.h>\n'
-                      'int main(void) { return !(gpumem_version() > 0); }\n')
-    environment = dict(clean_environment(), PKG_CONFIG_LIBDIR=str(folder / "venv/lib/pkgconfig"))
-    flags = run("pkg-config", "--cflags", "--libs", "gpumem", env=environment).split()
-    run("cc", source, "-o", folder / "use", *flags, f"-Wl,-rpath,{folder}/venv/lib")
-    run(folder / "use", env=clean_environment())
+    installed = building.Prefix(folder / "venv")
+    installed.tries_targets(folder)
+    for word, place in (("--cmakedir", "cmake/gpumem"), ("--pkgconfigdir", "pkgconfig")):
+        said = run(folder / "venv/bin/python", "-m", "gpumem", word, env=clean_environment(), cwd="/")
+        assert Path(said.strip()).samefile(folder / "venv/lib" / place), said
+    with zipfile.ZipFile(next(dist.glob("gpumem-*.whl"))) as wheel:
+        wheel.extractall(folder / "unpacked")
+    building.Prefix(next((folder / "unpacked").glob("*.data")) / "data").tries_ways(folder)
 
 
 # Neither a GPU nor softgpu: the library is found, and says what is missing.
@@ -199,14 +199,14 @@ def test_programs_build_and_run_against_the_wheel(dist, folder):
     command = folder / "venv/bin/gpumem"
     try_command(command, folder)
     for library in (folder / "venv/lib").glob("**/lib*.so*"):
-        if "site-packages" not in library.parts and library.name != "libgpumem.so":
+        if "site-packages" not in library.parts and library.read_bytes().startswith(b"\x7fELF"):
             check_needed(library)
     check_no_build_path(folder / "venv/lib/gpumem")
     licences = next((folder / "venv/lib").glob("python*/site-packages/gpumem-*.dist-info/licenses"))
     assert (licences / "LICENSE").read_text() == (SOURCE / "LICENSE").read_text()
     for name, text in foreign_libraries().items():
         assert (licences / f"{name}.txt").read_text() == text, name
-    use_headers(folder)
+    use_headers(dist, folder)
     check_manual(folder / "venv/share", command)
     assert (folder / "venv/share/bash-completion/completions/gpumem").stat().st_size > 0
     assert (folder / "venv/share/zsh/site-functions/_gpumem").stat().st_size > 0

@@ -20,7 +20,7 @@ UNKNOWN = 1.0
 
 # The libraries and programs that a user has, with what they read.
 PRODUCT = ("gpumem_command", "gpumem_manual", "gpumem", "gpumem_static", "vkgdr", "softgpu", "softgpu_shim",
-           "softgpu_audit", "softgpu_wrappers", "gpumem_profiles")
+           "softgpu_audit", "softgpu_wrappers", "gpumem_profiles", "runtime12", "runtime13")
 # What the scripts of a folder run or read; of one script, where it needs more than the others. A program of C
 # tests needs its own folder's program, too.
 TARGETS = {
@@ -41,6 +41,7 @@ TARGETS = {
     "parity": (*PRODUCT, "parity", "ptx_record", "tests/conformance/run"),
     "programs": (*PRODUCT, "programs"),
     "runner": (*PRODUCT, "must_fail", "parity"),
+    "runtime": PRODUCT,
     "unit": (*PRODUCT, "vulkan_icd"),
 }
 

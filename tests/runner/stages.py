@@ -80,7 +80,7 @@ def lint(part, title):
 
 TEST = (
     Stage("release", "the tests of the release build",
-          (Suite("release", "release", ("runner", "unit", "fault", "conformance", "programs", "cli", "parity",
+          (Suite("release", "release", ("runner", "unit", "fault", "conformance", "runtime", "programs", "cli", "parity",
                                         "coverage", "mutate", "docs", "lint"), everything=True),)),
 )
 

@@ -44,6 +44,27 @@ TEST(every_resource_allocates_and_frees_by_address) {
     OK(gpumem_resource_destroy(pool));
 }
 
+TEST(memory_known_by_address_is_found_used_and_freed_without_its_size) {
+    gpumem_resource *resource = NEW_VIRTUAL(), *other = NEW_VIRTUAL();
+    CUdeviceptr p = allocate(resource, 4096, NULL);
+    gpumem_buffer *buffer = NULL;
+    OK(gpumem_resource_find(resource, p, &buffer));
+    assert_int_equal(gpumem_buffer_pointer(buffer), p);
+    assert_int_equal(gpumem_buffer_size(buffer), 4096);
+    FAILS_SAYING(INVALID_ARGUMENT, "not allocated", gpumem_resource_find(resource, p + 1, &buffer));
+    FAILS(INVALID_ARGUMENT, gpumem_resource_find(other, p, &buffer));
+    FAILS(INVALID_ARGUMENT, gpumem_resource_find(resource, p, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_resource_use(resource, p + 1, NULL));
+    struct gate gate = gate_with_stream();
+    OK(gpumem_resource_use(resource, p, gate.stream));
+    OK(gpumem_resource_deallocate(resource, p, 0, NULL));
+    assert_int_equal(device_stats().deferred_frees, 1); /* for the stream that was named */
+    FAILS(INVALID_ARGUMENT, gpumem_resource_deallocate(resource, p, 0, NULL));
+    gate_drain(&gate);
+    DESTROY(resource, other);
+    gate_remove(&gate);
+}
+
 /* Without a stream in the stream of the allocation; with one in that one's. */
 TEST(freeing_by_address_uses_the_allocations_stream_by_default) {
     uint64_t reserved = 0;

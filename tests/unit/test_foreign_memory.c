@@ -53,6 +53,49 @@ TEST(freeing_a_foreign_buffer_does_not_free_its_memory) {
     assert_int_equal(device_stats().allocations, 0);
 }
 
+static int given_back;
+
+static void give_back(void *user, CUdeviceptr pointer, size_t bytes, CUstream stream) {
+    free((void *)(uintptr_t)pointer);
+    given_back++;
+}
+
+TEST(memory_of_the_cpu_alone_becomes_a_buffer) {
+    unsigned char *memory = calloc(1, KIB), back[16];
+    given_back = 0;
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_from_pointer(device, (CUdeviceptr)(uintptr_t)memory, KIB,
+                                                       NULL, &(gpumem_buffer *){NULL}));
+    FAILS_SAYING(
+        INVALID_ARGUMENT, "host_only",
+        gpumem_buffer_from_pointer(
+            device, (CUdeviceptr)(uintptr_t)memory, KIB,
+            GPUMEM_FOREIGN_OPTIONS(.host_only = true, .deleter = give_back, .stream_ordered = true),
+            &(gpumem_buffer *){NULL}));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_buffer_from_pointer(device, 0, KIB, GPUMEM_FOREIGN_OPTIONS(.host_only = true),
+                                     &(gpumem_buffer *){NULL}));
+    gpumem_buffer *host = over((CUdeviceptr)(uintptr_t)memory, KIB,
+                               GPUMEM_FOREIGN_OPTIONS(.host_only = true, .deleter = give_back));
+    assert_ptr_equal(gpumem_buffer_host_pointer(host), memory);
+    MEMBERS(attributes_of(host), (location, GPUMEM_LOCATION_HOST), (ordinal, -1),
+            (device_accessible, 0), (host_accessible, 1), (foreign, 1));
+    CUdeviceptr pointer = take(KIB);
+    gpumem_buffer *there = over(pointer, KIB, NULL), *part = NEW_VIEW(host, 512, 16);
+    OK(gpumem_mapped_write(host, 512, "0123456789abcdef", 16));
+    OK(copy_now(there, 0, part, 0, 16, NULL));
+    OK(copy_now(host, 0, there, 8, 8, NULL));
+    OK(read_now(there, 0, back, 16, NULL));
+    assert_memory_equal(back, "0123456789abcdef", 16);
+    assert_memory_equal(memory, "89abcdef", 8);
+    FAILS_SAYING(NOT_SUPPORTED, "host pointer", gpumem_buffer_fill(part, 0, 16, 1, NULL));
+    FAILS(NOT_SUPPORTED, gpumem_buffer_fill_pattern(host, 0, 16, "ab", 2, NULL));
+    FAILS_SAYING(BUSY, "foreign memory", gpumem_device_close(device));
+    DESTROY(part, there, host);
+    OK(gpumem_device_trim(device, true));
+    assert_int_equal(given_back, 1);
+    OK_CU(cu->cuMemFree_v2(pointer));
+}
+
 static void check_kind(CUdeviceptr pointer, gpumem_location location, int managed, int on_cpu) {
     gpumem_buffer *buffer = over(pointer, KIB, NULL);
     gpumem_buffer_attributes attributes = attributes_of(buffer);

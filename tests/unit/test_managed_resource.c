@@ -39,6 +39,34 @@ static int told(gpumem_buffer *buffer, CUmem_range_attribute attribute) {
     return value;
 }
 
+TEST(managed_memory_prefers_a_numa_node) {
+    const gpumem_managed_method methods[] = {GPUMEM_MANAGED_ALLOCATED, GPUMEM_MANAGED_POOL};
+    for (size_t i = 0; i < COUNT(methods); i++) {
+        uint64_t advised = soft->call_count("cuMemAdvise_v2");
+        gpumem_resource *resource = managed(
+            GPUMEM_MANAGED_OPTIONS(.preferred = GPUMEM_MANAGED_ON_NUMA_NODE, .method = methods[i],
+                                   .pool = i ? GPUMEM_POOL_OWN : GPUMEM_POOL_CURRENT,
+                                   .numa_node = 0));
+        gpumem_buffer *buffer = NEW_BUFFER(resource, 100000);
+        synchronize(NULL);
+        assert_int_equal(properties_of(resource).location, GPUMEM_LOCATION_HOST_NUMA);
+        /* An H200 takes the advice, and reports no node of a range. */
+        assert_int_equal(soft->call_count("cuMemAdvise_v2") - advised,
+                         methods[i] == GPUMEM_MANAGED_ALLOCATED);
+        DESTROY(buffer, resource);
+    }
+    gpumem_resource *none;
+    FAILS_SAYING(
+        INVALID_ARGUMENT, "77",
+        gpumem_managed_resource_create(
+            device,
+            GPUMEM_MANAGED_OPTIONS(.preferred = GPUMEM_MANAGED_ON_NUMA_NODE, .numa_node = 77),
+            &none));
+    FAILS_SAYING(
+        INVALID_ARGUMENT, "ON_NUMA_NODE",
+        gpumem_managed_resource_create(device, GPUMEM_MANAGED_OPTIONS(.numa_node = 1), &none));
+}
+
 TEST(the_resource_gives_its_advice_to_the_driver) {
     gpumem_resource *resource =
         managed(GPUMEM_MANAGED_OPTIONS(.preferred = GPUMEM_MANAGED_ON_HOST, .read_mostly = 1));

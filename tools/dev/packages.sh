@@ -16,7 +16,7 @@ PACKAGES_BROWSER="python3 chromium"
 PACKAGES_PACKAGE="dpkg-dev binutils file python3 python3-venv"
 # Of ./dev test --all alone: programs built against an install, NVIDIA's headers, a Vulkan driver, readers
 # of man pages, shells that complete.
-PACKAGES_ALL="python3-clang pkg-config python3-pip mesa-vulkan-drivers mandoc groff bash zsh fish"
+PACKAGES_ALL="python3-clang pkg-config meson python3-pip mesa-vulkan-drivers mandoc groff bash zsh fish"
 
 # need PACKAGE...: installs what is missing, or prints the lines that would and ends with status 2.
 need() {

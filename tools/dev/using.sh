@@ -104,7 +104,7 @@ command_package() {
     need_for package
     guard package "$@"
     quietly "building release" build gpumem_manual gpumem_static vkgdr softgpu softgpu_shim softgpu_audit \
-        softgpu_wrappers gpumem_profiles || exit 1
+        softgpu_wrappers gpumem_profiles runtime12 runtime13 || exit 1
     quietly "packaging" packaging/make.sh dist "$BUILD" || exit 1
     say "made:" dist/gpumem_*.deb dist/gpumem-*.whl dist/vkgdr-*.whl
 }

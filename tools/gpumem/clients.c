@@ -162,7 +162,38 @@ static int make_room_for_tls(void) {
     return set("GLIBC_TUNABLES", whole);
 }
 
-int clients_prepare(const char *softgpu) {
+/* ---- The runtime ----------------------------------------------------------------------------- */
+
+/* nvcc links its runtime statically unless it is told not to; no other is then put in its place. */
+static int link_runtime_shared(void) {
+    static const char option[] = "--cudart=shared";
+    const char *old = value_of("NVCC_APPEND_FLAGS");
+    char whole[PATH_MAX];
+    if (old && strstr(old, option))
+        return CLI_OK;
+    int size = snprintf(whole, sizeof whole, "%s%s%s", old ? old : "", old ? " " : "", option);
+    if (size < 0 || (size_t)size >= sizeof whole)
+        return cli_error(CLI_FAILED, "NVCC_APPEND_FLAGS is too long to be extended");
+    return set("NVCC_APPEND_FLAGS", whole);
+}
+
+/* The auditor answers by it for NVIDIA's library. */
+static int name_runtime(const char *folder) {
+    char runtime[2 * PATH_MAX], library[3 * PATH_MAX];
+    snprintf(runtime, sizeof runtime, "%s/runtime", folder);
+    snprintf(library, sizeof library, "%s/13/libcudart.so.13", runtime);
+    if (access(library, R_OK) != 0) {
+        cli_line(stderr,
+                 "gpumem: %s is missing: programs of CUDA's runtime get NVIDIA's, which does not "
+                 "run on softgpu",
+                 library);
+        return CLI_OK;
+    }
+    int status = set("GPUMEM_RUNTIME", runtime);
+    return status == CLI_OK ? link_runtime_shared() : status;
+}
+
+int clients_prepare(const char *softgpu, bool runtime) {
     char folder[PATH_MAX], auditor[2 * PATH_MAX], bin[2 * PATH_MAX], library[2 * PATH_MAX];
     char kind[128], root[PATH_MAX];
     snprintf(folder, sizeof folder, "%.*s", (int)(strlen(softgpu) - strlen(strrchr(softgpu, '/'))),
@@ -192,6 +223,8 @@ int clients_prepare(const char *softgpu) {
         status = set("GPUMEM_SOFTGPU_LIBRARY", library);
     if (status == CLI_OK)
         status = name_ptxas(bin);
+    if (status == CLI_OK && runtime)
+        status = name_runtime(folder);
     return status == CLI_OK ? move_caches(root, kind) : status;
 }
 

@@ -21,10 +21,8 @@ const char cmd_run_usage[] =
     "\n"
     "Runs COMMAND, and the processes that it starts, on softgpu, the CUDA driver that needs no "
     "GPU.\n"
-    "Works for programs that use the driver API, linked with libcuda or opening libcuda.so.1, but\n"
-    "not for those that use libcudart. Kernels run, from PTX, and compilers inside of COMMAND "
-    "give\n"
-    "PTX with machine code, or in its place.\n"
+    "Works for programs of the driver API, and for those that load libcudart.so.12 or .13: they\n"
+    "get gpumem's. Kernels run, from PTX, and compilers inside of COMMAND give PTX too.\n"
     "\n"
     "  --softgpu          on softgpu: always required, since a program runs there only on\n"
     "                     request; --driver softgpu is the same\n"
@@ -59,6 +57,7 @@ const char cmd_run_usage[] =
     "  --poison           fills fresh and freed memory with a pattern\n"
     "  --no-kernels       runs no kernels: launches are checked, then refused; compilers are left\n"
     "                     as they are\n"
+    "  --nvidia-runtime   leaves NVIDIA's libcudart in its place, and how nvcc links it\n"
     "  --abort-on-error   a refused call aborts the program, unless it asks for a function\n"
     "  --check LIST       watches kernels; comma-separated:\n"
     "                       memory  freed memory, padding, leaks, unused memory, refused calls\n"
@@ -123,7 +122,7 @@ static const struct setting {
 };
 #define SETTING_COUNT (sizeof settings / sizeof settings[0])
 
-enum { OPTION_SOFTGPU = FIRST + SETTING_COUNT, OPTION_DRIVER };
+enum { OPTION_SOFTGPU = FIRST + SETTING_COUNT, OPTION_DRIVER, OPTION_NVIDIA_RUNTIME };
 static const struct option options[] = {
     {"devices", required_argument, NULL, FIRST + 0},
     {"memory", required_argument, NULL, FIRST + 1},
@@ -150,9 +149,10 @@ static const struct option options[] = {
     {"lanes", required_argument, NULL, FIRST + 22},
     {"softgpu", no_argument, NULL, OPTION_SOFTGPU},
     {"driver", required_argument, NULL, OPTION_DRIVER},
+    {"nvidia-runtime", no_argument, NULL, OPTION_NVIDIA_RUNTIME},
     {NULL, 0, NULL, 0},
 };
-_Static_assert(sizeof options / sizeof options[0] == SETTING_COUNT + 3, "a row for each setting");
+_Static_assert(sizeof options / sizeof options[0] == SETTING_COUNT + 4, "a row for each setting");
 
 static int set(const char *variable, const char *value) {
     if (setenv(variable, value, 1) == 0)
@@ -224,8 +224,9 @@ static int apply(size_t index, const char *value) {
     return path ? set_path(setting->variable, value) : set(setting->variable, value);
 }
 
-/* Applies the options; *command is the index of the first word that is not one. */
-static int parse(int argc, char **argv, int *command) {
+/* Applies the options; *command is the index of the first word that is not one, *runtime whether
+ * our libcudart is wanted. */
+static int parse(int argc, char **argv, int *command, bool *runtime) {
     bool softgpu = false;
     int option;
     optind = 1;
@@ -241,6 +242,8 @@ static int parse(int argc, char **argv, int *command) {
                              value);
         if (option == OPTION_SOFTGPU || option == OPTION_DRIVER)
             softgpu = true;
+        else if (option == OPTION_NVIDIA_RUNTIME)
+            *runtime = false;
         else
             status = apply((size_t)(option - FIRST), value);
         if (status != CLI_OK)
@@ -376,7 +379,8 @@ static int settle_checks(void) {
 int cmd_run(int argc, char **argv) {
     char folder[PATH_MAX];
     int command = argc;
-    int status = parse(argc, argv, &command);
+    bool runtime = true;
+    int status = parse(argc, argv, &command, &runtime);
     if (status == CLI_OK)
         status = find_softgpu(folder);
     if (status == CLI_OK)
@@ -390,7 +394,7 @@ int cmd_run(int argc, char **argv) {
     if (status == CLI_OK)
         status = set("GPUMEM_DRIVER", "softgpu");
     if (status == CLI_OK && kernels_run())
-        status = clients_prepare(folder);
+        status = clients_prepare(folder, runtime);
     if (status != CLI_OK)
         return status;
     clients_warn(argv[command]);

@@ -49,6 +49,10 @@ class buffer_ref : public borrowed<gpumem_buffer> {
     result<void> try_use(CUstream stream) const noexcept {
         return detail::checked(gpumem_buffer_use(get(), stream));
     }
+    /* `stream` waits for all streams that were named, and is named too. */
+    result<void> try_order(CUstream stream) const noexcept {
+        return detail::checked(gpumem_buffer_order(get(), stream));
+    }
     result<void> try_grow(std::size_t bytes, CUstream stream = nullptr) const noexcept {
         return detail::checked(gpumem_buffer_grow(get(), bytes, stream));
     }
@@ -148,6 +152,9 @@ class buffer_ref : public borrowed<gpumem_buffer> {
 #if GPUMEM_CPP_EXCEPTIONS
     void use(CUstream stream) const {
         detail::require(gpumem_buffer_use(get(), stream));
+    }
+    void order(CUstream stream) const {
+        detail::require(gpumem_buffer_order(get(), stream));
     }
     void grow(std::size_t bytes, CUstream stream = nullptr) const {
         detail::require(gpumem_buffer_grow(get(), bytes, stream));
@@ -255,6 +262,14 @@ inline result<hold> buffer_ref::try_hold() const noexcept {
     return gpumem::hold::adopt(get());
 }
 
+inline result<buffer_ref> resource_ref::try_find(CUdeviceptr pointer) const noexcept {
+    gpumem_buffer *found = nullptr;
+    const gpumem_status status = gpumem_resource_find(get(), pointer, &found);
+    if (status != GPUMEM_OK) [[unlikely]]
+        return unexpected(error::last(status));
+    return buffer_ref(found);
+}
+
 inline result<buffer> buffer_ref::try_view(std::size_t offset, std::size_t bytes) const noexcept {
     return detail::created<buffer>(
         [&](auto *made) { return gpumem_buffer_view(get(), offset, bytes, made); });
@@ -278,6 +293,10 @@ inline result<gpumem_batch_report> try_copy_batch(std::span<const gpumem_buffer_
 #if GPUMEM_CPP_EXCEPTIONS
 inline hold buffer_ref::hold() const {
     return or_throw(try_hold());
+}
+
+inline buffer_ref resource_ref::find(CUdeviceptr pointer) const {
+    return or_throw(try_find(pointer));
 }
 
 inline buffer buffer_ref::view(std::size_t offset, std::size_t bytes) const {

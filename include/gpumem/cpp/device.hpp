@@ -70,6 +70,10 @@ class library : public owner<library, library_ref> {
 #if GPUMEM_CPP_EXCEPTIONS
     static library open(const open_options &options = {});
 #endif
+    /* Ends it with the last of its devices; the object no longer owns it. */
+    result<void> try_close_later() noexcept {
+        return detail::checked(gpumem_close_later(release()));
+    }
     static gpumem_status give_back(gpumem_library *handle) noexcept {
         return gpumem_close(handle);
     }
@@ -153,6 +157,10 @@ class device : public owner<device, device_ref> {
     static device open(library_ref library, int ordinal = 0);
     static device open(library_ref library, std::span<const unsigned char, 16> uuid);
 #endif
+    /* Ends it with the last of what it has; the object no longer owns it. */
+    result<void> try_close_later() noexcept {
+        return detail::checked(gpumem_device_close_later(release()));
+    }
     static gpumem_status give_back(gpumem_device *handle) noexcept {
         return gpumem_device_close(handle);
     }

@@ -80,6 +80,7 @@ struct managed_options {
     bool read_mostly = false;
     gpumem_managed_method method = GPUMEM_MANAGED_ALLOCATED;
     gpumem_pool_choice pool = GPUMEM_POOL_CURRENT;
+    int numa_node = 0;
 };
 
 /* gpumem_discard_options */
@@ -292,6 +293,7 @@ inline gpumem_managed_options in_c(const managed_options &from) noexcept {
     to.read_mostly = from.read_mostly;
     to.method = from.method;
     to.pool = from.pool;
+    to.numa_node = from.numa_node;
     return to;
 }
 

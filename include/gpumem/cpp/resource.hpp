@@ -20,6 +20,7 @@ inline namespace GPUMEM_CPP_MODE {
 
 class resource;
 class buffer;
+class buffer_ref;
 
 class resource_ref : public borrowed<gpumem_resource> {
   public:
@@ -40,10 +41,16 @@ class resource_ref : public borrowed<gpumem_resource> {
         return detail::fetched<CUdeviceptr>(
             [&](auto *pointer) { return gpumem_resource_allocate(get(), bytes, &in_c, pointer); });
     }
-    /* Frees a result of allocate_pointer, with the same `bytes`. */
-    result<void> try_deallocate(CUdeviceptr pointer, std::size_t bytes,
+    /* Frees a result of allocate_pointer, with the same `bytes`; 0: not known. */
+    result<void> try_deallocate(CUdeviceptr pointer, std::size_t bytes = 0,
                                 CUstream stream = nullptr) const noexcept {
         return detail::checked(gpumem_resource_deallocate(get(), pointer, bytes, stream));
+    }
+    /* The buffer at a result of allocate_pointer: borrowed. */
+    result<buffer_ref> try_find(CUdeviceptr pointer) const noexcept;
+    /* Names a stream for it. */
+    result<void> try_use(CUdeviceptr pointer, CUstream stream) const noexcept {
+        return detail::checked(gpumem_resource_use(get(), pointer, stream));
     }
     /* Its `kind` lives as long as the resource. */
     result<gpumem_resource_properties> try_properties() const noexcept {
@@ -90,8 +97,12 @@ class resource_ref : public borrowed<gpumem_resource> {
                                                const buffer_options &options = {}) const {
         return or_throw(try_allocate_pointer(bytes, options));
     }
-    void deallocate(CUdeviceptr pointer, std::size_t bytes, CUstream stream = nullptr) const {
+    void deallocate(CUdeviceptr pointer, std::size_t bytes = 0, CUstream stream = nullptr) const {
         detail::require(gpumem_resource_deallocate(get(), pointer, bytes, stream));
+    }
+    buffer_ref find(CUdeviceptr pointer) const;
+    void use(CUdeviceptr pointer, CUstream stream) const {
+        detail::require(gpumem_resource_use(get(), pointer, stream));
     }
     gpumem_resource_properties properties() const {
         return or_throw(try_properties());
@@ -126,6 +137,10 @@ class resource_ref : public borrowed<gpumem_resource> {
 /* Owns a resource. */
 class resource : public owner<resource, resource_ref> {
   public:
+    /* Ends it with the last of what it has; the object no longer owns it. */
+    result<void> try_close_later() noexcept {
+        return detail::checked(gpumem_resource_close_later(release()));
+    }
     static gpumem_status give_back(gpumem_resource *handle) noexcept {
         return gpumem_resource_destroy(handle);
     }

@@ -4,6 +4,7 @@
 #include "memory/by_hand/by_hand.h"
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
+#include "memory/object/closing.h"
 #include "memory/object/device.h"
 #include "memory/object/shortage.h"
 
@@ -93,7 +94,9 @@ gpumem_status gpumem_mapping_destroy(gpumem_mapping *mapping) {
         return status;
     gm_bury(mapping);
     gm_reservation_release(reservation);
+    int entered = gm_closing_enter();
     gm_device_object_gone(device);
+    gm_closing_leave(entered);
     return GPUMEM_OK;
 }
 

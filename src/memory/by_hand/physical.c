@@ -4,6 +4,7 @@
 #include "memory/by_hand/by_hand.h"
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
+#include "memory/object/closing.h"
 #include "memory/object/device.h"
 #include "memory/object/shortage.h"
 
@@ -137,7 +138,9 @@ gpumem_status gpumem_physical_destroy(gpumem_physical *physical) {
     /* If the driver refuses, only memory that we made counts as lost. */
     gm_vmm_release(device, &device->meter, physical->handle,
                    physical->origin == GM_CREATED ? physical->bytes : 0);
-    gm_device_object_gone(device);
     gm_bury(physical);
+    int entered = gm_closing_enter();
+    gm_device_object_gone(device);
+    gm_closing_leave(entered);
     return GPUMEM_OK;
 }

@@ -5,6 +5,7 @@
 #include "memory/by_hand/by_hand.h"
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
+#include "memory/object/closing.h"
 #include "memory/object/device.h"
 #include "memory/object/shortage.h"
 
@@ -88,7 +89,9 @@ gpumem_status gpumem_reservation_destroy(gpumem_reservation *reservation) {
     gm_vmm_unreserve(device, &device->meter, reservation->address, reservation->bytes);
     reservation->generation = GM_DESTROYED;
     gm_reservation_release(reservation);
+    int entered = gm_closing_enter();
     gm_device_object_gone(device);
+    gm_closing_leave(entered);
     return GPUMEM_OK;
 }
 

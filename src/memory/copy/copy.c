@@ -24,6 +24,17 @@ gpumem_status gm_copy_writes(gpumem_buffer *buffer, size_t offset, size_t bytes,
     return status == GPUMEM_OK && bytes ? gpumem_buffer_use(buffer, stream) : status;
 }
 
+/* The driver sets no bytes that it does not know. */
+gpumem_status gm_copy_fills(gpumem_buffer *buffer, size_t offset, size_t bytes, CUstream stream,
+                            const char *call) {
+    GM_CHECK(buffer, call);
+    const gpumem_resource *resource = (buffer->root ? buffer->root : buffer)->resource;
+    if (resource == resource->device->hidden[GM_HIDDEN_FOREIGN_HOST])
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "%s: only the CPU uses this memory; fill it through its host pointer", call);
+    return gm_copy_writes(buffer, offset, bytes, stream, call);
+}
+
 int gm_copy_is_between_devices(const gpumem_buffer *to, const gpumem_buffer *from) {
     return to->resource->device != from->resource->device && !to->allocation.host_pointer &&
            !from->allocation.host_pointer;
@@ -113,7 +124,7 @@ static gpumem_status fill(gpumem_device *device, CUdeviceptr to, size_t bytes, u
 gpumem_status gpumem_buffer_fill(gpumem_buffer *buffer, size_t offset, size_t bytes,
                                  unsigned char value, CUstream stream) {
     GM_UNCANCELLED;
-    gpumem_status status = gm_copy_writes(buffer, offset, bytes, stream, "gpumem_buffer_fill");
+    gpumem_status status = gm_copy_fills(buffer, offset, bytes, stream, "gpumem_buffer_fill");
     for (size_t step; status == GPUMEM_OK && bytes; offset += step, bytes -= step) {
         step = gm_fill_step(buffer, offset, bytes);
         status = fill(buffer->resource->device, buffer->allocation.pointer + offset, step, value,

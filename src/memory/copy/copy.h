@@ -44,6 +44,10 @@ gpumem_status gm_copy_reads(gpumem_buffer *buffer, size_t offset, size_t bytes, 
 gpumem_status gm_copy_writes(gpumem_buffer *buffer, size_t offset, size_t bytes, CUstream stream,
                              const char *call);
 
+/* As gm_copy_writes, for a fill. */
+gpumem_status gm_copy_fills(gpumem_buffer *buffer, size_t offset, size_t bytes, CUstream stream,
+                            const char *call);
+
 /* Between two addresses, device or host, `bytes` more than 0: neither checked nor waited for. */
 gpumem_status gm_copy_addresses(gpumem_device *device, CUdeviceptr to, CUdeviceptr from,
                                 size_t bytes, CUstream stream);

@@ -44,7 +44,7 @@ gpumem_status gpumem_buffer_fill_pattern(gpumem_buffer *buffer, size_t offset, s
     CUdeviceptr to = buffer->allocation.pointer + offset;
     gpumem_status status = check(to, bytes, pattern, pattern_bytes);
     if (status == GPUMEM_OK)
-        status = gm_copy_writes(buffer, offset, bytes, stream, "gpumem_buffer_fill_pattern");
+        status = gm_copy_fills(buffer, offset, bytes, stream, "gpumem_buffer_fill_pattern");
     for (size_t done = 0, step; status == GPUMEM_OK && done < bytes; done += step) {
         step = gm_fill_step(buffer, offset + done, bytes - done);
         status = fill(buffer->resource->device, to + done, step, pattern, pattern_bytes, stream);

@@ -15,6 +15,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* An object that its owner has closed, and that has not ended: memory/object/closing.h. */
+enum gm_closing_kind { GM_CLOSING_RESOURCE, GM_CLOSING_DEVICE, GM_CLOSING_LIBRARY };
+
+struct gm_closing {
+    struct gm_closing *next;
+    void *object;
+    enum gm_closing_kind kind;
+    int listed;
+};
+
 struct gpumem_library {
     unsigned generation; /* base/fork.h */
     gpumem_driver *driver;
@@ -26,6 +36,7 @@ struct gpumem_library {
     struct gm_meter meter;
     pthread_mutex_t registry; /* pools; nothing else is locked under it */
     struct gm_pool *pools;    /* mapped ones that have been registered */
+    struct gm_closing closing;
 };
 
 /* Resources of the device's own. They are waited for in this order: a view's end may be the last of
@@ -35,6 +46,7 @@ enum gm_hidden {
     GM_HIDDEN_HOST_VIEW,       /* mapped/host_view.c */
     GM_HIDDEN_FOREIGN,         /* memory/foreign/foreign.c */
     GM_HIDDEN_FOREIGN_ORDERED, /* the same, given back in the order of a stream */
+    GM_HIDDEN_FOREIGN_HOST,    /* the same, that only the CPU uses */
     GM_HIDDEN_IMPORTED_POOL,   /* share/import_pool.c: memory of other processes' pools */
     GM_HIDDEN_IMPORTED,        /* share/import.c: memory of theirs in chunks */
     GM_HIDDEN_COUNT,
@@ -52,7 +64,8 @@ struct gpumem_device {
     gpumem_library *library;
     const gpumem_driver_api *cu;
     int ordinal;
-    unsigned opened; /* under the library's lock */
+    unsigned opened;           /* under the library's lock */
+    struct gm_closing closing; /* likewise: whether it is listed */
     CUdevice handle;
     CUcontext context;
     int has_virtual;
@@ -119,6 +132,8 @@ struct gm_fast_ops {
     /* BUSY, with the reason, while any of its memory is in use; there are no buffers. As above.
      */
     gpumem_status (*may_end)(gpumem_resource *resource);
+    /* Whether its end would wait for nothing; polls, and gives back what it can. As settle. */
+    int (*is_idle)(gpumem_resource *resource);
     /* The stream is about to be destroyed. */
     void (*forget)(gpumem_resource *resource, CUstream stream);
 };
@@ -165,6 +180,8 @@ struct gm_mapped {
     int (*is_whole)(const gpumem_allocation *allocation, size_t offset, size_t bytes);
     /* Waits until cached memory can be given back or handed out to any stream. No lock is held. */
     void (*settle)(void *user);
+    /* Whether that would wait for nothing. */
+    int (*is_idle)(void *user);
     /* Somebody has a handle of the memory at this address, which may be the resource's: it is kept
      * out of caches, and where it is. Whether it is. No lock is held. */
     int (*handle_taken)(void *user, CUdeviceptr address);
@@ -191,6 +208,7 @@ struct gpumem_resource {
     /* What gpumem_resource_trim calls in place of ops.trim, or NULL: memory running out must not
      * trim a pool of others, but a program may. */
     gpumem_status (*trim_on_request)(void *user, size_t keep_bytes);
+    atomic_int closed; /* for later: frees are then guests of memory/object/closing.h */
     const struct gm_fast_ops *fast;     /* or NULL */
     const struct gm_quick_ops *quick;   /* or NULL */
     struct gm_tally tally;              /* of the fast path */
@@ -228,8 +246,9 @@ struct gpumem_resource {
                                  * in the meter too */
     _Atomic uint64_t queued_bytes;
     /* Not including those in the tally: gm_resource_owned, gm_resource_live. */
-    atomic_size_t live;    /* buffers, from allocation until their memory is back */
-    atomic_size_t owned;   /* of these, still referenced */
+    atomic_size_t live;  /* buffers, from allocation until their memory is back */
+    atomic_size_t owned; /* of these, still referenced */
+    struct gm_closing closing;
     size_t wrappers;       /* under the device's lock, as the rest */
     size_t ending;         /* deferred buffers whose memory is just being taken back */
     size_t visitors;       /* threads in its trim or stats: it must not be destroyed */

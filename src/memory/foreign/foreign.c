@@ -42,6 +42,12 @@ static void properties_ordered(void *user, gpumem_resource_properties *out) {
     out->stream_ordered = 1;
 }
 
+static void properties_of_host(void *user, gpumem_resource_properties *out) {
+    (void)user;
+    out->host_accessible = 1;
+    out->location = GPUMEM_LOCATION_HOST;
+}
+
 static const gpumem_resource_ops ops = {
     .size = sizeof ops,
     .kind = "foreign",
@@ -56,6 +62,14 @@ static const gpumem_resource_ops ops_ordered = {
     .allocate = allocate,
     .deallocate = deallocate,
     .properties = properties_ordered,
+};
+
+static const gpumem_resource_ops ops_of_host = {
+    .size = sizeof ops_of_host,
+    .kind = "foreign",
+    .allocate = allocate,
+    .deallocate = deallocate,
+    .properties = properties_of_host,
 };
 
 static void describe(const gpumem_buffer *buffer, struct gm_json *json) {
@@ -81,11 +95,16 @@ gpumem_status gm_foreign_make(gpumem_device *device, CUdeviceptr pointer, size_t
     gpumem_resource *resource;
     gpumem_buffer *made = NULL;
     struct owner *owner;
-    const struct gm_hidden_kind kind = {.ops = options->stream_ordered ? &ops_ordered : &ops,
-                                        .describe = &description};
-    gpumem_status status = gm_resource_hidden(
-        device, options->stream_ordered ? GM_HIDDEN_FOREIGN_ORDERED : GM_HIDDEN_FOREIGN, &kind,
-        &resource);
+    struct gm_hidden_kind kind = {.ops = &ops, .describe = &description};
+    enum gm_hidden which = GM_HIDDEN_FOREIGN;
+    if (options->stream_ordered) {
+        kind.ops = &ops_ordered;
+        which = GM_HIDDEN_FOREIGN_ORDERED;
+    } else if (options->host_only) {
+        kind.ops = &ops_of_host;
+        which = GM_HIDDEN_FOREIGN_HOST;
+    }
+    gpumem_status status = gm_resource_hidden(device, which, &kind, &resource);
     if (status == GPUMEM_OK)
         status = make_owner(options, &owner);
     if (status != GPUMEM_OK)
@@ -119,6 +138,15 @@ static gpumem_status check(const gpumem_foreign_options *options) {
                "gpumem_buffer_from_pointer: memory is given back in stream order; name a stream");
     GM_REQUIRE(options->deleter || !options->stream_ordered,
                "gpumem_buffer_from_pointer: stream_ordered needs a deleter");
+    GM_REQUIRE(!options->stream_ordered || !options->host_only,
+               "gpumem_buffer_from_pointer: host_only memory is not given back in stream order");
+    return GPUMEM_OK;
+}
+
+/* In place of the driver's answer. */
+static gpumem_status ask_host(CUdeviceptr pointer, size_t bytes, struct gm_pointer *known) {
+    GM_REQUIRE(pointer && bytes, "gpumem_buffer_from_pointer: %zu bytes at 0x%llx", bytes, pointer);
+    *known = (struct gm_pointer){.on_host = 1, .host_pointer = (void *)(uintptr_t)pointer};
     return GPUMEM_OK;
 }
 
@@ -133,7 +161,9 @@ gpumem_status gpumem_buffer_from_pointer(gpumem_device *device, CUdeviceptr poin
     gpumem_status status = GM_OPTIONS_READ(gpumem_foreign_options, given, &options);
     if (status == GPUMEM_OK)
         status = check(&options);
-    if (status == GPUMEM_OK)
+    if (status == GPUMEM_OK && options.host_only)
+        status = ask_host(pointer, bytes, &known);
+    else if (status == GPUMEM_OK)
         status = gm_pointer_ask_range(device, pointer, bytes, &known);
     if (status == GPUMEM_OK)
         status = gm_foreign_check_device(device, &known);

@@ -2,13 +2,26 @@
 #include "memory/core/driver_error.h"
 #include "memory/pool/pool.h"
 
-/* The preferred place of the pool's memory: the driver takes this instead of advice. */
-static CUmemLocation place_of(const gpumem_device *device, gpumem_managed_place preferred) {
+gpumem_location gm_managed_location(gpumem_managed_place preferred) {
     switch (preferred) {
+    case GPUMEM_MANAGED_ON_HOST:
+        return GPUMEM_LOCATION_HOST;
+    case GPUMEM_MANAGED_ON_NUMA_NODE:
+        return GPUMEM_LOCATION_HOST_NUMA;
+    default:
+        return GPUMEM_LOCATION_DEVICE;
+    }
+}
+
+/* The preferred place of the pool's memory: the driver takes this instead of advice. */
+static CUmemLocation place_of(const gpumem_device *device, const gpumem_managed_options *options) {
+    switch (options->preferred) {
     case GPUMEM_MANAGED_ON_DEVICE:
         return (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->handle};
     case GPUMEM_MANAGED_ON_HOST:
         return (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST};
+    case GPUMEM_MANAGED_ON_NUMA_NODE:
+        return (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = options->numa_node};
     default:
         return (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_NONE};
     }
@@ -37,14 +50,13 @@ static gpumem_status find(gpumem_device *device, gpumem_pool_choice choice, CUme
 
 gpumem_status gm_managed_pool_create(gpumem_device *device, const gpumem_managed_options *options,
                                      gpumem_resource **resource, int *absent) {
-    const CUmemLocation place = place_of(device, options->preferred);
+    const CUmemLocation place = place_of(device, options);
     struct gm_pool_settings settings = {
         .kind = "managed_pool",
         .managed = 1,
         .nowhere = options->preferred == GPUMEM_MANAGED_ANYWHERE,
-        .location = options->preferred == GPUMEM_MANAGED_ON_HOST ? GPUMEM_LOCATION_HOST
-                                                                 : GPUMEM_LOCATION_DEVICE,
-        .numa_node = -1,
+        .location = gm_managed_location(options->preferred),
+        .numa_node = options->preferred == GPUMEM_MANAGED_ON_NUMA_NODE ? options->numa_node : -1,
         .handle_type = GPUMEM_HANDLE_NONE,
     };
     /* Both came with 13.0; an older driver would consider the properties invalid. */

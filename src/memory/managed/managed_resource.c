@@ -3,6 +3,7 @@
 #include "base/options.h"
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
+#include "memory/host/numa.h"
 #include "memory/object/device.h"
 #include "memory/object/resource.h"
 #include "memory/pool/pool.h"
@@ -34,7 +35,11 @@ static CUresult give_advice(const struct managed_resource *m, CUdeviceptr base, 
     if (result == CUDA_SUCCESS && m->options.preferred != GPUMEM_MANAGED_ANYWHERE) {
         CUdevice place =
             m->options.preferred == GPUMEM_MANAGED_ON_HOST ? CU_DEVICE_CPU : m->device->handle;
-        result = cu->cuMemAdvise(base, bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, place);
+        const CUmemLocation node = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA,
+                                    .id = m->options.numa_node};
+        result = m->options.preferred == GPUMEM_MANAGED_ON_NUMA_NODE
+                     ? cu->cuMemAdvise_v2(base, bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, node)
+                     : cu->cuMemAdvise(base, bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, place);
     }
     return result;
 }
@@ -84,8 +89,7 @@ static void properties(void *user, gpumem_resource_properties *out) {
     const struct managed_resource *m = user;
     out->device_accessible = 1;
     out->host_accessible = 1;
-    out->location = m->options.preferred == GPUMEM_MANAGED_ON_HOST ? GPUMEM_LOCATION_HOST
-                                                                   : GPUMEM_LOCATION_DEVICE;
+    out->location = gm_managed_location(m->options.preferred);
     memcpy(out->note, m->note, sizeof out->note);
 }
 
@@ -98,9 +102,23 @@ static const gpumem_resource_ops ops = {
     .destroy = free,
 };
 
+static gpumem_status check_node(const gpumem_device *device,
+                                const gpumem_managed_options *options) {
+    if (options->preferred != GPUMEM_MANAGED_ON_NUMA_NODE) {
+        GM_REQUIRE(!options->numa_node,
+                   "managed: numa_node is %d, but the place is not ON_NUMA_NODE",
+                   options->numa_node);
+        return GPUMEM_OK;
+    }
+    if (!gpumem_driver_has(device->library->driver, GPUMEM_FN_cuMemAdvise_v2))
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "managed: the driver is older than 12.2 and knows no host nodes");
+    return gm_numa_check(options->numa_node, "managed");
+}
+
 static gpumem_status check(const gpumem_device *device, const gpumem_managed_options *options) {
-    GM_REQUIRE((unsigned)options->preferred <= GPUMEM_MANAGED_ON_HOST, "managed: unknown place %d",
-               (int)options->preferred);
+    GM_REQUIRE((unsigned)options->preferred <= GPUMEM_MANAGED_ON_NUMA_NODE,
+               "managed: unknown place %d", (int)options->preferred);
     GM_REQUIRE((unsigned)options->method <= GPUMEM_MANAGED_POOL, "managed: unknown method %d",
                (int)options->method);
     GM_REQUIRE((unsigned)options->pool <= GPUMEM_POOL_OWN, "managed: unknown pool choice %d",
@@ -109,6 +127,9 @@ static gpumem_status check(const gpumem_device *device, const gpumem_managed_opt
                "managed: `pool` is set, but the method is not GPUMEM_MANAGED_POOL");
     GM_REQUIRE(!options->read_mostly || options->method != GPUMEM_MANAGED_POOL,
                "managed: the driver takes no advice about memory of a pool (read_mostly)");
+    gpumem_status status = check_node(device, options);
+    if (status != GPUMEM_OK)
+        return status;
     if (!gm_device_attribute(device, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "device %d has no managed memory (attribute MANAGED_MEMORY is 0)",

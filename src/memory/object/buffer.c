@@ -6,6 +6,7 @@
 #include "memory/core/call_site.h"
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
+#include "memory/object/closing.h"
 #include "memory/object/deferred_frees.h"
 #include "memory/object/reclaim.h"
 #include "memory/object/resource.h"
@@ -362,9 +363,7 @@ static void name_views_stream(gpumem_buffer *root, CUstream stream) {
     pthread_mutex_unlock(&root->lock);
 }
 
-static gpumem_status free_buffer(gpumem_buffer *buffer, CUstream stream) {
-    GM_UNCANCELLED;
-    GM_CHECK(buffer, "gpumem_buffer_free");
+static gpumem_status free_as_guest(gpumem_buffer *buffer, CUstream stream) {
     pthread_mutex_lock(&buffer->lock);
     int freed = buffer->freed & GM_FREED, named = stream && stream != GPUMEM_STREAM_NONE;
     buffer->freed |= GM_FREED;
@@ -383,12 +382,23 @@ static gpumem_status free_buffer(gpumem_buffer *buffer, CUstream stream) {
     return GPUMEM_OK;
 }
 
+static gpumem_status free_buffer(gpumem_buffer *buffer, CUstream stream) {
+    GM_UNCANCELLED;
+    GM_CHECK(buffer, "gpumem_buffer_free");
+    int entered = gm_closing_enter();
+    gpumem_status status = free_as_guest(buffer, stream);
+    gm_closing_leave(entered);
+    return status;
+}
+
 gpumem_status gpumem_buffer_free(gpumem_buffer *buffer, CUstream stream) {
     if (!buffer)
         return GPUMEM_OK;
     if (buffer->generation != gm_fork_generation())
         return free_buffer(buffer, stream);
     const struct gm_quick_ops *quick = buffer->resource->quick;
+    if (atomic_load_explicit(&buffer->resource->closed, memory_order_relaxed))
+        return free_buffer(buffer, stream);
     if (quick && quick->try_free(buffer, stream))
         return GPUMEM_OK;
     if (!is_simple_free(buffer, stream))
@@ -611,7 +621,9 @@ gpumem_status gpumem_buffer_release(gpumem_buffer *buffer) {
     int owners = !(buffer->freed & GM_FREED) && atomic_load(&buffer->references) == 1;
     pthread_mutex_unlock(&buffer->lock);
     GM_REQUIRE(!owners, "gpumem_buffer_release: there is no hold on the buffer");
+    int entered = gm_closing_enter();
     gm_buffer_unref(buffer);
+    gm_closing_leave(entered);
     return GPUMEM_OK;
 }
 

@@ -46,11 +46,13 @@ static void fill(const gpumem_buffer *buffer, const struct gm_pointer *known,
     out->handle_type = handle_type_of(known->handle_types);
 }
 
-/* Pageable memory, for example, of a resource of the user's. */
+/* Pageable memory, for example, of a resource of the user's, or foreign. */
 static int is_of_the_users(gpumem_buffer *buffer) {
     gpumem_buffer *root = buffer->root ? buffer->root : buffer;
     const gpumem_buffer *inner = gm_buffer_innermost(root);
     const gpumem_resource *resource = (inner ? inner : root)->resource;
+    if (resource == resource->device->hidden[GM_HIDDEN_FOREIGN_HOST])
+        return 1;
     while (resource && !resource->users)
         resource = resource->upstream;
     return resource != NULL;

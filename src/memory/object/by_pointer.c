@@ -65,19 +65,25 @@ static void empty(const struct gm_pointer_table *table, size_t hole) {
     table->slots[hole] = NULL;
 }
 
-/* Finds the buffer and removes it if it has `bytes`. The lock is held. */
-static gpumem_buffer *take_out(struct gm_pointer_table *table, CUdeviceptr pointer, size_t bytes,
-                               size_t *found_bytes) {
+/* The slot of the buffer at `pointer`, or table->room. The lock is held. */
+static size_t find(const struct gm_pointer_table *table, CUdeviceptr pointer) {
     if (!table->room)
-        return NULL;
+        return 0;
     size_t at = home(table, pointer), mask = table->room - 1;
     while (table->slots[at] && gpumem_buffer_pointer(table->slots[at]) != pointer)
         at = (at + 1) & mask;
-    gpumem_buffer *found = table->slots[at];
-    if (!found)
+    return table->slots[at] ? at : table->room;
+}
+
+/* Finds the buffer and removes it if it has `bytes`, or if that is 0. The lock is held. */
+static gpumem_buffer *take_out(struct gm_pointer_table *table, CUdeviceptr pointer, size_t bytes,
+                               size_t *found_bytes) {
+    size_t at = find(table, pointer);
+    if (at == table->room)
         return NULL;
+    gpumem_buffer *found = table->slots[at];
     *found_bytes = gpumem_buffer_size(found);
-    if (*found_bytes != bytes)
+    if (bytes && *found_bytes != bytes)
         return NULL;
     empty(table, at);
     table->count--;
@@ -106,6 +112,14 @@ void gm_pointers_discard(gpumem_resource *resource) {
     pthread_mutex_destroy(&table->lock);
     free(table->slots);
     free(table);
+}
+
+static gpumem_status unknown(const gpumem_resource *resource, CUdeviceptr pointer,
+                             const char *call) {
+    return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
+                   "%s: 0x%llx was not allocated from this %s resource with "
+                   "gpumem_resource_allocate, or was freed",
+                   call, pointer, resource->kind);
 }
 
 gpumem_status gpumem_resource_allocate(gpumem_resource *resource, size_t bytes,
@@ -146,9 +160,34 @@ gpumem_status gpumem_resource_deallocate(gpumem_resource *resource, CUdeviceptr 
         return gpumem_buffer_free(buffer, stream);
     GM_REQUIRE(!found, "gpumem_resource_deallocate: 0x%llx was allocated with %zu bytes, not %zu",
                pointer, found, bytes);
-    return gm_fail(
-        GPUMEM_ERROR_INVALID_ARGUMENT,
-        "gpumem_resource_deallocate: 0x%llx was not allocated from this %s resource with "
-        "gpumem_resource_allocate, or was freed",
-        pointer, resource->kind);
+    return unknown(resource, pointer, "gpumem_resource_deallocate");
+}
+
+/* ---- The buffer behind an address ------------------------------------------------------------ */
+
+gpumem_status gpumem_resource_find(gpumem_resource *resource, CUdeviceptr pointer,
+                                   gpumem_buffer **buffer) {
+    GM_UNCANCELLED;
+    static const char call[] = "gpumem_resource_find";
+    GM_CHECK(resource, call);
+    GM_REQUIRE(buffer, "%s: buffer is NULL", call);
+    struct gm_pointer_table *table = atomic_load(&resource->pointers);
+    gpumem_buffer *found = NULL;
+    if (table) {
+        pthread_mutex_lock(&table->lock);
+        size_t at = find(table, pointer);
+        found = at < table->room ? table->slots[at] : NULL;
+        pthread_mutex_unlock(&table->lock);
+    }
+    if (!found)
+        return unknown(resource, pointer, call);
+    *buffer = found;
+    return GPUMEM_OK;
+}
+
+gpumem_status gpumem_resource_use(gpumem_resource *resource, CUdeviceptr pointer, CUstream stream) {
+    GM_UNCANCELLED;
+    gpumem_buffer *buffer;
+    gpumem_status status = gpumem_resource_find(resource, pointer, &buffer);
+    return status == GPUMEM_OK ? gpumem_buffer_use(buffer, stream) : status;
 }

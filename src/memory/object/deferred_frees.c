@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "memory/core/current_context.h"
 #include "memory/object/buffer.h"
+#include "memory/object/closing.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -200,11 +201,13 @@ static size_t look_through(gpumem_device *device, int which) {
     size_t count = 0;
     if (atomic_flag_test_and_set(&device->polled))
         return 0;
+    int entered = gm_closing_enter();
     struct guard guard;
     if (guard_enter(&guard, device))
         count = work_off(device, which);
     guard_leave(&guard);
     atomic_flag_clear(&device->polled);
+    gm_closing_leave(entered);
     return count;
 }
 

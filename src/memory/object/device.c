@@ -5,6 +5,7 @@
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
 #include "memory/core/siblings.h"
+#include "memory/object/closing.h"
 #include "memory/object/deferred_frees.h"
 #include "memory/object/resource.h"
 
@@ -194,7 +195,8 @@ static int holders(gpumem_device *device, char *text, size_t size) {
         used += (size_t)snprintf(text + used, size - used, "%s%zu imported buffers",
                                  used ? ", " : "", imported);
     size_t foreign = owned_of(device->hidden[GM_HIDDEN_FOREIGN]) +
-                     owned_of(device->hidden[GM_HIDDEN_FOREIGN_ORDERED]);
+                     owned_of(device->hidden[GM_HIDDEN_FOREIGN_ORDERED]) +
+                     owned_of(device->hidden[GM_HIDDEN_FOREIGN_HOST]);
     if (foreign && used < size)
         used += (size_t)snprintf(text + used, size - used, "%s%zu buffers over foreign memory",
                                  used ? ", " : "", foreign);
@@ -232,12 +234,16 @@ static gpumem_status hidden_ended(gpumem_device *device) {
     return status;
 }
 
-static gpumem_status close_last(gpumem_device *device) {
+static gpumem_status can_end(gpumem_device *device) {
     gpumem_status status = not_busy(device);
-    if (status == GPUMEM_OK)
-        status = hidden_ended(device);
-    if (status != GPUMEM_OK)
-        return status;
+    return status == GPUMEM_OK ? hidden_ended(device) : status;
+}
+
+int gm_device_is_unused(gpumem_device *device) {
+    return can_end(device) == GPUMEM_OK;
+}
+
+void gm_device_end(gpumem_device *device) {
     gm_siblings_leave(device);
     struct gm_current current;
     if (gm_current_enter(&current, device) == GPUMEM_OK) {
@@ -249,7 +255,6 @@ static gpumem_status close_last(gpumem_device *device) {
         gm_meter_quarantine(&device->library->meter, 0);
     device->library->devices[device->ordinal] = NULL;
     discard(device);
-    return GPUMEM_OK;
 }
 
 /* Without the library's lock, so that other devices can be opened and closed meanwhile. */
@@ -264,11 +269,7 @@ static void wait_for_hidden(gpumem_device *device) {
             gm_wait_for_frees(device, hidden[i]);
 }
 
-gpumem_status gpumem_device_close(gpumem_device *device) {
-    GM_UNCANCELLED;
-    if (!device)
-        return GPUMEM_OK;
-    GM_CHECK(device, "gpumem_device_close");
+static gpumem_status close_device(gpumem_device *device) {
     gpumem_library *library = device->library;
     pthread_mutex_lock(&library->lock);
     gpumem_status status = device->opened > 1 ? GPUMEM_OK : not_busy(device);
@@ -279,11 +280,25 @@ gpumem_status gpumem_device_close(gpumem_device *device) {
     if (status != GPUMEM_OK)
         return status;
     pthread_mutex_lock(&library->lock);
-    if (device->opened > 1)
+    if (device->opened > 1 || device->closing.listed) /* the latter: opened again since */
         device->opened--;
-    else
-        status = close_last(device);
+    else if ((status = can_end(device)) == GPUMEM_OK)
+        gm_device_end(device);
     pthread_mutex_unlock(&library->lock);
+    return status;
+}
+
+gpumem_status gpumem_device_close(gpumem_device *device) {
+    GM_UNCANCELLED;
+    if (!device)
+        return GPUMEM_OK;
+    GM_CHECK(device, "gpumem_device_close");
+    GM_REQUIRE(device->opened,
+               "gpumem_device_close: device %d was closed as often as it was opened",
+               device->ordinal);
+    int entered = gm_closing_enter(); /* the library may have been closed */
+    gpumem_status status = close_device(device);
+    gm_closing_leave(entered);
     return status;
 }
 

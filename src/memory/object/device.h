@@ -7,6 +7,14 @@
 /* An attribute's value; `missing` if the driver does not know it. */
 int gm_device_attribute(const gpumem_device *device, CUdevice_attribute attribute, int missing);
 
+/* With the library's lock held: whether nobody has anything of it, and its end would wait for
+ * nothing; and that end. */
+int gm_device_is_unused(gpumem_device *device);
+void gm_device_end(gpumem_device *device);
+
+int gm_library_has_devices(gpumem_library *library);
+void gm_library_end(gpumem_library *library);
+
 /* Low-level objects keep their device open. */
 void gm_device_object_made(gpumem_device *device);
 void gm_device_object_gone(gpumem_device *device);

@@ -3,7 +3,7 @@
 #include "base/options.h"
 #include "driver/loader.h"
 #include "memory/core/driver_error.h"
-#include "memory/core/objects.h"
+#include "memory/object/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +89,18 @@ static int open_devices(const gpumem_library *library, char *text, size_t size) 
     return count;
 }
 
+int gm_library_has_devices(gpumem_library *library) {
+    char which[128];
+    pthread_mutex_lock(&library->lock);
+    int count = open_devices(library, which, sizeof which);
+    pthread_mutex_unlock(&library->lock);
+    return count != 0;
+}
+
+void gm_library_end(gpumem_library *library) {
+    discard(library);
+}
+
 gpumem_status gpumem_close(gpumem_library *library) {
     GM_UNCANCELLED;
     if (!library)
@@ -96,8 +108,9 @@ gpumem_status gpumem_close(gpumem_library *library) {
     GM_CHECK(library, "gpumem_close");
     char which[128];
     pthread_mutex_lock(&library->lock);
-    int count = open_devices(library, which, sizeof which);
+    int count = open_devices(library, which, sizeof which), closed = library->closing.listed;
     pthread_mutex_unlock(&library->lock);
+    GM_REQUIRE(!closed, "gpumem_close: the library was closed (gpumem_close_later)");
     if (count)
         return gm_fail(GPUMEM_ERROR_BUSY, "gpumem_close: %d device%s still open: %s", count,
                        count == 1 ? " is" : "s are", which);

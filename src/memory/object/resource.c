@@ -7,6 +7,7 @@
 #include "memory/core/describe.h"
 #include "memory/core/driver_error.h"
 #include "memory/object/by_pointer.h"
+#include "memory/object/closing.h"
 #include "memory/object/deferred_frees.h"
 #include "memory/object/queued_frees.h"
 #include "memory/object/reclaim.h"
@@ -225,14 +226,45 @@ static gpumem_status may_end(gpumem_resource *resource) {
     return status;
 }
 
-gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
-    GM_UNCANCELLED;
-    if (!resource)
-        return GPUMEM_OK;
-    GM_CHECK(resource, "gpumem_resource_destroy");
+/* With the lock of the device held. Not counting its own slabs. */
+static size_t count_wrappers(gpumem_resource *resource) {
+    return resource->wrappers - (atomic_load(&resource->slabs) != NULL);
+}
+
+/* With the context current. */
+static int is_idle(gpumem_resource *resource) {
+    gpumem_resource *slabs = atomic_load(&resource->slabs);
+    const struct gm_mapped *mapped = resource->mapped;
+    if (slabs && !is_idle(slabs))
+        return 0;
+    if (resource->fast && !resource->fast->is_idle(resource))
+        return 0;
+    return !mapped || mapped->resource != resource || mapped->is_idle(resource->user);
+}
+
+int gm_resource_is_unused(gpumem_resource *resource) {
     gpumem_device *device = resource->device;
+    struct gm_current current;
     pthread_mutex_lock(&device->lock);
-    size_t wrappers = resource->wrappers - (atomic_load(&resource->slabs) != NULL);
+    int used = count_wrappers(resource) || resource->ending || resource->visitors;
+    pthread_mutex_unlock(&device->lock);
+    if (used || count_owned(resource) || gm_resource_live(resource))
+        return 0;
+    /* A poisoned device refuses, and keeps nothing in use. */
+    if (gm_current_enter(&current, device) != GPUMEM_OK)
+        return 1;
+    int idle = is_idle(resource);
+    gm_current_leave(&current);
+    return idle;
+}
+
+static gpumem_status destroy(gpumem_resource *resource) {
+    gpumem_device *device = resource->device;
+    GM_REQUIRE(!atomic_load(&resource->closed),
+               "gpumem_resource_destroy: the %s resource was closed (gpumem_resource_close_later)",
+               resource->kind);
+    pthread_mutex_lock(&device->lock);
+    size_t wrappers = count_wrappers(resource);
     pthread_mutex_unlock(&device->lock);
     if (wrappers)
         return gm_fail(GPUMEM_ERROR_BUSY, "the %s resource is wrapped by %zu other%s",
@@ -257,6 +289,17 @@ gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
     gm_watches_leave(resource);
     gm_resource_discard(resource);
     return GPUMEM_OK;
+}
+
+gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
+    GM_UNCANCELLED;
+    if (!resource)
+        return GPUMEM_OK;
+    GM_CHECK(resource, "gpumem_resource_destroy");
+    int entered = gm_closing_enter(); /* its upstream may have been closed */
+    gpumem_status status = destroy(resource);
+    gm_closing_leave(entered);
+    return status;
 }
 
 void gm_resource_trim(gpumem_resource *resource, size_t keep_bytes) {
@@ -316,6 +359,7 @@ void gm_resources_visit_all(gpumem_device *device, void (*visit)(gpumem_resource
 gpumem_status gpumem_device_trim(gpumem_device *device, bool wait) {
     GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_device_trim");
+    int entered = gm_closing_enter();
     gm_work_off_all(device);
     if (wait) {
         gm_queued_mark(device, 1);
@@ -323,6 +367,7 @@ gpumem_status gpumem_device_trim(gpumem_device *device, bool wait) {
         gm_settle_all(device);
     }
     gm_trim_all(device);
+    gm_closing_leave(entered);
     return GPUMEM_OK;
 }
 

@@ -43,6 +43,9 @@ void gm_resource_set_slabs(gpumem_resource *resource, gpumem_resource *slabs, si
 /* Gives back what is kept, of its slabs too. The device's context is current. */
 void gm_resource_trim(gpumem_resource *resource, size_t keep_bytes);
 
+/* Whether nobody has anything of it, and its end would wait for nothing. */
+int gm_resource_is_unused(gpumem_resource *resource);
+
 /* Ends a resource without buffers, and its slabs. */
 void gm_resource_discard(gpumem_resource *resource);
 

@@ -164,4 +164,7 @@ gpumem_status gm_host_pool_create(gpumem_device *device, const gpumem_pinned_opt
 gpumem_status gm_managed_pool_create(gpumem_device *device, const gpumem_managed_options *options,
                                      gpumem_resource **resource, int *absent);
 
+/* What the place is in properties and attributes; ANYWHERE is the device. */
+gpumem_location gm_managed_location(gpumem_managed_place preferred);
+
 #endif

@@ -382,6 +382,11 @@ static int is_whole(const gpumem_allocation *allocation, size_t offset, size_t b
     return 1;
 }
 
+static int is_idle(void *user) {
+    struct gm_virtual_resource *v = user;
+    return gm_range_cache_is_idle(&v->cache);
+}
+
 static void settle(void *user) {
     struct gm_virtual_resource *v = user;
     gm_range_cache_settle(&v->cache, &v->mapped);
@@ -452,6 +457,7 @@ static struct gm_virtual_resource *begin(gpumem_device *device) {
     v->mapped.share = share;
     v->mapped.is_whole = is_whole;
     v->mapped.settle = settle;
+    v->mapped.is_idle = is_idle;
     v->mapped.handle_taken = gm_virtual_handle_taken;
     pthread_mutex_init(&v->lock, NULL);
     gm_range_cache_init(&v->cache);

@@ -19,6 +19,12 @@ unsigned la_version(unsigned version) {
     return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 
+/* Asked first with the name that a program or library gives, then with each place to look at. */
+char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag) {
+    (void)cookie;
+    return (char *)(uintptr_t)(flag == LA_SER_ORIG ? audit_runtime_path(name) : name);
+}
+
 static bool is_libc(const struct link_map *map) {
     const char *slash = strrchr(map->l_name, '/');
     return slash && strcmp(slash, "/libc.so.6") == 0 && audit_paths_wanted();

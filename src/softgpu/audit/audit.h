@@ -86,6 +86,12 @@ audit_replace audit_jitlink_replace;
 bool audit_paths_wanted(void);
 audit_replace audit_paths_replace;
 
+/* ---- runtime.c ------------------------------------------------------------------------------- */
+
+/* Where our libcudart is, for a name of NVIDIA's; any other name as it is. Valid until the next
+ * call with a name of the same version. */
+const char *audit_runtime_path(const char *name);
+
 /* ---- several.c ------------------------------------------------------------------------------- */
 
 /*

@@ -15,9 +15,9 @@ static void explain(void) {
     sg_log_lasting(
         SG_LOG_WARNING,
         "%s asks for a private table of NVIDIA's driver (cuGetExportTable), which "
-        "softgpu does not have. The CUDA runtime (libcudart, also linked into a program) "
-        "needs it and is not supported, static or shared: its calls fail. Programs and "
-        "libraries that use the driver API alone work",
+        "softgpu does not have. NVIDIA's CUDA runtime needs it, and its calls fail. Linked as a "
+        "library (nvcc --cudart=shared) gpumem run puts gpumem's in its place; linked into a file "
+        "it cannot be replaced",
         file);
 }
 

@@ -1,0 +1,129 @@
+/* What every chapter uses: the driver, the thread's state, the way into a call. */
+#ifndef RT_CORE_RUNTIME_H
+#define RT_CORE_RUNTIME_H
+
+#include "runtime/core/types.h"
+
+#include <gpumem/driver.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RT_EXPORT __attribute__((visibility("default")))
+
+/* The implementations that chapters define. A missing one is NULL. */
+#define RT_PLAIN(name, ...)
+#define RT_FN(name, abi, tier, twin, stream, use, error, params, args)                             \
+    RT_IN_##abi(__attribute__((weak)) cudaError_t rt_##name params;)
+#define RT_RAW(...)
+#define RT_LATER(...)
+#define RT_IN_BOTH(text) text
+#if RT_ABI == 12
+#define RT_IN_ONLY12(text) text
+#define RT_IN_ONLY13(text)
+#else
+#define RT_IN_ONLY12(text)
+#define RT_IN_ONLY13(text) text
+#endif
+#include "runtime/runtime.def"
+
+/* ---- The driver ------------------------------------------------------------------------------ */
+
+/* Filled by the first call that needs it. What the driver lacks returns NOT_SUPPORTED. */
+extern gpumem_driver_api rt_driver;
+#define CU(name) (rt_driver.name)
+
+enum rt_phase { RT_UNOPENED, RT_READY, RT_FORKED };
+extern _Atomic(int) rt_phase;
+/* The slow way: opens the driver, or says why there is none. */
+cudaError_t rt_open(void);
+/* Opens the library without cuInit; false if there is none. Its functions are in rt_driver. */
+bool rt_load_driver(void);
+/* Devices that the driver has; valid once it is open. */
+extern int rt_device_count;
+/* It runs PTX and no machine code: softgpu. */
+extern bool rt_driver_interprets;
+
+static inline cudaError_t rt_need_driver(void) {
+    return atomic_load_explicit(&rt_phase, memory_order_acquire) == RT_READY ? cudaSuccess
+                                                                             : rt_open();
+}
+
+/* ---- The thread ------------------------------------------------------------------------------ */
+
+enum { RT_CALLS = 16 };
+struct rt_thread {
+    cudaError_t last;
+    int device;          /* chosen by cudaSetDevice */
+    unsigned per_thread; /* twins around this call whose default stream is the thread's own */
+    CUcontext context;   /* the current one when it was last looked at ... */
+    unsigned generation; /* ... and rt_generation then */
+    unsigned calls;      /* <<<>>> whose configuration is pushed */
+    struct rt_call {
+        dim3 grid, block;
+        size_t shared;
+        cudaStream_t stream;
+    } call[RT_CALLS];
+};
+extern __thread struct rt_thread rt_self;
+
+/* Keeps a failure as the last error, and returns it. */
+static inline cudaError_t rt_set(cudaError_t error) {
+    if (__builtin_expect(error != cudaSuccess, 0))
+        rt_self.last = error;
+    return error;
+}
+
+/* The driver's result as the runtime's: the numbers are the same. */
+static inline cudaError_t rt_error(CUresult result) {
+    return (cudaError_t)result;
+}
+
+/* What 0 means for a stream: in a twin, the per-thread default stream. */
+static inline CUstream rt_default_stream(void) {
+    return rt_self.per_thread ? CU_STREAM_PER_THREAD : NULL;
+}
+
+static inline CUstream rt_stream(CUstream stream) {
+    return stream ? stream : rt_default_stream();
+}
+
+/* ---- The context ----------------------------------------------------------------------------- */
+
+/* Counts resets: what was known about a context before one must be looked at again. */
+extern _Atomic(unsigned) rt_generation;
+cudaError_t rt_make_context(CUcontext now);
+
+/* A current context is used; else the primary one of the thread's device becomes current. */
+static inline cudaError_t rt_need_context(void) {
+    cudaError_t error = rt_need_driver();
+    if (error != cudaSuccess)
+        return error;
+    CUcontext now = NULL;
+    error = rt_error(CU(cuCtxGetCurrent)(&now));
+    if (error != cudaSuccess)
+        return error;
+    if (now && now == rt_self.context &&
+        rt_self.generation == atomic_load_explicit(&rt_generation, memory_order_acquire))
+        return cudaSuccess;
+    return rt_make_context(now);
+}
+
+/* The primary context of a device, retained for good. */
+cudaError_t rt_primary(int device, CUcontext *context);
+/* Of the current context, or the one that the thread chose. */
+cudaError_t rt_current_device(int *device);
+
+/* ---- The log --------------------------------------------------------------------------------- */
+
+/* A line on standard error, unless GPUMEM_RUNTIME_LOG is "off". */
+void rt_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same, and NOT_SUPPORTED; *said is set, so that it is said once. */
+cudaError_t rt_refuse(const char *name, _Atomic(bool) *said);
+
+#define RT_ADDRESS(pointer)    ((CUdeviceptr)(uintptr_t)(pointer))
+#define RT_ADDRESSES(pointers) ((CUdeviceptr *)(void *)(pointers))
+/* unsigned long long as the driver's 64 bits. */
+#define RT_NUMBERS(pointer) ((cuuint64_t *)(void *)(pointer))
+
+#endif
