@@ -566,9 +566,9 @@ gpumem_status gpumem_caching_resource_create(gpumem_resource *upstream,
     struct gm_cache *cache = make_cache(upstream, &options);
     if (!cache)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
-    status =
-        gm_pages_begin(upstream, options.committed_ratio ? options.committed_ratio : DEFAULT_RATIO,
-                       options.never_waits, &cache->pages);
+    status = gm_pages_begin(upstream,
+                            options.committed_ratio > 0 ? options.committed_ratio : DEFAULT_RATIO,
+                            options.never_waits, &cache->pages);
     if (status == GPUMEM_OK)
         status = gm_resource_make(upstream->device, &ops, cache, upstream, &cache->resource);
     if (status != GPUMEM_OK) {
