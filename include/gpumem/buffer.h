@@ -185,8 +185,9 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_recommit(gpumem_buffer 
  * knowledge, because the program, or a library that was given the address, took handles to it from
  * the driver (cuMemRetainAllocationHandle, as registration for communication does, or a dma-buf).
  * Such memory is never cached for other buffers (gpumem_virtual_options.cache_bytes). Waits, by
- * events, for work of former users of the memory. Exports by this library do not need this call.
- * NOT_SUPPORTED: not a buffer of a virtual resource.
+ * events, for work of former users of the memory. Exports by this library and
+ * gpumem_physical_from_address do not need this call. Of a buffer of a caching resource over a
+ * virtual one, the pages of its stream and kind stay where they are. NOT_SUPPORTED: neither.
  */
 GPUMEM_API gpumem_status gpumem_buffer_mark_shared(gpumem_buffer *buffer);
 

@@ -13,6 +13,18 @@
  * takes an event for each 32 blocks of up to maximum_small_bytes, and for each larger one; allocate
  * it with GPUMEM_STREAM_NONE if no stream will use it at all.
  *
+ * Memory that moves. Over a virtual resource of device memory, made with its default chunk sizes,
+ * and with nothing between the two, segments are addresses to which memory is mapped in pages of 2
+ * to 64 MiB. When a request would take more from the device than committed_ratio allows, pages
+ * that are wholly free, of any stream, are unmapped where they lie and mapped where they are
+ * missing. Bytes and addresses of buffers never change. A page moves when the work that used it
+ * last has passed; only what cannot be had otherwise is waited for. Memory of a capture pool does
+ * not move, nor any of which gpumem_physical_from_address or gpumem_buffer_mark_shared says that
+ * others have a handle. A graph that was captured without a pool may fault when it uses a buffer
+ * that has been freed, where it read old bytes before. Watches are told of pages before they are
+ * unmapped (WATCH_FREE). segment_bytes and idle_bytes mean nothing there. Moving a page takes 56
+ * us on an H200, whatever its size.
+ *
  * A freed buffer must not be used again, least of all freed: its object serves the next allocation,
  * so that a stale free may free the buffer of another owner. Where a program does that is found by
  * a build of the library for debugging (CMAKE_BUILD_TYPE Debug): there each allocation has an
@@ -44,6 +56,15 @@ typedef struct gpumem_caching_options {
      * the bytes in use, at least segment_bytes; SIZE_MAX: all are kept until memory runs out or is
      * trimmed. */
     size_t idle_bytes;
+    /* Where memory can move (above), the most that is taken from the device, as a multiple of the
+     * most that was ever in use: free pages move, from a quarter of the allowance on, before more
+     * is taken. What cannot move may exceed it. At least 1; 0: 1.05. More is faster and takes more
+     * memory; INFINITY: memory stays in place. */
+    double committed_ratio;
+    /* Where memory can move: taken from the device now, for blocks of any size and stream; given
+     * back by a trim. NOT_SUPPORTED elsewhere. 0: nothing. */
+    uint64_t reserve_bytes;
+    bool never_waits; /* takes more memory rather than wait for queued work; false: it waits */
 } gpumem_caching_options;
 #define GPUMEM_CACHING_OPTIONS(...) GPUMEM_OPTIONS(gpumem_caching_options, __VA_ARGS__)
 
@@ -65,17 +86,24 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_caching_resource_create(
 /* Current bytes and counts. */
 typedef struct gpumem_caching_info {
     size_t size;
-    size_t segments;           /* taken from the wrapped resource */
-    size_t segment_bytes;      /* their bytes */
-    size_t free_bytes;         /* in segments and in no block */
-    size_t largest_free_bytes; /* the largest piece of these; far less means fragmentation */
-    size_t parcel_bytes;       /* free blocks of a stream that are in no thread's cache */
-    size_t thread_bytes;       /* free blocks in the caches of threads */
+    size_t segments;      /* taken from the wrapped resource; of addresses, those with memory */
+    size_t segment_bytes; /* their memory, and what is reserved */
+    size_t free_bytes;    /* in segments and in no block */
+    size_t
+        largest_free_bytes; /* the largest piece that a block above 1 MiB can have, on a stream */
+    size_t parcel_bytes;    /* free blocks of a stream that are in no thread's cache */
+    size_t thread_bytes;    /* free blocks in the caches of threads */
     /* Freed, but still in use by queued work, or by a graph until its capture pool is destroyed:
      * what gpumem_stats counts as deferred. Trimming gives nothing of it back. */
     size_t pending_bytes;
-    size_t threads; /* that have a cache */
-    size_t streams; /* that own memory; at most 1 where the CPU writes it */
+    size_t threads;    /* that have a cache */
+    size_t streams;    /* that own memory; at most 1 where the CPU writes it */
+    size_t used_bytes; /* in buffers, rounded as blocks are */
+    /* The largest block that can be had without more memory when pages move, on some stream and
+     * perhaps after a wait; largest_free_bytes is that which needs neither. */
+    size_t largest_movable_bytes;
+    uint64_t pages_moved; /* ever */
+    uint64_t waits;       /* for queued work, before pages that it used could move */
 } gpumem_caching_info;
 
 /* `info->size` is to be set. Of a mapped resource, its slabs. INVALID_ARGUMENT: not a caching

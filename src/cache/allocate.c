@@ -16,16 +16,22 @@ static int is_small(const struct gm_cache *cache, const struct gm_lane *lane,
            request->alignment <= GM_CLASS_UNIT;
 }
 
+/* Where memory moves, blocks of at least this are apart from those which a page holds several of.
+ */
+#define HUGE_BYTES ((size_t)32 << 20)
+
 static enum gm_kind kind_of(const struct gm_cache *cache, const struct gm_lane *lane,
                             const gpumem_request *request) {
-    return is_small(cache, lane, request) ? GM_KIND_SMALL : GM_KIND_LARGE;
+    if (is_small(cache, lane, request))
+        return GM_KIND_SMALL;
+    return cache->pages && request->bytes >= HUGE_BYTES ? GM_KIND_HUGE : GM_KIND_LARGE;
 }
 
-/* From the lane as it is now. The cache's lock is held. */
-static struct gm_block *from_lane(struct gm_cache *cache, struct gm_lane *lane,
-                                  const gpumem_request *request) {
-    if (!is_small(cache, lane, request))
-        return gm_lane_cut(cache, lane, request->bytes, request->alignment);
+struct gm_block *gm_cache_from_lane(struct gm_cache *cache, struct gm_lane *lane,
+                                    const gpumem_request *request) {
+    const enum gm_kind kind = kind_of(cache, lane, request);
+    if (kind != GM_KIND_SMALL)
+        return gm_lane_cut(cache, lane, kind, request->bytes, request->alignment);
     unsigned class = gm_class_of(request->bytes);
     struct gm_block *chain = gm_lane_take(cache, lane, class, gm_magazine_size(class));
     if (chain && chain->next)
@@ -45,18 +51,18 @@ static struct gm_block *from_cache(struct gm_cache *cache, struct gm_lane *lane,
     if (small && gm_holds_settle(cache, late))
         block = gm_magazine_pop_ready(cache, gm_class_of(request->bytes));
     if (!block)
-        block = from_lane(cache, lane, request);
+        block = gm_cache_from_lane(cache, lane, request);
     if (!block && !small)
         (void)gm_holds_settle(cache, late);
     if (!block && gm_pending_poll(cache, late))
-        block = from_lane(cache, lane, request);
+        block = gm_cache_from_lane(cache, lane, request);
     size_t need = small ? request->bytes : direct_bytes(request);
     if (!block && gm_lane_adopt(cache, lane, kind, need, late))
-        block = from_lane(cache, lane, request);
+        block = gm_cache_from_lane(cache, lane, request);
     if (!block) {
         gm_lanes_join(cache);
         (void)gm_lane_adopt(cache, lane, kind, need, late);
-        block = from_lane(cache, lane, request);
+        block = gm_cache_from_lane(cache, lane, request);
     }
     return block;
 }
@@ -64,9 +70,14 @@ static struct gm_block *from_cache(struct gm_cache *cache, struct gm_lane *lane,
 static struct gm_block *look_again(struct gm_cache *cache, struct gm_lane *lane,
                                    const gpumem_request *request) {
     pthread_mutex_lock(&cache->lock);
-    struct gm_block *block = from_lane(cache, lane, request);
+    struct gm_block *block = gm_cache_from_lane(cache, lane, request);
     pthread_mutex_unlock(&cache->lock);
     return block;
+}
+
+/* Addresses are chosen with the alignment in mind. */
+static size_t paged_bytes(const gpumem_request *request, enum gm_kind kind) {
+    return kind == GM_KIND_SMALL ? gm_class_bytes(gm_class_of(request->bytes)) : request->bytes;
 }
 
 /* Several threads may find the cache empty at once: the first requests more, the others look again.
@@ -83,12 +94,14 @@ static gpumem_status from_upstream(struct gm_cache *cache, struct gm_lane *lane,
     *block = look_again(cache, lane, request);
     if (!*block)
         status = gm_late_enter(late);
-    if (!*block && status == GPUMEM_OK)
+    if (!*block && status == GPUMEM_OK && cache->pages)
+        status = gm_pages_grow(cache, lane, request, (int)kind, paged_bytes(request, kind), block);
+    else if (!*block && status == GPUMEM_OK)
         status = gm_segment_take(cache, lane, kind, need, &segment);
     if (segment) {
         pthread_mutex_lock(&cache->lock);
         gm_lane_link(lane, segment);
-        *block = from_lane(cache, lane, request);
+        *block = gm_cache_from_lane(cache, lane, request);
         pthread_mutex_unlock(&cache->lock);
         if (!*block)
             status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a block");
@@ -124,7 +137,8 @@ static gpumem_status take(struct gm_cache *cache, const gpumem_request *request,
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a stream");
     if (*block)
         return GPUMEM_OK;
-    give_surplus_back(cache, late);
+    if (!cache->pages)
+        give_surplus_back(cache, late);
     return from_upstream(cache, lane, request, late, block);
 }
 

@@ -5,7 +5,8 @@
  *     thread cache    a slot per stream, in it two magazines of blocks per size class
  *     lane            memory in the order of one stream: parcels of free blocks, and segments
  *        |            (the cache's lock)
- *     segment         taken from the wrapped resource, divided into pieces (placement/area.h)
+ *     segment         taken from the wrapped resource, divided into pieces (placement/area.h); over
+ *                     virtual memory, addresses to which memory moves (pages/pages.h)
  *
  * Memory that only the device touches belongs to the lane of one stream while any of its segment is
  * in use: memory freed there can be reused at once, because the stream itself keeps the order.
@@ -23,6 +24,7 @@
 #define GM_CACHE_CACHE_H
 
 #include "cache/classes.h"
+#include "cache/pages/pages.h"
 #include "cache/placement/area.h"
 #include "memory/core/current_context.h"
 #include "memory/core/objects.h"
@@ -34,6 +36,7 @@
 enum gm_kind {
     GM_KIND_SMALL, /* cut into classes */
     GM_KIND_LARGE,
+    GM_KIND_HUGE, /* only of a cache whose memory moves */
     GM_KINDS
 };
 
@@ -93,6 +96,10 @@ struct gm_segment {
     int marked;          /* `idle` marks everything that was freed here */
     struct gm_wait idle; /* the stream's position after the last free */
     struct gm_segment *next;
+    /* Of a cache whose memory moves; else NULL. */
+    struct gm_range *range;
+    struct gm_page **table; /* the page that has each unit, or NULL */
+    size_t unit;
 };
 
 struct gm_lane {
@@ -104,6 +111,7 @@ struct gm_lane {
     size_t away; /* segments that a trim has taken out and may bring back */
     struct gm_segment *segments;
     struct gm_index free[GM_KINDS]; /* pieces of all its segments */
+    struct gm_turns turns;
     struct gm_block *parcels[GM_CLASS_COUNT];
     struct gm_block *held; /* of a pool: freed, but used again by each launch of the graph */
     struct gm_lane *next;
@@ -117,19 +125,20 @@ struct gm_cache {
     size_t segment_bytes, maximum_small_bytes, thread_bytes, idle_bytes, granularity;
     uint64_t maximum_bytes;
     _Atomic(CUstream) stream; /* for requests to a stream-ordered resource; NULL until needed */
-    pthread_mutex_t grow;     /* one thread at a time requests memory of the wrapped resource; taken
-                               * before `lock` */
+    pthread_mutex_t grow;     /* one thread at a time requests memory of the wrapped resource, or
+                               * moves it; recursive, and taken before `lock` */
     pthread_mutex_t lock;     /* everything below */
     struct gm_lane *lanes;
     struct gm_lane *shared;                  /* of memory that the CPU writes, for all streams */
     struct gm_block *pending, **pending_end; /* batches behind events */
     struct gm_block *spare;                  /* block objects without memory */
     struct gm_thread_cache *threads;
-    size_t pools;         /* capture pools */
-    atomic_int capturing; /* streams that have one */
-    uint64_t taken;       /* bytes of all segments, and of those being taken */
-    size_t away;          /* segments that a trim has taken out of their lanes */
-    pthread_cond_t home;  /* one of them has been given back, or is in its lane again */
+    size_t pools;           /* capture pools */
+    atomic_int capturing;   /* streams that have one */
+    struct gm_pages *pages; /* NULL: memory stays in place */
+    uint64_t taken;         /* bytes of all segments, or pages, and of those being taken */
+    size_t away;            /* segments that a trim has taken out of their lanes */
+    pthread_cond_t home;    /* one of them has been given back, or is in its lane again */
 };
 
 /* ---- thread.c -------------------------------------------------------------------------------- */
@@ -221,8 +230,8 @@ struct gm_block *gm_lane_take(struct gm_cache *cache, struct gm_lane *lane, unsi
                               unsigned want);
 
 /* One block of any size and alignment; NULL as above. */
-struct gm_block *gm_lane_cut(struct gm_cache *cache, struct gm_lane *lane, size_t bytes,
-                             size_t alignment);
+struct gm_block *gm_lane_cut(struct gm_cache *cache, struct gm_lane *lane, enum gm_kind kind,
+                             size_t bytes, size_t alignment);
 
 /* A chain of `count` blocks of one class, free in the order of the lane. */
 void gm_lane_give(struct gm_lane *lane, struct gm_block *chain, unsigned count);
@@ -248,6 +257,7 @@ struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unp
                                     struct gm_late *late);
 
 void gm_lane_link(struct gm_lane *lane, struct gm_segment *segment);
+void gm_lane_unlink(struct gm_segment **at);
 /* The stream may be gone after this: marks everything that it did for the last time. No thread has
  * a slot of the lane. */
 void gm_lane_end(struct gm_cache *cache, struct gm_lane *lane);
@@ -286,6 +296,9 @@ void gm_pending_wait(struct gm_cache *cache);
 /* The memory for one buffer, from any source. */
 gpumem_status gm_cache_take(struct gm_cache *cache, const gpumem_request *request,
                             struct gm_block **block);
+/* From the lane as it is; NULL when nothing fits. The cache's lock is held. */
+struct gm_block *gm_cache_from_lane(struct gm_cache *cache, struct gm_lane *lane,
+                                    const gpumem_request *request);
 
 /* ---- magazine.c ------------------------------------------------------------------------------ */
 

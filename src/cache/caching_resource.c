@@ -16,6 +16,7 @@
 #define DEFAULT_SEGMENT ((size_t)64 << 20)
 #define DEFAULT_THREAD  ((size_t)32 << 20)
 #define LEAST_SEGMENT   ((size_t)2 << 20)
+#define DEFAULT_RATIO   1.05
 
 /* ---- Buffers --------------------------------------------------------------------------------- */
 
@@ -242,14 +243,15 @@ static size_t largest_of(const struct gm_lane *lane, const struct gm_segment *se
 static void add_lane(const struct gm_lane *lane, gpumem_caching_info *info, struct held *held) {
     add_chain(lane->held, held);
     for (const struct gm_segment *segment = lane->segments; segment; segment = segment->next) {
-        const struct gm_area *area = &segment->area;
-        info->segments++;
-        info->segment_bytes += area->bytes;
-        info->free_bytes += area->bytes - area->used;
+        info->segments += !segment->range || segment->allocation.committed_bytes > 0;
+        info->segment_bytes +=
+            segment->range ? segment->allocation.committed_bytes : segment->area.bytes;
         size_t largest = largest_of(lane, segment);
         if (largest > info->largest_free_bytes)
             info->largest_free_bytes = largest;
     }
+    for (unsigned kind = 0; kind < GM_KINDS; kind++)
+        info->free_bytes += lane->free[kind].bytes;
     for (unsigned class = 0; class < GM_CLASS_COUNT; class ++)
         for (const struct gm_block *parcel = lane->parcels[class]; parcel;
              parcel = parcel->next_parcel)
@@ -264,6 +266,15 @@ static struct held read_info(struct gm_cache *cache, gpumem_caching_info *info) 
         info->streams += !lane->ended && lane->segments;
         add_lane(lane, info, &held);
     }
+    if (cache->pages) {
+        info->segment_bytes += cache->pages->loose_bytes;
+        info->free_bytes += cache->pages->loose_bytes;
+        info->pages_moved = cache->pages->moved;
+        info->waits = cache->pages->waits;
+        info->largest_movable_bytes = gm_pages_movable(cache);
+    }
+    if (info->largest_movable_bytes < info->largest_free_bytes)
+        info->largest_movable_bytes = info->largest_free_bytes;
     for (const struct gm_block *batch = cache->pending; batch; batch = batch->next_parcel)
         add_chain(batch, &held);
     gm_threads_stop(cache);
@@ -280,6 +291,8 @@ static struct held read_info(struct gm_cache *cache, gpumem_caching_info *info) 
     }
     gm_threads_resume(cache);
     info->pending_bytes = held.bytes;
+    uint64_t kept = info->free_bytes + info->parcel_bytes + info->thread_bytes + held.bytes;
+    info->used_bytes = info->segment_bytes - kept;
     return held;
 }
 
@@ -340,9 +353,12 @@ void gm_cache_trim(struct gm_cache *cache, size_t keep, int wait) {
         gm_threads_flush(cache);
     (void)gm_pending_poll(cache, NULL);
     gm_lanes_join(cache);
-    struct gm_segment *surplus = gm_lanes_surplus(cache, keep, wait, NULL);
+    struct gm_segment *surplus = cache->pages ? NULL : gm_lanes_surplus(cache, keep, wait, NULL);
     pthread_mutex_unlock(&cache->lock);
-    gm_segments_release(cache, surplus);
+    if (cache->pages)
+        gm_pages_trim(cache, keep, wait);
+    else
+        gm_segments_release(cache, surplus);
     pthread_mutex_lock(&cache->lock);
     if (wait)
         gm_segments_wait(cache);
@@ -422,6 +438,7 @@ static void free_lanes(struct gm_cache *cache) {
         cache->lanes = lane->next;
         for (const struct gm_segment *segment = lane->segments; segment; segment = segment->next)
             gm_meter_quarantine(&cache->device->meter, segment->allocation.committed_bytes);
+        gm_pages_drop_marks(cache, lane);
         free(lane);
     }
 }
@@ -436,6 +453,7 @@ static void end_own_stream(struct gm_cache *cache) {
 static void destroy_cache(struct gm_cache *cache) {
     free_lanes(cache);
     free_blocks(cache);
+    gm_pages_end(cache);
     if (cache->stream)
         end_own_stream(cache);
     pthread_mutex_destroy(&cache->grow);
@@ -470,7 +488,31 @@ static gpumem_status check_options(const gpumem_caching_options *options) {
     GM_REQUIRE(options->maximum_small_bytes <= GM_CLASS_MOST,
                "caching resource: maximum_small_bytes is %zu; the maximum is 1 MiB",
                options->maximum_small_bytes);
+    GM_REQUIRE(options->committed_ratio == 0 || options->committed_ratio >= 1,
+               "caching resource: committed_ratio is %g; the minimum is 1",
+               options->committed_ratio);
+    GM_REQUIRE(!options->maximum_bytes || options->reserve_bytes <= options->maximum_bytes,
+               "caching resource: reserve_bytes is %llu, above maximum_bytes, %llu",
+               (unsigned long long)options->reserve_bytes,
+               (unsigned long long)options->maximum_bytes);
     return GPUMEM_OK;
+}
+
+/* Before anybody else knows the resource. */
+static gpumem_status reserve(struct gm_cache *cache, uint64_t bytes) {
+    if (!bytes)
+        return GPUMEM_OK;
+    if (!cache->pages)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "caching resource: reserve_bytes needs memory that can move: a virtual "
+                       "resource of device memory, and a committed_ratio that is finite");
+    struct gm_current current;
+    gpumem_status status = gm_current_enter(&current, cache->device);
+    if (status != GPUMEM_OK)
+        return status;
+    status = gm_pages_reserve(cache, bytes);
+    gm_current_leave(&current);
+    return status;
 }
 
 static struct gm_cache *make_cache(gpumem_resource *upstream,
@@ -499,7 +541,11 @@ static struct gm_cache *make_cache(gpumem_resource *upstream,
     cache->lanes = shared; /* on the device: the default stream's */
     if (cache->host)
         cache->shared = shared;
-    pthread_mutex_init(&cache->grow, NULL);
+    pthread_mutexattr_t recursive;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&cache->grow, &recursive);
+    pthread_mutexattr_destroy(&recursive);
     pthread_mutex_init(&cache->lock, NULL);
     pthread_cond_init(&cache->home, NULL);
     return cache;
@@ -520,7 +566,11 @@ gpumem_status gpumem_caching_resource_create(gpumem_resource *upstream,
     struct gm_cache *cache = make_cache(upstream, &options);
     if (!cache)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
-    status = gm_resource_make(upstream->device, &ops, cache, upstream, &cache->resource);
+    status =
+        gm_pages_begin(upstream, options.committed_ratio ? options.committed_ratio : DEFAULT_RATIO,
+                       options.never_waits, &cache->pages);
+    if (status == GPUMEM_OK)
+        status = gm_resource_make(upstream->device, &ops, cache, upstream, &cache->resource);
     if (status != GPUMEM_OK) {
         destroy_cache(cache);
         return status;
@@ -533,6 +583,14 @@ gpumem_status gpumem_caching_resource_create(gpumem_resource *upstream,
     pthread_mutex_unlock(&cache->device->lock);
     gm_meter_hand_out_pieces(&cache->resource->meter, &cache->device->meter);
     gm_cache_describe(cache);
+    status = reserve(cache, options.reserve_bytes);
+    if (status != GPUMEM_OK) {
+        struct gm_error_record saved;
+        gm_error_save(&saved);
+        (void)gpumem_resource_destroy(cache->resource);
+        gm_error_restore(&saved);
+        return status;
+    }
     *resource = cache->resource;
     return GPUMEM_OK;
 }

@@ -56,7 +56,9 @@ static const char *state(const struct gm_piece *piece) {
                                         [OF_LANE] = "stream",
                                         [PENDING] = "pending",
                                         [OF_GRAPH] = "graph"};
-    return piece->state == GM_PIECE_FREE ? "free" : names[piece->mark];
+    if (piece->state == GM_PIECE_USED)
+        return names[piece->mark];
+    return piece->state == GM_PIECE_FREE ? "free" : "bare";
 }
 
 /* Neighbours of the same size and state are one member, with their number. */
@@ -79,7 +81,7 @@ static void describe_pieces(const struct gm_area *area, struct gm_json *json) {
     gm_json_close(json, ']');
 }
 
-static const char *const kinds[GM_KINDS] = {"small", "large"};
+static const char *const kinds[GM_KINDS] = {"small", "large", "large"};
 
 /* `shared`: by all streams. */
 static void describe_segment(const struct gm_segment *segment, const struct gm_lane *lane,
@@ -96,7 +98,7 @@ static void describe_segment(const struct gm_segment *segment, const struct gm_l
     if (lane->pool)
         gm_json_address(json, "capture_pool", (uintptr_t)lane->pool);
     gm_json_bool(json, "stream_ended", lane->ended);
-    gm_json_number(json, "free_bytes", area->bytes - area->used);
+    gm_json_number(json, "free_bytes", segment->allocation.committed_bytes - area->used);
     gm_json_number(json, "largest_free_bytes", gm_area_largest(area));
     if (pieces)
         describe_pieces(area, json);

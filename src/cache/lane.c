@@ -83,15 +83,17 @@ static struct gm_block *cut(struct gm_cache *cache, struct gm_lane *lane, enum g
 
 void gm_block_end(struct gm_cache *cache, struct gm_block *block) {
     block->segment->marked = 0;
+    if (block->segment->range)
+        gm_pages_freed(cache->pages, block);
     gm_piece_give(block->piece);
     check(&block->segment->area);
     block->next = cache->spare;
     cache->spare = block;
 }
 
-struct gm_block *gm_lane_cut(struct gm_cache *cache, struct gm_lane *lane, size_t bytes,
-                             size_t alignment) {
-    return cut(cache, lane, GM_KIND_LARGE, bytes, alignment);
+struct gm_block *gm_lane_cut(struct gm_cache *cache, struct gm_lane *lane, enum gm_kind kind,
+                             size_t bytes, size_t alignment) {
+    return cut(cache, lane, kind, bytes, alignment);
 }
 
 struct gm_block *gm_lane_take(struct gm_cache *cache, struct gm_lane *lane, unsigned class,
@@ -158,7 +160,7 @@ static int has_passed(struct gm_cache *cache, struct gm_segment *segment, struct
     return gm_wait_passed(cache->device, &segment->idle, 0);
 }
 
-static void unlink_segment(struct gm_segment **at) {
+void gm_lane_unlink(struct gm_segment **at) {
     struct gm_segment *segment = *at;
     *at = segment->next;
     segment->lane->bytes -= segment->area.bytes;
@@ -204,13 +206,13 @@ static struct gm_segment **next_free(struct gm_cache *cache, size_t bytes, CUdev
 
 int gm_lane_adopt(struct gm_cache *cache, struct gm_lane *lane, enum gm_kind kind, size_t bytes,
                   struct gm_late *late) {
-    struct gm_segment **at = next_free(cache, bytes, 0);
+    struct gm_segment **at = cache->pages ? NULL : next_free(cache, bytes, 0);
     while (at && !can_adopt(cache, lane, kind, *at, late))
         at = next_free(cache, (*at)->area.bytes, (*at)->allocation.pointer);
     if (!at)
         return 0;
     struct gm_segment *segment = *at;
-    unlink_segment(at);
+    gm_lane_unlink(at);
     segment->kind = kind;
     gm_lane_link(lane, segment);
     return 1;
@@ -246,7 +248,7 @@ struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unp
                 continue;
             }
             left -= segment->area.bytes;
-            unlink_segment(at);
+            gm_lane_unlink(at);
             lane->away++;
             cache->away++;
             segment->next = taken;
@@ -268,6 +270,10 @@ void gm_lane_link(struct gm_lane *lane, struct gm_segment *segment) {
 
 void gm_lane_end(struct gm_cache *cache, struct gm_lane *lane) {
     lane->ended = 1;
+    if (cache->pages) {
+        gm_pages_lane_ends(cache, lane);
+        return;
+    }
     for (struct gm_segment *segment = lane->segments; segment; segment = segment->next) {
         gm_wait_drop(cache->device, &segment->idle);
         segment->idle = gm_wait_for(cache->device, lane->stream, 0);
@@ -293,6 +299,7 @@ void gm_lanes_prune(struct gm_cache *cache) {
             continue;
         }
         *at = lane->next;
+        gm_pages_drop_marks(cache, lane);
         free(lane);
     }
 }

@@ -21,7 +21,6 @@ REPEATS = re.compile(r"test_(caching_sweeps_late_\w+|(caching|snapshot)_host_mem
 # Functions whose comment names driver calls that they do not make themselves: who does. An entry that makes
 # one after all is a failure.
 LATER = {
-    "gpumem_caching_resource_create": "allocations and frees",
     "gpumem_tracking_resource_create": "allocations and frees",
 }
 # What starts a thread of the library, whose driver calls may come before the function has returned or after: they

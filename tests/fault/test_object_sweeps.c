@@ -112,6 +112,39 @@ TEST(shrinking_a_buffer_is_all_or_nothing) {
     end_resource(NULL);
 }
 
+static gpumem_access permitted;
+static CUdeviceptr address;
+
+static int order_streams(void *user) {
+    return (int)gpumem_buffer_order(buffer, NULL);
+}
+
+static int read_access(void *user) {
+    return (int)gpumem_buffer_get_access(buffer, 0, 0, &permitted);
+}
+
+static int use_by_address(void *user) {
+    address = 0;
+    gpumem_status status = gpumem_resource_allocate(resource, KIB, NULL, &address);
+    AND_THEN(status, gpumem_resource_find(resource, address, &buffer));
+    AND_THEN(status, gpumem_resource_use(resource, address, stream));
+    OK(gpumem_resource_deallocate(resource, address, 0, NULL));
+    return (int)status;
+}
+
+TEST(a_buffer_of_a_pool_is_ordered_and_asked) {
+    assert_int_equal(create_pool(NULL), 0);
+    stream = NEW_STREAM();
+    sweep("use memory by its address", use_by_address, settle);
+    buffer = NEW_BUFFER_WITH(resource, KIB, .stream = stream);
+    OK(gpumem_buffer_use(buffer, NULL));
+    sweep("order streams", order_streams, settle);
+    sweep("read the access of a buffer", read_access, settle);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_stream_destroy(device, stream));
+    end_resource(NULL);
+}
+
 static int allocate_on_pinned(void *user) {
     return (int)gpumem_buffer_allocate(resource, 100 * KIB, NULL, &buffer);
 }
@@ -276,4 +309,28 @@ TEST(queries_change_no_driver_state) {
     char *before = soft->state_dump();
     assert_int_equal(ask_all(), 0);
     SAME_STATE(before);
+}
+
+/* ---- Closed for later: last, as mappings that the driver keeps stay counted ------------------ */
+
+/* It ends at once, or at a later call where the driver does not say that nothing is under way. */
+static int create_and_close_pool(void *user) {
+    int result = create_pool(user);
+    return result ? result : (int)gpumem_resource_close_later(resource);
+}
+
+static int close_virtual_with_a_buffer(void *user) {
+    int result = create_virtual(user);
+    if (result)
+        return result;
+    result = (int)gpumem_buffer_allocate(resource, MIB, NULL, &buffer);
+    OK(gpumem_resource_close_later(resource));
+    if (!result)
+        OK(gpumem_buffer_free(buffer, NULL));
+    return result;
+}
+
+TEST(closing_a_resource_for_later_is_all_or_nothing) {
+    sweep("create a device pool and close it", create_and_close_pool, settle);
+    sweep("close a virtual resource that has a buffer", close_virtual_with_a_buffer, settle);
 }

@@ -35,7 +35,7 @@ static const struct scene scenes[] = {
       {0, -2, 1},
       {70 * MIB, 1, 1},
       {1024 * MIB, 0, 1}},
-     1104 * MIB},
+     1120 * MIB},
     {"small blocks of eight streams take no large segments",
      {{300 * MIB, 0, 8}, {0, -1, 8}, {4 * KIB, 1, 8}, {300 * MIB, 0, 8}},
      2416 * MIB},

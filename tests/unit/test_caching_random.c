@@ -392,7 +392,7 @@ static void run_lives(struct worker *workers, pthread_t *threads) {
 static void run_epoch(struct world *world, gpumem_resource *upstream, uint64_t seed) {
     struct worker workers[WORKERS];
     pthread_t threads[WORKERS];
-    world->cache = NEW_CACHING_WITH(upstream, .thread_bytes = MIB);
+    world->cache = NEW_CACHING_WITH(upstream, .thread_bytes = MIB, .committed_ratio = 1);
     for (unsigned i = 0; i < WORKERS; i++)
         begin_worker(&workers[i], world, seed * WORKERS + i);
     run_lives(workers, threads);
@@ -440,4 +440,5 @@ static void run(gpumem_resource *upstream, int host) {
 }
 
 TEST_IS(random_use_of_device_memory_keeps_every_byte, run(new_own_pool(), 0));
+TEST_IS(random_use_of_memory_that_moves_keeps_every_byte, run(NEW_VIRTUAL(), 0));
 TEST_IS(random_use_of_pinned_memory_keeps_every_byte, run(NEW_PINNED(), 1));

@@ -249,7 +249,9 @@ TEST(memory_marked_as_shared_is_not_cached) {
     free_it(buffer);
     assert_int_equal(device_stats().committed_bytes, 0);
     buffer = allocate(resource, 8 * MIB, NULL);
-    gm_virtual_mark_shared(device, gpumem_buffer_pointer(buffer) + 4 * MIB);
+    gpumem_physical *physical = NULL;
+    OK(gpumem_physical_from_address(device, gpumem_buffer_pointer(buffer) + 4 * MIB, 0, &physical));
+    OK(gpumem_physical_destroy(physical));
     gpumem_buffer *other = allocate(resource, 2 * MIB, NULL);
     free_it(buffer);
     free_it(other);

@@ -43,6 +43,9 @@ struct caching_options {
     std::size_t thread_bytes = 0;
     std::uint64_t maximum_bytes = 0;
     std::size_t idle_bytes = 0;
+    double committed_ratio = 0;
+    std::uint64_t reserve_bytes = 0;
+    bool never_waits = false;
 };
 
 /* gpumem_connect_options; `users` with its count. */
@@ -242,6 +245,9 @@ inline gpumem_caching_options in_c(const caching_options &from) noexcept {
     to.thread_bytes = from.thread_bytes;
     to.maximum_bytes = from.maximum_bytes;
     to.idle_bytes = from.idle_bytes;
+    to.committed_ratio = from.committed_ratio;
+    to.reserve_bytes = from.reserve_bytes;
+    to.never_waits = from.never_waits;
     return to;
 }
 

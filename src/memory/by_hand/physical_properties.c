@@ -5,6 +5,7 @@
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
+#include "memory/object/resource.h"
 
 #include <stdlib.h>
 
@@ -133,6 +134,12 @@ static gpumem_status describe_retained(gpumem_device *device, CUdeviceptr addres
     return GPUMEM_OK;
 }
 
+static void tell(gpumem_resource *resource, void *data) {
+    struct gm_mapped *mapped = resource->mapped;
+    if (mapped && mapped->resource == resource && mapped->handle_taken)
+        (void)mapped->handle_taken(resource->user, *(const CUdeviceptr *)data);
+}
+
 gpumem_status gpumem_physical_from_address(gpumem_device *device, CUdeviceptr address, size_t bytes,
                                            gpumem_physical **physical) {
     GM_UNCANCELLED;
@@ -149,6 +156,7 @@ gpumem_status gpumem_physical_from_address(gpumem_device *device, CUdeviceptr ad
     if (status == GPUMEM_OK) {
         status = describe_retained(device, address, made);
         if (status == GPUMEM_OK) {
+            gm_resources_visit(device, tell, &address);
             gm_physical_hand_out(made, physical);
             return GPUMEM_OK;
         }

@@ -182,6 +182,9 @@ struct gm_mapped {
     void (*settle)(void *user);
     /* Whether that would wait for nothing. */
     int (*is_idle)(void *user);
+    /* Somebody has a handle of the memory at this address, which may be the resource's: it is kept
+     * out of caches, and where it is. Whether it is. No lock is held. */
+    int (*handle_taken)(void *user, CUdeviceptr address);
 };
 
 /* How a resource changes and reads what devices may do with all of its memory. */

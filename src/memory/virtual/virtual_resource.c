@@ -116,6 +116,10 @@ static void discard(void *user, struct gm_range *range) {
     end_range(v, range);
 }
 
+void gm_virtual_discard(struct gm_virtual_resource *v, struct gm_range *range) {
+    discard(v, range);
+}
+
 static gpumem_status make_range(struct gm_virtual_resource *v, size_t bytes, size_t capacity,
                                 size_t alignment, struct gm_range **made) {
     struct gm_range *range = calloc(1, sizeof *range);
@@ -454,6 +458,7 @@ static struct gm_virtual_resource *begin(gpumem_device *device) {
     v->mapped.is_whole = is_whole;
     v->mapped.settle = settle;
     v->mapped.is_idle = is_idle;
+    v->mapped.handle_taken = gm_virtual_handle_taken;
     pthread_mutex_init(&v->lock, NULL);
     gm_range_cache_init(&v->cache);
     /* Changes for all buffers are rare, and must not be starved by many allocations. */

@@ -53,9 +53,8 @@ gpumem_status gm_virtual_settle(struct gm_virtual_resource *v);
 gpumem_status gm_virtual_locate(gpumem_device *device, int ordinal, int gives, const char *what,
                                 CUmemLocation *location);
 
-/* A handle of the memory at this address was taken, for example by cuMemRetainAllocationHandle:
- * keeps the buffer that has it, if any, out of its cache from now on. Thread-safe, cannot fail. */
-void gm_virtual_mark_shared(gpumem_device *device, CUdeviceptr address);
+/* gm_mapped.handle_taken. */
+int gm_virtual_handle_taken(void *user, CUdeviceptr address);
 
 /* Undoes changes of access that the driver refused to undo when they failed. No lock is held; the
  * context is current. */
@@ -63,6 +62,9 @@ void gm_virtual_mend(struct gm_virtual_resource *v);
 
 /* Adds the range to those of the resource. */
 void gm_virtual_enlist(struct gm_virtual_resource *v, struct gm_range *range);
+
+/* Takes it out of them, and gives its addresses and memory back. */
+void gm_virtual_discard(struct gm_virtual_resource *v, struct gm_range *range);
 
 /* The resource's own copy of these rights. Thread-safe. */
 gpumem_status gm_virtual_intern(struct gm_virtual_resource *v, const CUmemAccessDesc *entries,

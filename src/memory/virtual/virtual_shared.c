@@ -12,7 +12,14 @@ gpumem_status gpumem_buffer_mark_shared(gpumem_buffer *buffer) {
     GM_CHECK(buffer, call);
     const gpumem_buffer *innermost = gm_through(buffer) ? gm_buffer_innermost(buffer) : buffer;
     const struct gm_mapped *mapped = innermost ? innermost->resource->mapped : NULL;
-    return mapped ? mapped->share(&innermost->allocation) : gm_virtual_missing(buffer, call);
+    if (mapped)
+        return mapped->share(&innermost->allocation);
+    /* A block of a cache lies in memory of the resource that the cache is over. */
+    const gpumem_resource *below = innermost ? innermost->resource->upstream : NULL;
+    mapped = below && innermost->resource->fast ? below->mapped : NULL;
+    if (mapped && mapped->handle_taken(below->user, gpumem_buffer_pointer(innermost)))
+        return GPUMEM_OK;
+    return gm_virtual_missing(buffer, call);
 }
 
 static int is_in(const struct gm_range *range, CUdeviceptr address) {
@@ -20,18 +27,16 @@ static int is_in(const struct gm_range *range, CUdeviceptr address) {
            address - range->extent.address < range->extent.capacity;
 }
 
-static void mark(gpumem_resource *resource, void *data) {
-    const CUdeviceptr *address = data;
-    struct gm_virtual_resource *v = gm_virtual_behind(resource);
-    if (!v || v->resource != resource)
-        return;
+int gm_virtual_handle_taken(void *user, CUdeviceptr address) {
+    struct gm_virtual_resource *v = user;
+    int found = 0;
     pthread_rwlock_wrlock(&v->mapped.lock);
-    for (struct gm_range *range = v->ranges; range; range = range->next)
-        if (is_in(range, *address))
-            atomic_store(&range->extent.shared, 1);
+    for (struct gm_range *range = v->ranges; range; range = range->next) {
+        if (!is_in(range, address))
+            continue;
+        atomic_store(&range->extent.shared, 1);
+        found = 1;
+    }
     pthread_rwlock_unlock(&v->mapped.lock);
-}
-
-void gm_virtual_mark_shared(gpumem_device *device, CUdeviceptr address) {
-    gm_resources_visit(device, mark, &address);
+    return found;
 }
