@@ -21,14 +21,15 @@
 const char cmd_doctor_usage[] =
     "usage: gpumem doctor [OPTION...]\n"
     "\n"
-    "Checks the driver, the device files, Vulkan, softgpu, and the limits of this machine that\n"
-    "affect gpumem and softgpu, says what to change, and ends with a verdict.\n"
+    "Checks the driver, the device files, Vulkan, softgpu, and the limits of this\n"
+    "machine that affect gpumem and softgpu, says what to change, and ends with a\n"
+    "verdict.\n"
     "\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
     "  --json            an array of objects: verdict, topic, text\n"
     "\n"
-    "Exit status: 0 when a driver with a device was found and no check failed, 3 when there is no\n"
-    "usable driver, else 1.\n";
+    "Exit status: 0 when a driver with a device was found and no check failed, 3\n"
+    "when there is no usable driver, else 1.\n";
 
 enum verdict { GOOD, NOTE, BAD };
 
