@@ -5,7 +5,7 @@
  *
  * Buffers of a mapped resource have a device pointer and a host pointer
  * (gpumem_buffer_host_pointer) and grow in place on both sides, up to their capacity.
- * gpumem_host_view_create does the same for an existing virtual buffer, even one that is shared
+ * gpumem_buffer_host_view does the same for an existing virtual buffer, even one that is shared
  * with other processes.
  *
  * Several methods are tried, in the order of gpumem_mapped_method; gpumem_mapped_get_info reports

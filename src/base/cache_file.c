@@ -53,20 +53,6 @@ static int is_ours(int fd) {
            about.st_size < (off_t)(HEAD + GM_CACHE_MOST);
 }
 
-/* Reads all of it: files change by being replaced, not while they are read. */
-static size_t read_all(int fd, char *bytes, size_t room) {
-    size_t got = 0;
-    while (got < room) {
-        ssize_t more = read(fd, bytes + got, room - got);
-        if (more < 0 && errno == EINTR)
-            continue;
-        if (more <= 0)
-            break;
-        got += (size_t)more;
-    }
-    return got;
-}
-
 /* Whether the file's bytes are a text with its checksum before it. */
 static int is_whole(const char *bytes, size_t length) {
     char head[HEAD + 1];
@@ -78,20 +64,20 @@ static int is_whole(const char *bytes, size_t length) {
 
 int gm_cache_read(const char *name, char *text, size_t room) {
     char path[PATH_MAX], bytes[HEAD + GM_CACHE_MOST];
-    size_t length = 0;
+    ssize_t length = -1;
     if (!path_of(name, path, sizeof path))
         return 0;
     /* Does not block on a FIFO of that name, nor follow a link. */
     int fd = gm_fd_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return 0;
-    if (is_ours(fd))
-        length = read_all(fd, bytes, sizeof bytes);
+    if (is_ours(fd)) /* files change by being replaced, not while they are read */
+        length = gm_fd_read(fd, bytes, sizeof bytes);
     close(fd);
-    if (!is_whole(bytes, length) || length - HEAD >= room)
+    if (length < 0 || !is_whole(bytes, (size_t)length) || (size_t)length - HEAD >= room)
         return 0;
-    memcpy(text, bytes + HEAD, length - HEAD);
-    text[length - HEAD] = 0;
+    memcpy(text, bytes + HEAD, (size_t)length - HEAD);
+    text[(size_t)length - HEAD] = 0;
     return 1;
 }
 
@@ -111,8 +97,7 @@ static int write_all(int fd, const char *text) {
     char bytes[HEAD + GM_CACHE_MOST];
     int length =
         snprintf(bytes, sizeof bytes, "%016" PRIx64 "\n%s", checksum(text, strlen(text)), text);
-    return length > 0 && (size_t)length < sizeof bytes &&
-           write(fd, bytes, (size_t)length) == length;
+    return length > 0 && (size_t)length < sizeof bytes && gm_fd_write(fd, bytes, (size_t)length);
 }
 
 /* Under a temporary name first, so that readers find either the whole new file or the former

@@ -212,6 +212,32 @@ static int for_each(struct msghdr *message, each_fd act) {
     return whole;
 }
 
+ssize_t gm_fd_read(int fd, void *bytes, size_t size) {
+    size_t done = 0;
+    while (done < size) {
+        ssize_t got = read(fd, (char *)bytes + done, size - done);
+        if (got == 0)
+            break;
+        if (got > 0)
+            done += (size_t)got;
+        else if (errno != EINTR)
+            return -1;
+    }
+    return (ssize_t)done;
+}
+
+bool gm_fd_write(int fd, const void *bytes, size_t size) {
+    size_t done = 0;
+    while (done < size) {
+        ssize_t written = write(fd, (const char *)bytes + done, size - done);
+        if (written > 0)
+            done += (size_t)written;
+        else if (written == 0 || errno != EINTR)
+            return false;
+    }
+    return true;
+}
+
 ssize_t gm_fd_receive(int socket, struct msghdr *message) {
     int cancelling = begin();
     ssize_t received = recvmsg(socket, message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);

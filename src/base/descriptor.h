@@ -10,6 +10,7 @@
 #define GM_BASE_DESCRIPTOR_H
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -36,6 +37,13 @@ int gm_fd_accept(int listener);
 /* As fopen(3) with the mode "r" or "w", and opendir(3). NULL on failure. */
 FILE *gm_fd_stream(const char *path, const char *mode);
 DIR *gm_fd_folder(const char *path);
+
+/* Reads until `size` bytes are there or the file ends, through signals: fewer than `size` only at
+ * the end. -1 on failure, also when something was read before it. */
+ssize_t gm_fd_read(int fd, void *bytes, size_t size);
+/* Writes all of it, through signals; in one write(2) if the kernel takes it. False on failure, also
+ * when something was written. */
+bool gm_fd_write(int fd, const void *bytes, size_t size);
 
 /* As recvmsg(2) without waiting: the descriptors in the message are the caller's. On failure those
  * received are closed, and the bytes of the message are lost. */

@@ -26,7 +26,7 @@ SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover
 LINK = [f"-L{BUILD}/lib", "-lgpumem", f"-Wl,-rpath,{BUILD}/lib", "-pthread"]
 
 # Of the C interface, and used from C++ as they are: no handle, no failure to tell.
-AS_THEY_ARE = {"gpumem_last_error", "gpumem_status_string", "gpumem_status_name", "gpumem_set_log",
+AS_THEY_ARE = {"gpumem_last_error", "gpumem_status_name", "gpumem_set_log",
                "gpumem_version", "gpumem_location_name",
                "gpumem_access_name", "gpumem_handle_type_name", "gpumem_capability_name",
                "gpumem_set_last_error", "gpumem_mapped_method_name"}

@@ -119,6 +119,8 @@ def test_suppressed_findings_are_not_reported(folder):
     expect("known, line 1: a suppression is KIND, KERNEL and PLACE" in text, text)
     text = run(folder, "--suppressions", "/dev/zero")[2]
     expect("/dev/zero, line 1: longer than" in text, text)
+    text = run(folder, "--suppressions", str(folder))[2]
+    expect(f"{folder}' cannot be read: Is a directory" in text, text)
     text = run(folder, "--suppressions", str(folder / "nothing"))[2]
     expect("nothing' cannot be read: No such file or directory" in text, text)
 

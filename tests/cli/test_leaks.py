@@ -173,23 +173,27 @@ def line_of(text):
 
 
 def test_call_sites_resolve_to_source_lines(folder):
+    """Of a program that is linked to the driver, and of a library in one that has opened it by name."""
     compiler, resolver = shutil.which("cc"), shutil.which("addr2line")
     if not compiler or not resolver:
         raise harness.Skip("no cc or no addr2line here")
-    source, program = folder / "leaky.c", folder / "leaky"
+    source, program, library = folder / "leaky.c", folder / "leaky", folder / "leaky.so"
     source.write_text(PROGRAM)
-    subprocess.run([compiler, "-g", "-O1", "-o", str(program), str(source), f"-L{SOFTGPU}",
-                    f"-Wl,-rpath-link,{SOFTGPU}", "-lcuda"], check=True)
-    process = run("--leaks", str(program))
-    expect_status(process, 0)
-    line = next((at for at in process.stderr.splitlines() if "12345 bytes" in at), "")
-    sites = re.findall(r"(\S*leaky)\+(0x\w+)", line)
-    expect(len(sites) >= 2, f"no call sites in {process.stderr}")
-    found = subprocess.run([resolver, "-e", str(program), *[site for _, site in sites]],
-                           capture_output=True, text=True, check=True).stdout.splitlines()
-    expect(found[0].split()[0].endswith(f"leaky.c:{line_of('the allocation')}"), f"{found}")
-    expect(found[1].split()[0].endswith(f"leaky.c:{line_of('its caller')}"), f"{found}")
-    expect("cuMemAlloc_v2" in line, line)
+    opened = f"import ctypes; ctypes.CDLL('libcuda.so.1'); ctypes.CDLL({str(library)!r}).begin()"
+    for more, made, command in (((), program, (str(program),)),
+                                (("-shared", "-fPIC", "-Dmain=begin"), library, (sys.executable, "-c", opened))):
+        subprocess.run([compiler, "-g", "-O1", *more, "-o", str(made), str(source), f"-L{SOFTGPU}",
+                        f"-Wl,-rpath-link,{SOFTGPU}", "-lcuda"], check=True)
+        process = run("--leaks", *command)
+        expect_status(process, 0)
+        line = next((at for at in process.stderr.splitlines() if "12345 bytes" in at), "")
+        sites = re.findall(rf"({re.escape(made.name)})\+(0x\w+)", line)
+        expect(len(sites) >= 2, f"no call sites in {process.stderr}")
+        found = subprocess.run([resolver, "-e", str(made), *[site for _, site in sites]],
+                               capture_output=True, text=True, check=True).stdout.splitlines()
+        expect(found[0].split()[0].endswith(f"leaky.c:{line_of('the allocation')}"), f"{found}")
+        expect(found[1].split()[0].endswith(f"leaky.c:{line_of('its caller')}"), f"{found}")
+        expect("cuMemAlloc_v2" in line, line)
 
 
 def test_the_trace_shows_arguments_and_created_handles(folder):

@@ -36,6 +36,28 @@ CUdeviceptr pool_take(CUmemoryPool pool, size_t size, CUstream stream) {
     return p;
 }
 
+/* The second and the fourth stay, so that the other two are not neighbours. */
+CUdeviceptr pool_take_steps(CUmemoryPool pool, CUdeviceptr block[3]) {
+    CUdeviceptr step[4];
+    for (size_t i = 0; i < 4; i++)
+        step[i] = pool_take(pool, POOL_STEP, NULL);
+    OK_CU(cu.cuMemFreeAsync(step[0], NULL));
+    OK_CU(cu.cuMemFreeAsync(step[2], NULL));
+    OK_CU(cu.cuStreamSynchronize(NULL));
+    block[0] = pool_take(pool, 2 * POOL_STEP, NULL);
+    OK_CU(cu.cuStreamSynchronize(NULL));
+    assert_int_equal(pool_reserved(pool), 4 * POOL_STEP);
+    block[1] = step[1];
+    block[2] = step[3];
+    return block[0] + POOL_STEP;
+}
+
+void pool_free_steps(const CUdeviceptr block[3]) {
+    for (size_t i = 0; i < 3; i++)
+        OK_CU(cu.cuMemFreeAsync(block[i], NULL));
+    OK_CU(cu.cuStreamSynchronize(NULL));
+}
+
 uint64_t pool_number(CUmemoryPool pool, CUmemPool_attribute attribute) {
     uint64_t value = 0xfeedfeedfeedfeed;
     OK_CU(cu.cuMemPoolGetAttribute(pool, attribute, &value));

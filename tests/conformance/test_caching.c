@@ -201,3 +201,27 @@ TEST(memory_of_a_graph_is_not_reused_between_launches) {
     assert_int_equal(info_of(f.cache).segments, 0);
     end(&f);
 }
+
+/* Segments of changing sizes come and go: the pool puts the pieces of those that went together. */
+TEST(an_own_pool_reserves_hardly_more_than_the_cache_over_it_takes) {
+    struct fixture f;
+    gpumem_buffer *live[12] = {NULL};
+    gpumem_stats stats = {.size = sizeof stats};
+    uint64_t reserved, random = 7;
+    begin(&f, 0, 0);
+    OK(gpumem_pool_set_attribute(f.upstream, GPUMEM_POOL_RELEASE_THRESHOLD, UINT64_MAX));
+    for (size_t i = 0; i < 600; i++) {
+        gpumem_buffer **one = &live[i % COUNT(live)];
+        random = random * 6364136223846793005 + 1442695040888963407;
+        if (*one)
+            gpumem_buffer_free(*one, f.stream);
+        *one = allocate(f.cache, (i / 12 + 1 + (random >> 33) % 24) * MIB, f.stream);
+    }
+    OK(gpumem_resource_get_stats(f.cache, &stats));
+    OK(gpumem_pool_get_attribute(f.upstream, GPUMEM_POOL_RESERVED_HIGH, &reserved));
+    assert_in_range(reserved, stats.committed_high,
+                    stats.committed_high + stats.committed_high / 4);
+    for (size_t i = 0; i < COUNT(live); i++)
+        DESTROY(live[i]);
+    end(&f);
+}

@@ -1,7 +1,7 @@
 /* Address ranges as DMA buffers: which bytes a buffer has. softgpu makes them with /dev/udmabuf; a
  * stand-in takes its place where there is none. Hardware's buffers are for other devices, and not
  * to be mapped by a program. */
-#include "harness.h"
+#include "pools.h"
 #include "udmabuf.h"
 
 #include <dirent.h>
@@ -132,6 +132,35 @@ TEST_WHERE(pool_memory_can_be_exported_as_a_dma_buffer, NEEDS_POOL_DESCRIPTORS()
     OK_CU(cu.cuMemFreeAsync(own, NULL));
     OK_CU(cu.cuMemFreeAsync(shared, NULL));
     OK_CU(cu.cuStreamSynchronize(NULL));
+}
+
+/* As they lie there, in a block of several steps that the pool has moved together. */
+TEST(a_dma_buffer_crosses_the_steps_of_a_pool) {
+    NEEDS_SOFTGPU("maps a DMA buffer");
+    CUdeviceptr block[3];
+    CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
+    CUdeviceptr between = pool_take_steps(pool, block);
+    shares_bytes(between, 4 * CHUNK);
+    shares_bytes(between, PAGE);
+    /* As on an H200: what begins within a step is refused, unless it is a whole allocation. */
+    refused(CUDA_ERROR_INVALID_VALUE, between - CHUNK, 2 * CHUNK);
+    refused(CUDA_ERROR_INVALID_VALUE, between + PAGE, PAGE);
+    CUdeviceptr small[2] = {pool_take(pool, 2 * CHUNK, NULL), pool_take(pool, CHUNK, NULL)};
+    shares_bytes(small[1], CHUNK);
+    refused(CUDA_ERROR_INVALID_VALUE, small[1], PAGE);
+    refused(CUDA_ERROR_INVALID_VALUE, small[0] + CHUNK, 2 * CHUNK);
+    int fd = export_range(block[0], 2 * POOL_STEP);
+    unsigned char *map = udmabuf_map(fd, 2 * POOL_STEP);
+    assert_non_null(map);
+    set_bytes(block[0], 0x21, POOL_STEP);
+    set_bytes(between, 0x22, POOL_STEP);
+    assert_true(map[0] == 0x21 && map[POOL_STEP - 1] == 0x21 && map[POOL_STEP] == 0x22);
+    assert_int_equal(map[2 * POOL_STEP - 1], 0x22);
+    munmap(map, 2 * POOL_STEP);
+    udmabuf_close(fd);
+    for (size_t i = 0; i < 2; i++)
+        OK_CU(cu.cuMemFreeAsync(small[i], NULL));
+    pool_free_steps(block);
 }
 
 /* The pages stay those of the buffer: what is allocated next must have others, without the bytes.

@@ -4,7 +4,7 @@
  * library that pins and maps device memory: versions and attributes, the aligned range, its
  * descriptor, mmap.
  */
-#include "harness.h"
+#include "pools.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -282,6 +282,43 @@ CHILD_THAT_ENDS(several_handles) {
     close(own);
 }
 
+/* A block of two steps that lay apart: exported across, whole, and used again while mapped. */
+CHILD_THAT_ENDS(pool_steps) {
+    begin();
+    CUdeviceptr block[3];
+    CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
+    CUdeviceptr between = pool_take_steps(pool, block);
+    set_bytes(block[0], 0x21, POOL_STEP);
+    set_bytes(between, 0x22, POOL_STEP);
+    FAILS_CU(INVALID_VALUE, try_export(between - CHUNK, 2 * CHUNK));
+    FAILS_CU(INVALID_VALUE, try_export(block[0] + PAGE, PAGE));
+    int fd = export_range(block[0], 2 * POOL_STEP);
+    REQUIRE(lseek(fd, 0, SEEK_END) == (off_t)(2 * POOL_STEP));
+    unsigned char *view = map(fd, 2 * POOL_STEP);
+    REQUIRE(view[0] == 0x21 && view[POOL_STEP - CHUNK - 1] == 0x21);
+    REQUIRE(view[POOL_STEP + CHUNK] == 0x22 && view[2 * POOL_STEP - 1] == 0x22);
+    same_bytes(fd, view + POOL_STEP - CHUNK, between - CHUNK, 2 * CHUNK, 4);
+    pool_free_steps(block);
+    /* Whoever maps the buffer sees what its pages hold next, here or elsewhere in the pool. */
+    CUdeviceptr again = pool_take(pool, 4 * POOL_STEP, NULL);
+    OK_CU(cu.cuStreamSynchronize(NULL));
+    REQUIRE(pool_reserved(pool) == 4 * POOL_STEP);
+    set_bytes(again, 0x23, 4 * POOL_STEP);
+    REQUIRE(view[0] == 0x23 && view[2 * POOL_STEP - 1] == 0x23);
+    OK_CU(cu.cuMemFreeAsync(again, NULL));
+    /* What the pool gives back is no longer the buffer's. */
+    OK_CU(cu.cuStreamSynchronize(NULL));
+    OK_CU(cu.cuMemPoolTrimTo(pool, 0));
+    again = pool_take(pool, 4 * POOL_STEP, NULL);
+    set_bytes(again, 0x24, 4 * POOL_STEP);
+    if (soft)
+        REQUIRE(view[0] == 0x23 && view[2 * POOL_STEP - 1] == 0x23);
+    munmap(view, 2 * POOL_STEP);
+    close(fd);
+    OK_CU(cu.cuMemFreeAsync(again, NULL));
+    pool_end(pool);
+}
+
 /* Legacy IPC finds memory by its place, so one of the two must be refused. */
 CHILD(beside_ipc) {
     begin();
@@ -423,6 +460,7 @@ TEST(a_dma_buffer_mapping_outlives_poisoned_memory) {
 
 PROFILED(memory_of_cumemcreate_is_exported_as_a_dma_buffer, "virtual_memory")
 PROFILED(several_handles_are_one_dma_buffer, "several_handles")
+PROFILED(a_mapped_dma_buffer_crosses_the_steps_of_a_pool, "pool_steps")
 PROFILED(legacy_ipc_works_beside_dma_buffers, "beside_ipc")
 PROFILED(dma_buffers_are_exported_while_work_is_running, "under_work")
 PROFILED(bytes_never_written_consume_no_memory, "sparse")

@@ -361,7 +361,8 @@ TEST(some_attributes_need_a_loaded_function) {
     OK_CU(cu.cuModuleUnload(module));
 }
 
-/* What a linker is to be given first loads, and gives what needs nothing from elsewhere. */
+/* What a linker is to be given first loads, and gives what needs nothing from elsewhere, and no
+ * address of a variable: those have none yet. */
 TEST(relocatable_code_gives_the_functions_that_need_no_others) {
     CUmodule module = load(image_part_cubin);
     CUfunction function = NULL;
@@ -370,10 +371,44 @@ TEST(relocatable_code_gives_the_functions_that_need_no_others) {
     FAILS_CU(NOT_FOUND, cu.cuModuleGetFunction(&function, module, "caller"));
     FAILS_CU(INVALID_VALUE, cu.cuModuleGetGlobal_v2(&p, NULL, module, "shared_value"));
     OK_CU(cu.cuModuleUnload(module));
+    CUlibrary library =
+        MADE_CU(CUlibrary, cuLibraryLoadData, image_partly_cubin, NULL, NULL, 0, NULL, NULL, 0);
     module = load(image_partly_cubin);
-    assert_int_equal(MADE_CU(unsigned, cuModuleGetFunctionCount, module), 3);
-    OK_CU(cu.cuModuleGetFunction(&function, module, "alone"));
-    OK_CU(cu.cuModuleGetFunction(&function, module, "through"));
-    FAILS_CU(NOT_FOUND, cu.cuModuleGetFunction(&function, module, "lacking"));
+    static const struct {
+        const char *name;
+        CUresult answer;
+    } rows[] = {{"alone", CUDA_SUCCESS},
+                {"through", CUDA_SUCCESS},
+                {"given", CUDA_SUCCESS},
+                {"lacking", CUDA_ERROR_NOT_FOUND},
+                {"lacking_further", CUDA_ERROR_NOT_FOUND},
+                {"lacking_outside", CUDA_ERROR_NOT_FOUND},
+                {"lacking_dynamic", CUDA_ERROR_NOT_FOUND},
+                {"placing", CUDA_ERROR_INVALID_IMAGE},
+                {"placing_further", CUDA_ERROR_INVALID_IMAGE},
+                {"placing_constant", CUDA_ERROR_INVALID_IMAGE},
+                {"placing_shared", CUDA_ERROR_INVALID_IMAGE}};
+    assert_int_equal(MADE_CU(unsigned, cuModuleGetFunctionCount, module), COUNT(rows));
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CUkernel kernel = MADE_CU(CUkernel, cuLibraryGetKernel, library, rows[i].name);
+        ANSWERS_CU(rows[i].answer, cu.cuModuleGetFunction(&function, module, rows[i].name));
+        ANSWERS_CU(rows[i].answer, cu.cuKernelGetFunction(&function, kernel));
+    }
+    FAILS_CU(NOT_FOUND, cu.cuModuleGetGlobal_v2(&p, NULL, module, "stored"));
+    FAILS_CU(INVALID_VALUE, cu.cuModuleGetGlobal_v2(&p, NULL, module, "outside"));
+    /* They are listed all the same, and cannot be launched. */
+    CUfunction all[COUNT(rows)];
+    OK_CU(cu.cuModuleEnumerateFunctions(all, COUNT(rows), module));
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const char *name = NULL;
+        OK_CU(cu.cuFuncGetName(&name, all[i]));
+        if (strcmp(name, "lacking") == 0)
+            FAILS_CU(NOT_FOUND, cu.cuFuncLoad(all[i]));
+        if (strncmp(name, "lacking", 7) == 0 || strncmp(name, "placing", 7) == 0)
+            ANSWERS_CU(strcmp(name, "lacking") != 0 ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_NOT_FOUND,
+                       cu.cuLaunchKernel(all[i], 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&p}, NULL));
+    }
     OK_CU(cu.cuModuleUnload(module));
+    OK_CU(cu.cuLibraryUnload(library));
+    FAILS_CU(INVALID_IMAGE, cu.cuModuleLoadData(&module, image_pointing_cubin));
 }

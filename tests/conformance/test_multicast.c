@@ -2,7 +2,7 @@
  * Multicast objects. NEVER on hardware but for the granularity: they hold memory of every GPU of a
  * machine. So all but one test need softgpu.
  */
-#include "harness.h"
+#include "pools.h"
 
 #include <pthread.h>
 
@@ -145,6 +145,48 @@ TEST_WHERE(memory_is_bound_to_a_multicast_object_by_address, NEEDS_TWO_DEVICES_O
     OK_CU(cu.cuMemsetD32_v2(all + PAGE, 0x55555555, 4));
     unmap(all, SIZE);
     OK_CU(cu.cuMemRelease(object));
+}
+
+/* One binding over two steps that the pool has moved together, all of it or nothing. */
+TEST_WHERE(a_multicast_binding_crosses_the_steps_of_a_pool, NEEDS_TWO_DEVICES_OF_IT()) {
+    CUdeviceptr block[3];
+    CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
+    CUdeviceptr between = pool_take_steps(pool, block);
+    CUmemGenericAllocationHandle object = make(1, 2 * SIZE), other = memory_on(0, PAGE);
+    OK_CU(cu.cuMulticastAddDevice(object, 0));
+    OK_CU(cu.cuMulticastBindMem(object, 2 * PAGE, other, 0, PAGE, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastBindAddr(object, PAGE, between - PAGE, SIZE, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastUnbind(object, 0, PAGE, PAGE));
+    OK_CU(cu.cuMulticastUnbind(object, 0, 2 * PAGE, PAGE));
+    set_bytes(block[0], 0, 2 * POOL_STEP);
+    OK_CU(cu.cuMulticastBindAddr(object, PAGE, between - PAGE, SIZE, 0));
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastBindMem(object, 2 * PAGE, other, 0, PAGE, 0));
+    CUdeviceptr all = map(object, 2 * SIZE, 0);
+    OK_CU(cu.cuMemsetD32_v2(all + PAGE, 0x77777777, SIZE / 4));
+    assert_int_equal(word_at(between - PAGE - 4), 0);
+    assert_int_equal(word_at(between - PAGE), 0x77777777);
+    assert_int_equal(word_at(between - 4), 0x77777777);
+    assert_int_equal(word_at(between), 0x77777777);
+    assert_int_equal(word_at(between + PAGE - 4), 0x77777777);
+    assert_int_equal(word_at(between + PAGE), 0);
+    FAILS_CU(INVALID_VALUE, cu.cuMulticastUnbind(object, 0, PAGE, PAGE));
+    OK_CU(cu.cuCtxSynchronize());
+    OK_CU(cu.cuMulticastUnbind(object, 0, PAGE, SIZE));
+    OK_CU(cu.cuMulticastBindMem(object, 2 * PAGE, other, 0, PAGE, 0));
+    /* What is bound stays so when the pool has it no longer, and what the pool has next is not. */
+    OK_CU(cu.cuMulticastUnbind(object, 0, 2 * PAGE, PAGE));
+    OK_CU(cu.cuMulticastBindAddr(object, PAGE, between - PAGE, SIZE, 0));
+    pool_free_steps(block);
+    OK_CU(cu.cuMemPoolTrimTo(pool, 0));
+    between = pool_take_steps(pool, block);
+    set_bytes(block[0], 0, 2 * POOL_STEP);
+    OK_CU(cu.cuMemsetD32_v2(all + PAGE, 0x55555555, SIZE / 4));
+    assert_int_equal(word_at(between - PAGE), 0);
+    assert_int_equal(word_at(between), 0);
+    pool_free_steps(block);
+    unmap(all, 2 * SIZE);
+    OK_CU(cu.cuMemRelease(object));
+    OK_CU(cu.cuMemRelease(other));
 }
 
 TEST_WHERE(a_binding_is_removed_only_as_a_whole, NEEDS_TWO_DEVICES_OF_IT()) {

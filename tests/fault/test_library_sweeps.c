@@ -30,12 +30,11 @@ static void close_all(void *user) {
         OK(gpumem_close(o->library));
 }
 
-static int open_and_close_later(void *user) {
+/* In the wrong order, which is allowed. */
+static void close_all_later(void *user) {
     struct opened *o = user;
-    int result = open_all(user);
     OK(gpumem_close_later(o->library));
     OK(gpumem_device_close_later(o->device));
-    return result;
 }
 
 TEST(opening_a_library_is_all_or_nothing) {
@@ -48,15 +47,42 @@ TEST(opening_a_library_is_all_or_nothing) {
                               .user = &opened});
 }
 
-TEST(a_library_that_is_closed_for_later_leaves_nothing) {
+TEST(what_was_opened_can_be_closed_for_later) {
     struct opened opened = {.library = NULL};
-    sweep_run(&(struct sweep){.name = "open and close later",
-                              .act = open_and_close_later,
+    sweep_run(&(struct sweep){.name = "open, to be closed later",
+                              .act = open_all,
+                              .recover = close_all_later,
+                              .undo = close_all_later,
+                              .may_succeed = true,
+                              .user = &opened});
+}
+
+static int open_and_close_device(void *user) {
+    struct opened *o = user;
+    int result = (int)gpumem_device_open(o->library, 0, &o->device);
+    if (!result)
+        OK(gpumem_device_close_later(o->device));
+    return result;
+}
+
+static uint64_t lost_by(void *user) {
+    const struct opened *o = user;
+    gpumem_stats stats = {.size = sizeof stats};
+    OK(gpumem_library_get_stats(o->library, &stats));
+    return stats.quarantined;
+}
+
+TEST(a_device_that_is_closed_for_later_is_counted_if_it_stays) {
+    struct opened opened = {.library = NULL};
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &opened.library));
+    sweep_run(&(struct sweep){.name = "open a device and close it later",
+                              .act = open_and_close_device,
                               .recover = settle,
                               .undo = settle,
                               .may_succeed = true,
-                              .lost = quarantined,
+                              .lost = lost_by,
                               .user = &opened});
+    OK(gpumem_close(opened.library));
 }
 
 /* ---- Buffers --------------------------------------------------------------------------------- */

@@ -17,7 +17,9 @@
     X(ptx_fatbin, 344, "small-ptx.fatbin")      /* PTX text only */                                \
     X(other_fatbin, 6384, "small-100.fatbin")   /* nothing that an H200 can run */                 \
     X(part_cubin, 4120, "parts.cubin")          /* to be linked: what it calls is elsewhere */     \
-    X(partly_cubin, 7664, "partly-90.cubin")    /* to be linked: some of it lacks nothing */       \
+    X(partly_cubin, 25016, "partly-90.cubin")   /* to be linked: some of it lacks nothing */       \
+    X(pointing_cubin, 3800,                                                                        \
+      "pointing-90.cubin")                      /* to be linked: the value of one is an address */ \
     X(caller_object, 2608, "caller.object")     /* a host object, calls into the archive */        \
     X(reaching_object, 2480, "reaching.object") /* another, which reaches more members */          \
     X(archive, 7868, "library.archive")         /* host objects: code, none, and a text */

@@ -28,7 +28,7 @@ TEST(a_child_forked_before_first_use_may_use_the_runtime_and_one_forked_later_ma
         int status = 0;
         pid_t child = fork();
         if (child == 0)
-            _exit(cudaFree(NULL));
+            _exit((int)cudaFree(NULL));
         waitpid(child, &status, 0);
         assert_int_equal(WEXITSTATUS(status), used ? cudaErrorInitializationError : cudaSuccess);
         OK_RT(cudaFree(NULL));

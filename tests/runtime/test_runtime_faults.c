@@ -11,7 +11,7 @@ BEFORE_TESTS {
     return 0;
 }
 
-/* ---- What is tried: returns what the function did; `end` gives back what it made. ------------ */
+/* ---- What is tried, and what gives back what it made -------------------------------------- */
 
 static void *made;
 static void *target;

@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #define STANDARD 3
@@ -285,3 +287,71 @@ static int lose_race_without_room(int closed) {
 TEST_IS(a_descriptor_that_cannot_be_moved_is_closed, in_child_without(0, lose_race_without_room));
 
 BEFORE_TESTS_DO(stands_in = true);
+
+/* What a pipe of 64 KiB takes or gives moves on only while a call for it is being interrupted. */
+static int ends[2];
+static size_t moved;
+static unsigned char passed[300000];
+
+static void read_some(int number) {
+    (void)number;
+    ssize_t got = read(ends[0], passed + moved, moved < sizeof passed ? 5000 : 0);
+    moved += got > 0 ? (size_t)got : 0;
+}
+
+static void write_some(int number) {
+    (void)number;
+    static const unsigned char bytes[5000] = {7, 8};
+    if (moved < sizeof passed)
+        moved += write(ends[1], bytes, sizeof bytes) > 0 ? sizeof bytes : 0;
+    else if (ends[1] >= 0)
+        ends[1] = close(ends[1]) - 1;
+}
+
+static void interrupt_by(void (*handler)(int)) {
+    struct sigaction action = {.sa_handler = handler}; /* without SA_RESTART */
+    struct itimerval often = {{0, 500}, {0, 500}};
+    moved = 0;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+}
+
+static void interrupt_no_more(void) {
+    assert_int_equal(setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL), 0);
+    assert_int_equal(sigaction(SIGALRM, &(struct sigaction){.sa_handler = SIG_DFL}, NULL), 0);
+    for (int i = 0; i < 2; i++)
+        if (ends[i] >= 0)
+            close(ends[i]);
+}
+
+TEST(whole_files_are_written_and_read_in_spite_of_signals) {
+    unsigned char *bytes = malloc(sizeof passed);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < sizeof passed; i++)
+        bytes[i] = (unsigned char)(i * 7 + i / 256);
+    interrupt_by(read_some);
+    assert_true(gm_fd_write(ends[1], bytes, sizeof passed));
+    interrupt_no_more();
+    assert_memory_equal(passed, bytes, moved);
+    assert_true(moved > sizeof passed / 2);
+    interrupt_by(write_some);
+    memset(bytes, 0, sizeof passed);
+    assert_int_equal(gm_fd_read(ends[0], bytes, sizeof passed - 1), sizeof passed - 1);
+    assert_int_equal(bytes[sizeof passed - 5000], 7);
+    interrupt_no_more();
+    interrupt_by(write_some);
+    size_t more = sizeof passed + 9000;
+    unsigned char *room = malloc(more);
+    assert_non_null(room);
+    assert_int_equal(gm_fd_read(ends[0], room, more), sizeof passed); /* the end */
+    interrupt_no_more();
+    free(room);
+    free(bytes);
+    int fd = gm_fd_open("/proc/self", O_RDONLY | O_DIRECTORY, 0);
+    unsigned char byte = 0;
+    assert_int_equal(gm_fd_read(fd, &byte, 1), -1);
+    assert_int_equal(errno, EISDIR);
+    assert_false(gm_fd_write(fd, &byte, 1));
+    close(fd);
+}

@@ -5,6 +5,7 @@
 #include "share.h"
 #include "terminal.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -219,8 +220,12 @@ static int end_others(struct show *show) {
         if (!is_running(show, i))
             continue;
         int status = 0;
-        if (!share_send(show->processes[i].connection, &quit, sizeof quit) ||
-            waitpid(show->processes[i].pid, &status, 0) != show->processes[i].pid || status)
+        bool told = share_send(show->processes[i].connection, &quit, sizeof quit);
+        pid_t ended = 0;
+        do
+            ended = told ? waitpid(show->processes[i].pid, &status, 0) : 0;
+        while (ended < 0 && errno == EINTR);
+        if (ended != show->processes[i].pid || status)
             result =
                 cli_error(CLI_PEER, "share: process %d did not exit successfully", show->pids[i]);
         else

@@ -38,13 +38,17 @@ static struct notes read_notes(int fd) {
     struct notes notes = {false, false, false, false};
     char bytes[4096];
     ssize_t length;
-    for (off_t at = 0; (length = pread(fd, bytes, sizeof bytes, at)) > 0; at += length) {
+    for (off_t at = 0;; at += length) {
+        do
+            length = pread(fd, bytes, sizeof bytes, at);
+        while (length < 0 && errno == EINTR);
+        if (length <= 0)
+            return notes;
         notes.process = notes.process || memchr(bytes, 'P', (size_t)length);
         notes.fault = notes.fault || memchr(bytes, 'F', (size_t)length);
         notes.leak = notes.leak || memchr(bytes, 'L', (size_t)length);
         notes.hazard = notes.hazard || memchr(bytes, 'H', (size_t)length);
     }
-    return notes;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */

@@ -33,7 +33,10 @@ cudaError_t rt_find_function(const void *function, CUfunction *found) {
     CUkernel kernel;
     if (!symbol) {
         *found = (CUfunction)(uintptr_t)function;
-        return is_handle(function) ? cudaSuccess : cudaErrorInvalidDeviceFunction;
+        if (!function)
+            return cudaErrorInvalidDeviceFunction;
+        /* A launch of what nobody registered is, on an H200, one of a handle that is none. */
+        return is_handle(function) ? cudaSuccess : cudaErrorInvalidResourceHandle;
     }
     cudaError_t error = kernel_of(symbol, &kernel);
     if (error == cudaSuccess)
@@ -44,6 +47,8 @@ cudaError_t rt_find_function(const void *function, CUfunction *found) {
 cudaError_t rt_find_loaded_function(const void *function, CUfunction *found) {
     CUfunction launchable = NULL;
     cudaError_t error = rt_find_function(function, &launchable);
+    if (error == cudaErrorInvalidResourceHandle && !rt_find_symbol(RT_FUNCTIONS, function))
+        return cudaErrorInvalidDeviceFunction;
     if (error != cudaSuccess)
         return error;
     CUresult result = CU(cuKernelGetFunction)(found, (CUkernel)launchable);

@@ -38,7 +38,9 @@ cudaError_t rt___cudaGetKernel(cudaKernel_t *kernel, const void *function) {
 
 cudaError_t rt___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
                                   size_t shared, cudaStream_t stream) {
-    return rt_cudaLaunchKernel(kernel, grid, block, args, shared, stream);
+    cudaError_t error = rt_cudaLaunchKernel(kernel, grid, block, args, shared, stream);
+    /* An H200's answer here to a shape that does not fit (runtime 13.0). */
+    return error == cudaErrorInvalidConfiguration ? cudaErrorInvalidValue : error;
 }
 
 /* ---- By name --------------------------------------------------------------------------------- */

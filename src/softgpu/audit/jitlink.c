@@ -248,12 +248,11 @@ static char *read_file(const char *path, size_t *size) {
     int fd = path ? gm_fd_open(path, O_RDONLY, 0) : -1;
     char *bytes = NULL;
     if (fd >= 0 && fstat(fd, &status) == 0 && (bytes = malloc((size_t)status.st_size + 1))) {
-        size_t done = 0;
-        ssize_t got;
-        while (done < (size_t)status.st_size &&
-               (got = read(fd, bytes + done, (size_t)status.st_size - done)) > 0)
-            done += (size_t)got;
-        *size = done;
+        *size = (size_t)status.st_size;
+        if (gm_fd_read(fd, bytes, *size) != status.st_size) {
+            free(bytes);
+            bytes = NULL;
+        }
     }
     if (fd >= 0)
         close(fd);

@@ -1,5 +1,6 @@
 /* Several PTX texts become one image by softgpu's own linker. */
 #include "audit.h"
+#include "base/descriptor.h"
 
 #include <dlfcn.h>
 #include <gpumem/softgpu.h>
@@ -26,8 +27,7 @@ void audit_say(const char *text) {
         return;
     if ((size_t)size >= sizeof line)
         size = sizeof line - 1;
-    ssize_t written = write(STDERR_FILENO, line, (size_t)size);
-    (void)written; /* there is no other way to report */
+    (void)gm_fd_write(STDERR_FILENO, line, (size_t)size); /* there is no other way to report */
 }
 
 /* The program's libsoftgpu, loaded into its own names; it need not have been opened yet. */

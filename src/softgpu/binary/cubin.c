@@ -352,9 +352,10 @@ static CUresult read_cubin(struct sg_cubin *cubin) {
     const struct sg_elf_section *text = sg_elf_section(&cubin->elf, SG_TEXT_SECTION, "");
     if (linked)
         return sg_container_read(linked->bytes, cubin->image);
-    return text && text->bytes.size && !cubin->options->prefer_machine
-               ? read_text(cubin, text->bytes)
-               : read_machine(cubin);
+    result = text && text->bytes.size && !cubin->options->prefer_machine
+                 ? read_text(cubin, text->bytes)
+                 : read_machine(cubin);
+    return result == CUDA_SUCCESS && cubin->image->to_be_linked ? sg_cubin_lacks(cubin) : result;
 }
 
 CUresult sg_cubin_read(struct sg_bytes bytes, const struct sg_image_options *options,

@@ -61,6 +61,8 @@ CUresult sg_cubin_functions(struct sg_cubin *cubin);
 CUresult sg_cubin_variables(struct sg_cubin *cubin);
 /* For linkers. */
 CUresult sg_cubin_calls(struct sg_cubin *cubin);
+/* Of code to be linked: sets `lacks` of the image's functions, and `unplaced`. */
+CUresult sg_cubin_lacks(struct sg_cubin *cubin);
 
 /* Symbol types beyond ELF's, and bits of st_other, as found in the output of ptxas. */
 enum {

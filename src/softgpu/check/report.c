@@ -45,8 +45,7 @@ bool sg_check_output_open(const char *path, char *why, size_t size) {
 
 /* In one write, so that the reports of several processes do not mix. */
 void sg_check_write(const char *text) {
-    ssize_t written = write(output, text, strlen(text));
-    (void)written; /* there is nowhere left to report it */
+    (void)gm_fd_write(output, text, strlen(text)); /* there is nowhere left to report it */
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */

@@ -63,6 +63,11 @@ bool sg_suppressions_read(const char *path, char *why, size_t size) {
             snprintf(why, size, "%s, line %u: longer than %zu bytes", path, number,
                      sizeof line - 1);
     }
+    if (good && ferror(file)) { /* a folder opens, and has no lines */
+        snprintf(why, size, "SOFTGPU_CHECK_SUPPRESS='%s' cannot be read: %s", path,
+                 strerror(errno));
+        good = false;
+    }
     fclose(file);
     return good;
 }

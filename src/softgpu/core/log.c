@@ -1,3 +1,4 @@
+#include "base/descriptor.h"
 #include "base/printable.h"
 #include "softgpu/core/config.h"
 
@@ -20,8 +21,7 @@ static void write_line(enum sg_log_level level, const char *text) {
     size_t length = (size_t)used;
     length += gm_printable(text, line + length, sizeof line - length - 1);
     line[length++] = '\n';
-    ssize_t written = write(STDERR_FILENO, line, length);
-    (void)written; /* there is nowhere left to report it */
+    (void)gm_fd_write(STDERR_FILENO, line, length); /* there is nowhere left to report it */
 }
 
 static bool is_wanted(enum sg_log_level level) {

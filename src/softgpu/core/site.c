@@ -4,6 +4,7 @@
 #include "softgpu/core/rows.h"
 #include "softgpu/core/state.h"
 
+#include <dlfcn.h>
 #include <execinfo.h>
 #include <link.h>
 #include <stdio.h>
@@ -88,12 +89,22 @@ bool sg_site_file(const void *code, char *file, size_t size) {
 
 /* ---- Recording ------------------------------------------------------------------------------- */
 
+/* A library that comes as the filtee of one that is opened while the program runs is not among
+ * those in which glibc (2.35 and later) finds where frames end, so that a walk would stop in it.
+ * Asking for it by name enters it. */
+static void make_known(const char *path) {
+    void *library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    if (library)
+        dlclose(library);
+}
+
 void sg_sites_begin(void) {
     void *unused[2];
     struct search own;
     if (find((uintptr_t)sg_sites_begin, &own)) {
         own_start = own.start;
         own_end = own.end;
+        make_known(path_of(&own));
     }
     (void)backtrace(unused, 2); /* may load the unwinder: not under the lock */
     atomic_store(&kept, true);

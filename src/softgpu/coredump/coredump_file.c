@@ -129,10 +129,9 @@ static void write_file(const struct fault *fault) {
     int fd = gm_fd_open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY | O_NONBLOCK, 0666);
     size_t length =
         (size_t)fault->length < sizeof fault->text ? (size_t)fault->length : sizeof fault->text - 1;
-    ssize_t written = fd < 0 ? -1 : write(fd, fault->text, length);
-    if (written < 0 || (size_t)written != length)
+    if (fd < 0 || !gm_fd_write(fd, fault->text, length))
         sg_log(SG_LOG_WARNING, "the report of a fault cannot be written to %s: %s", name,
-               written < 0 ? strerror(errno) : "no room");
+               strerror(errno));
     if (fd >= 0)
         close(fd);
 }

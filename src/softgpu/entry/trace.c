@@ -107,8 +107,6 @@ void sg_trace_call(const struct sg_call *call, CUresult result) {
     int length = snprintf(line, sizeof line, "%" PRIu64 ".%06" PRIu64 " %ld %s(%s) %s%s%s\n",
                           now / 1000000000u, now / 1000u % 1000000u, syscall(SYS_gettid),
                           sg_rows[call->fn].symbol, values, name, label[0] ? ", in " : "", label);
-    if (length > 0 && (size_t)length < sizeof line) {
-        ssize_t written = write(descriptor(), line, (size_t)length);
-        (void)written; /* a full disk must not make the traced program fail */
-    }
+    if (length > 0 && (size_t)length < sizeof line) /* a full disk must not make the program fail */
+        (void)gm_fd_write(descriptor(), line, (size_t)length);
 }

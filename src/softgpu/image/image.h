@@ -15,6 +15,14 @@ struct sg_parameter {
     uint32_t offset, size; /* bytes, in the parameter buffer */
 };
 
+/* What keeps a function of code that was not linked from running; the greater, the sooner. */
+enum sg_image_lack {
+    SG_LACKS_NOTHING,
+    SG_LACKS_PLACES, /* addresses of variables */
+    SG_LACKS_OTHERS, /* what other code defines */
+    SG_LACKS_CALLED, /* likewise: a function that it calls itself */
+};
+
 struct sg_image_function {
     char *name;
     struct sg_parameter *parameters;
@@ -30,6 +38,7 @@ struct sg_image_function {
     unsigned registers;           /* per thread; 0 for PTX, where it is unknown */
     unsigned static_shared;       /* bytes per block */
     unsigned local;               /* bytes per thread */
+    enum sg_image_lack lacks;     /* of code that was not linked */
     unsigned constant; /* bytes of user constants, as CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES */
 };
 
@@ -89,6 +98,7 @@ struct sg_image {
     size_t machine_size;
     char *refused_text; /* machine code of a fatbin: why the text beside it was refused, or NULL */
     bool to_be_linked;  /* machine code that is input for linkers */
+    bool unplaced;      /* such code, with variables that hold addresses of others */
     bool unoptimized;   /* products and sums of its text are not contracted */
     struct sg_image_function *functions; /* entries (kernels), in the order of the image */
     size_t function_count;

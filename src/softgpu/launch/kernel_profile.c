@@ -173,20 +173,6 @@ static bool is_json(const char *file) {
     return length > 5 && strcmp(file + length - 5, ".json") == 0;
 }
 
-/* In a single write if possible, as processes of a job may share the file. */
-static bool write_all(int fd, const char *text, size_t size) {
-    while (size) {
-        ssize_t written = write(fd, text, size);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return false;
-        text += written;
-        size -= (size_t)written;
-    }
-    return true;
-}
-
 void sg_profile_write(void) {
     const char *file = sg_config()->profile_kernels;
     char why[512];
@@ -200,7 +186,7 @@ void sg_profile_write(void) {
         sg_log(SG_LOG_ERROR, "no memory for the profile of kernels");
     else if (text[0] && fd < 0 && (fd = open_file(file, why, sizeof why)) < 0)
         sg_log(SG_LOG_ERROR, "%s", why);
-    else if (text[0] && !write_all(fd, text, strlen(text)))
+    else if (text[0] && !gm_fd_write(fd, text, strlen(text)))
         sg_log(SG_LOG_ERROR, "the profile of kernels was not written whole: %s", strerror(errno));
     if (fd > STDERR_FILENO)
         close(fd);

@@ -115,6 +115,9 @@ static CUresult make_ready(struct sg_function *function) {
     char why[512];
     struct sg_program *program = NULL;
     const struct sg_image *image = function->module->program->image;
+    if (function->image->lacks)
+        return function->image->lacks == SG_LACKS_CALLED ? CUDA_ERROR_NOT_FOUND
+                                                         : CUDA_ERROR_UNKNOWN;
     say_machine(image, why, sizeof why);
     struct sg_image_log log = {.error = why, .error_size = sizeof why};
     CUresult result = sg_program_make(image, function->image->name, &log, &program);

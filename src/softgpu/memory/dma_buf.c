@@ -151,8 +151,20 @@ static bool seal_all(const struct udmabuf_create_list *list, size_t count) {
     return true;
 }
 
+/* As recorded on an H200, of a pool: what begins with a step of its memory, however much, or a
+ * whole allocation. Other ranges are refused, also those within a step. */
+static bool may_begin(CUdeviceptr address, size_t size) {
+    const struct sg_range *range = sg_range_find(address);
+    size_t offset, page = (size_t)sysconf(_SC_PAGESIZE);
+    if (!range || !range->ops->phys_at)
+        return true;
+    (void)sg_range_phys_at(range, address, &offset);
+    return offset == 0 ||
+           (address == range->start && size >= range->size && size - range->size < page);
+}
+
 static CUresult export_range(CUdeviceptr address, size_t size, bool over_pcie, int *fd) {
-    size_t count = collect(address, address + size, NULL);
+    size_t count = may_begin(address, size) ? collect(address, address + size, NULL) : 0;
     if (count == 0)
         return CUDA_ERROR_INVALID_VALUE;
     const int *attributes = sg_device(sg_range_find(address)->device)->attributes;

@@ -32,10 +32,12 @@ CUresult sg_function_of_kernel(CUkernel handle, struct sg_context *context,
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_function *found = &module->functions[kernel - kernel->library->kernels];
-    if (!sg_module_function_handle(found))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *function = found;
-    return CUDA_SUCCESS;
+    result = sg_function_lacks(found->image);
+    if (result == CUDA_SUCCESS && !sg_module_function_handle(found))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS)
+        *function = found;
+    return result;
 }
 
 /* ---- Attributes ----------------------------------------------------------------------------- */
@@ -199,7 +201,9 @@ CUresult sg_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction hfunc) {
 CUresult sg_cuFuncLoad(CUfunction hfunc) {
     struct sg_function *function;
     CUresult result = sg_function_get(hfunc, &function);
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS && function->image->lacks == SG_LACKS_CALLED)
+        return CUDA_ERROR_NOT_FOUND;
+    if (result == CUDA_SUCCESS && !function->image->lacks)
         function->loaded = true;
     return result;
 }

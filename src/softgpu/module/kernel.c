@@ -64,6 +64,10 @@ CUresult sg_cuKernelGetFunction(CUfunction *pFunc, CUkernel handle) {
         result = sg_context_current(&context);
     if (result == CUDA_SUCCESS)
         result = sg_function_of_kernel(handle, context, &function);
+    else
+        return result;
+    if (result != CUDA_SUCCESS && sg_function_lacks(kernel->image) == result)
+        *pFunc = NULL;
     if (result != CUDA_SUCCESS)
         return result;
     function->loaded = true;

@@ -138,14 +138,8 @@ void sg_loaded_unref(struct sg_loaded *program) {
 }
 
 static CUresult read_all(int fd, size_t size, unsigned char *bytes) {
-    for (size_t done = 0; done < size;) {
-        ssize_t got = read(fd, bytes + done, size - done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return CUDA_ERROR_FILE_NOT_FOUND;
-        done += (size_t)got;
-    }
+    if (gm_fd_read(fd, bytes, size) != (ssize_t)size)
+        return CUDA_ERROR_FILE_NOT_FOUND;
     bytes[size] = 0;
     return CUDA_SUCCESS;
 }

@@ -58,6 +58,8 @@ static void release(struct sg_module *module) {
 CUresult sg_module_new(struct sg_context *context, struct sg_loaded *program,
                        struct sg_library *library, struct sg_module **module) {
     const struct sg_image *image = program->image;
+    if (image->unplaced)
+        return CUDA_ERROR_INVALID_IMAGE;
     struct sg_module *made = calloc(1, sizeof *made);
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -108,25 +110,27 @@ size_t sg_program_order(const struct sg_image *image, size_t place, bool library
     return turned ? image->function_count - 1 - place : place;
 }
 
-/* Whether a function's own code refers to functions that the image does not have. */
-static bool needs_others(const struct sg_image *image, const char *name) {
-    for (size_t i = 0; i < image->code_count; i++) {
-        if (strcmp(image->code[i].name, name) != 0)
-            continue;
-        for (size_t at = image->code[i].last_call; at; at = image->calls[at - 1].next)
-            if (!image->code[image->calls[at - 1].to].defined)
-                return true;
+CUresult sg_function_lacks(const struct sg_image_function *function) {
+    switch (function->lacks) {
+    case SG_LACKS_PLACES:
+        return CUDA_ERROR_INVALID_IMAGE;
+    case SG_LACKS_OTHERS:
+    case SG_LACKS_CALLED:
+        return CUDA_ERROR_NOT_FOUND;
+    default:
+        return CUDA_SUCCESS;
     }
-    return false;
 }
 
-struct sg_function *sg_module_function(struct sg_module *module, const char *name) {
+/* An H200 counts all functions of what was not linked, and finds those that could run. */
+CUresult sg_module_function(struct sg_module *module, const char *name,
+                            struct sg_function **function) {
     const struct sg_image *image = module->program->image;
     const struct sg_image_function *found = sg_image_find_function(image, name);
-    /* An H200 counts all functions of what was not linked, and finds those that could run. */
-    if (found && image->to_be_linked && needs_others(image, name))
-        found = NULL;
-    return found ? &module->functions[found - image->functions] : NULL;
+    CUresult result = found ? sg_function_lacks(found) : CUDA_ERROR_NOT_FOUND;
+    if (result == CUDA_SUCCESS)
+        *function = &module->functions[found - image->functions];
+    return result;
 }
 
 static void end_with_context(struct sg_context *context) {

@@ -65,8 +65,12 @@ struct sg_module *sg_module_first(void);
 CUresult sg_module_from_handle(CUmodule handle, struct sg_module **module);
 /* The handle of a function, made now if it has none; 0 when out of memory. */
 uint64_t sg_module_function_handle(struct sg_function *function);
-/* NULL when the image has no function of that name. */
-struct sg_function *sg_module_function(struct sg_module *module, const char *name);
+/* NOT_FOUND when the image has no function of that name; else as sg_function_lacks. */
+CUresult sg_module_function(struct sg_module *module, const char *name,
+                            struct sg_function **function);
+/* What an H200 answers to a request for the function: NOT_FOUND or INVALID_IMAGE where it cannot
+ * run before a link. */
+CUresult sg_function_lacks(const struct sg_image_function *function);
 /* NOT_FOUND when there is none of that name; INVALID_VALUE for a function's name and for "". */
 CUresult sg_module_variable(struct sg_module *module, const char *name, CUdeviceptr *address,
                             size_t *size);

@@ -94,9 +94,10 @@ CUresult sg_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *na
     if (!hfunc || !name || !name[0])
         return CUDA_ERROR_INVALID_VALUE;
     *hfunc = NULL;
-    struct sg_function *function = sg_module_function(module, name);
-    if (!function)
-        return CUDA_ERROR_NOT_FOUND;
+    struct sg_function *function;
+    result = sg_module_function(module, name, &function);
+    if (result != CUDA_SUCCESS)
+        return result;
     if (!sg_module_function_handle(function))
         return CUDA_ERROR_OUT_OF_MEMORY;
     function->loaded = true;

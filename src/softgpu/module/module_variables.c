@@ -279,6 +279,8 @@ CUresult sg_module_variable(struct sg_module *module, const char *name, CUdevice
         return CUDA_ERROR_NOT_FOUND;
     if (found->external)
         return CUDA_ERROR_INVALID_VALUE;
+    if (image->to_be_linked) /* it has no place yet */
+        return CUDA_ERROR_NOT_FOUND;
     *address = place_of(&module->variables[found - image->variables]);
     *size = found->size ? (size_t)found->size : 1;
     return CUDA_SUCCESS;

@@ -111,19 +111,6 @@ static size_t write_line(const struct entry *entry, char text[SG_LOG_ROOM]) {
     return length;
 }
 
-static bool write_all(int fd, const char *text, size_t length) {
-    while (length > 0) {
-        ssize_t written = write(fd, text, length);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return false;
-        text += written;
-        length -= (size_t)written;
-    }
-    return true;
-}
-
 /* ---- CUDA_LOG_FILE --------------------------------------------------------------------------- */
 
 static struct gm_kept_file log_file = GM_NO_KEPT_FILE;
@@ -159,7 +146,7 @@ static void write_to_file(const struct entry *entry) {
     pthread_once(&once, open_log_file);
     int fd = log_descriptor();
     if (fd >= 0)
-        (void)write_all(fd, line, write_line(entry, line));
+        (void)gm_fd_write(fd, line, write_line(entry, line));
     errno = error;
 }
 
@@ -309,7 +296,7 @@ CUresult sg_cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, un
     }
     CUlogIterator moved = iterator ? *iterator : 0;
     dump(iterator ? &moved : NULL, text, &size);
-    bool written = write_all(fd, text, size);
+    bool written = gm_fd_write(fd, text, size);
     if (written && iterator)
         *iterator = moved;
     free(text);

@@ -254,3 +254,37 @@ SCENARIO(old_launch, "module/old-launch", par_context) {
     CALL(cuLaunchGrid, "ok", (f, 2, 2));
     CALL(cuLaunchGridAsync, "ok", (f, 2, 2, NULL));
 }
+
+/* Code that was not linked: which of it is found, loaded and launched. */
+SCENARIO(unlinked, "module/unlinked", par_context) {
+    CUlibrary library =
+        PAR_MADE(CUlibrary, cuLibraryLoadData, image_partly_cubin, NULL, NULL, 0, NULL, NULL, 0);
+    CUmodule m = load(image_partly_cubin), pointing;
+    CUfunction all[16], f;
+    unsigned count = 0;
+    CUdeviceptr p;
+    SETUP(cuModuleGetFunctionCount, (&count, m));
+    SETUP(cuModuleEnumerateFunctions, (all, 16, m));
+    for (unsigned i = 0; i < count; i++) {
+        const char *name = NULL;
+        CUfunctionLoadingState state = CU_FUNCTION_LOADING_STATE_MAX;
+        SETUP(cuFuncGetName, (&name, all[i]));
+        CUkernel kernel = PAR_MADE(CUkernel, cuLibraryGetKernel, library, name);
+        par_note("%s", name);
+        CALLO(cuModuleGetFunction, "unlinked", (&f, m, name), OUT_C(f));
+        par_note("%s", name);
+        CALLO(cuKernelGetFunction, "unlinked", (&f, kernel), OUT_C(f));
+        par_note("%s", name);
+        CALLO(cuFuncIsLoaded, "unlinked", (&state, all[i]), OUT_I(state));
+        par_note("%s", name);
+        CALL(cuFuncLoad, "unlinked", (all[i]));
+        par_note("%s", name);
+        CALLO(cuFuncIsLoaded, "unlinked-loaded", (&state, all[i]), OUT_I(state));
+    }
+    CALLO(cuModuleGetGlobal_v2, "unlinked", (&p, NULL, m, "stored"), OUT_C(p));
+    CALLO(cuModuleGetGlobal_v2, "unlinked-constant", (&p, NULL, m, "constant"), OUT_C(p));
+    CALLO(cuModuleGetGlobal_v2, "unlinked-outside", (&p, NULL, m, "outside"), OUT_C(p));
+    CALLO(cuLibraryGetGlobal, "unlinked", (&p, NULL, library, "stored"), OUT_C(p));
+    CALLO(cuModuleLoadData, "unlinked-pointing", (&pointing, image_pointing_cubin),
+          OUT_C(pointing));
+}

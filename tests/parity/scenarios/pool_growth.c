@@ -241,3 +241,130 @@ SCENARIO(plain_free, "pool-growth/plain-free", par_context) {
     PAR_DRAIN("released", s);
     counters("synchronized", pool);
 }
+
+/* ---- Pieces: what is freed in parts and asked for as one ------------------------------------ */
+
+#define PIECE ((size_t)64 << 20)
+
+/* Five pieces are all that the pool may have; all are freed behind work that is held. */
+static void ask_behind_work(bool same) {
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                            .maxSize = 5 * PIECE};
+    CUdeviceptr p[5], q;
+    par_context();
+    CUmemoryPool pool = par_pool(&props);
+    keep(pool, UINT64_MAX);
+    CUstream s = par_stream(), other = same ? s : par_stream();
+    for (size_t i = 0; i < COUNT(p); i++)
+        SETUP(cuMemAllocFromPoolAsync, (&p[i], PIECE, pool, s));
+    SETUP(cuStreamSynchronize, (s));
+    par_hold(s);
+    for (size_t i = 0; i < COUNT(p); i++)
+        SETUP(cuMemFreeAsync, (p[i], s));
+    counters("pending", pool);
+    CALLO(cuMemAllocFromPoolAsync, "two-pieces", (&q, 2 * PIECE, pool, other), OUT_C(q));
+    counters("two", pool);
+    CALLO(cuMemAllocFromPoolAsync, "three-pieces", (&q, 3 * PIECE, pool, other), OUT_C(q));
+    counters("all", pool);
+    CALLO(cuMemAllocFromPoolAsync, "one-more", (&q, PIECE, pool, other), OUT_C(q));
+    PAR_DRAIN("held", s);
+}
+
+SCENARIO_IS(pieces_same, "pool-growth/pieces-behind-work", ask_behind_work(true));
+SCENARIO_IS(pieces_other, "pool-growth/pieces-behind-work-of-another", ask_behind_work(false));
+
+/* Whole steps that fit the threshold stay, after the host has seen the frees. */
+SCENARIO(steps_kept, "pool-growth/steps-within-threshold", par_context) {
+    static const uint64_t thresholds[] = {0,          1,          32u << 20,  33u << 20,
+                                          100u << 20, 128u << 20, 191u << 20, 192u << 20};
+    CUdeviceptr p[3];
+    CUstream s = par_stream();
+    for (size_t i = 0; i < COUNT(thresholds); i++) {
+        CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
+        keep(pool, thresholds[i]);
+        for (size_t k = 0; k < COUNT(p); k++)
+            SETUP(cuMemAllocFromPoolAsync, (&p[k], PIECE, pool, s));
+        SETUP(cuMemFreeAsync, (p[0], s));
+        SETUP(cuMemFreeAsync, (p[1], s));
+        SETUP(cuStreamSynchronize, (s));
+        par_note("threshold=%llu", (unsigned long long)thresholds[i]);
+        counters("one in use", pool);
+        SETUP(cuMemFreeAsync, (p[2], s));
+        SETUP(cuStreamSynchronize, (s));
+        par_note("threshold=%llu", (unsigned long long)thresholds[i]);
+        counters("none in use", pool);
+        SETUP(cuMemPoolDestroy, (pool));
+    }
+}
+
+/* Which parts of a pool's blocks are exported as DMA buffers: a block of 80 MiB and one of 64. */
+static void export_parts(CUmemAllocationHandleType handles) {
+    static const struct {
+        const char *cls;
+        size_t offset, size;
+    } parts[] = {{"first-page", 0, 4096},
+                 {"page-within", 4096, 4096},
+                 {"large-page", 65536, 65536},
+                 {"first-chunk", 0, PAR_2M},
+                 {"second-chunk", PAR_2M, PAR_2M},
+                 {"first-step", 0, 16 * PAR_2M},
+                 {"step-and-chunk", 0, 17 * PAR_2M},
+                 {"second-step", 16 * PAR_2M, PAR_2M},
+                 {"both-steps", 0, 32 * PAR_2M},
+                 {"over-steps", 15 * PAR_2M, 2 * PAR_2M},
+                 {"last-half-step", 32 * PAR_2M, 8 * PAR_2M},
+                 {"block", 0, 40 * PAR_2M},
+                 {"next", 40 * PAR_2M, 32 * PAR_2M},
+                 {"next-chunk", 40 * PAR_2M, PAR_2M},
+                 {"to-the-next", 39 * PAR_2M, 2 * PAR_2M},
+                 {"both", 0, 72 * PAR_2M}};
+    CUdeviceptr p, q;
+    int fd;
+    par_context();
+    CUmemoryPool pool = make_pool(handles);
+    keep(pool, UINT64_MAX);
+    CUstream s = par_stream();
+    SETUP(cuMemAllocFromPoolAsync, (&p, 40 * PAR_2M, pool, s));
+    SETUP(cuMemAllocFromPoolAsync, (&q, 32 * PAR_2M, pool, s));
+    SETUP(cuStreamSynchronize, (s));
+    par_see("distance", "%lld", (long long)(q - p));
+    for (size_t i = 0; i < COUNT(parts); i++)
+        CALLO(cuMemGetHandleForAddressRange, parts[i].cls,
+              (&fd, p + parts[i].offset, parts[i].size, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+              OUT_D(fd));
+    SETUP(cuMemFreeAsync, (p, s));
+    CALLO(cuMemGetHandleForAddressRange, "freed",
+          (&fd, p, 40 * PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
+    SETUP(cuStreamSynchronize, (s));
+    CALLO(cuMemGetHandleForAddressRange, "freed-and-seen",
+          (&fd, p, 40 * PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
+}
+
+SCENARIO_IS(dma_parts, "pool-growth/dma-buffers", export_parts(CU_MEM_HANDLE_TYPE_NONE));
+SCENARIO_IS(dma_parts_shared, "pool-growth/dma-buffers-shared",
+            export_parts(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+
+/* Two blocks that lie apart, freed and taken as one. */
+SCENARIO(dma_moved, "pool-growth/dma-buffers-moved", par_context) {
+    const size_t step = 16 * PAR_2M;
+    CUdeviceptr p[4], q;
+    int fd;
+    CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
+    keep(pool, UINT64_MAX);
+    CUstream s = par_stream();
+    for (size_t i = 0; i < COUNT(p); i++)
+        SETUP(cuMemAllocFromPoolAsync, (&p[i], step, pool, s));
+    SETUP(cuMemFreeAsync, (p[0], s));
+    SETUP(cuMemFreeAsync, (p[2], s));
+    SETUP(cuStreamSynchronize, (s));
+    SETUP(cuMemAllocFromPoolAsync, (&q, 2 * step, pool, s));
+    SETUP(cuStreamSynchronize, (s));
+    counters("moved", pool);
+    CALLO(cuMemGetHandleForAddressRange, "whole",
+          (&fd, q, 2 * step, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
+    CALLO(cuMemGetHandleForAddressRange, "second-step",
+          (&fd, q + step, step, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
+    CALLO(cuMemGetHandleForAddressRange, "over-steps",
+          (&fd, q + step - PAR_2M, 2 * PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
+}

@@ -35,8 +35,6 @@ static void boxes() {
     copy.kind = cudaMemcpyDeviceToHost;
     say("copy 3D back", cudaMemcpy3D(&copy));
     printf("%d %d %d %d\n", back[0], back[49], back[50], back[119]);
-    copy.srcArray = (cudaArray_t)1;
-    say("two sources", cudaMemcpy3D(&copy));
     say("free", cudaFree(device.ptr));
 }
 
