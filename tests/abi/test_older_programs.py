@@ -267,6 +267,11 @@ def this_programs_on_a_later_library():
 
 
 def main():
+    missing = [name for name in ("lib/libgpumem.so", "tests/conformance/run") if not (BUILD / name).exists()]
+    if missing:
+        report(False, "what is tested is built", f"{BUILD} lacks {' and '.join(missing)}: "
+               "./dev test abi/test_older_programs builds what this needs")
+        return REPORT.end()
     table_is_whole_and_kept()
     older_headers_on_this_library()
     this_programs_on_a_later_library()

@@ -109,7 +109,7 @@ def test_every_help_text_has_the_same_structure(_):
         name = f"gpumem {command}".strip()
         expect(text.usage.startswith(f"usage: {name} "), text.usage)
         expect("\nExit status: " in text.text, f"{name}: nothing about the exit status")
-        wide = [line for line in text.text.splitlines() if len(line) > 95]
+        wide = [line for line in text.text.splitlines() if len(line) > 80]
         expect(not wide, f"{name}: {wide}")
 
 

@@ -72,6 +72,26 @@ def test_lines_are_not_wrapped_outside_a_terminal(_):
     expect(any(len(line) > 100 for line in lines), "no long line to show it by")
 
 
+def test_what_vulkan_drivers_lack_is_shown_when_asked_for(_):
+    """On this machine none has softgpu's device, whichever are installed."""
+    for command, begin in (("info", "  vulkan "), ("doctor", "note  Vulkan ")):
+        line, = [line for line in run(command).stdout.splitlines() if line.startswith(begin)]
+        told, = [line for line in run(command, "--verbose").stdout.splitlines() if line.startswith(begin)]
+        expect(len(line) <= 80 and line.endswith(": see --verbose"), line)
+        expect(told.count(": ") >= 2 and "; " in told, told)
+        expect("--verbose" not in run(command, GPUMEM_VULKAN="off").stdout, "one reason is shown as it is")
+
+
+def test_reasons_are_below_what_is_supported(_):
+    lines = run("info").stdout.splitlines()
+    middle = lines.index("  why not:")
+    expect([line[:5] for line in lines].count("  no ") == len(lines) - middle - 1, lines)
+    missing = [line.split()[1] for line in lines[:middle] if line.startswith("  no ")]
+    expect([line.split()[0] for line in lines[middle + 1:]] == missing, lines)
+    paint = on_terminal(100, "info")[1]
+    expect("\x1b[32m  yes\x1b[0m" in paint and "\x1b[33m  no " in paint, f"{paint!r}")
+
+
 def test_the_progress_bar_shows_rate_and_remaining_time(folder):
     path = make_file(folder, 192 * MIB)
     status, text = on_terminal(100, "load", "--no-share", "--chunk", "64K", "--threads", "1", path)

@@ -209,3 +209,7 @@ char *cli_format_rate(uint64_t bytes, double seconds, char *text) {
 const char *cli_plural(uint64_t count, const char *one, const char *many) {
     return count == 1 ? one : many;
 }
+
+const char *cli_vulkan_reason(const char *reason, bool verbose) {
+    return verbose || !strstr(reason, "; ") ? reason : "see --verbose";
+}

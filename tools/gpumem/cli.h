@@ -112,6 +112,10 @@ char *cli_format_rate(uint64_t bytes, double seconds, char *text);
 /* "1 chunk" or "2 chunks": the form for the count. */
 const char *cli_plural(uint64_t count, const char *one, const char *many);
 
+/* Why no Vulkan driver has a device: the reason, or where it is one for each of several libraries,
+ * and they were not asked for, how to get them. */
+const char *cli_vulkan_reason(const char *reason, bool verbose);
+
 /* "1.50 GiB". `text` holds at least 32 bytes; returned. */
 char *cli_format_size(uint64_t bytes, char *text);
 

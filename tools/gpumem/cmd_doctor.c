@@ -21,14 +21,16 @@
 const char cmd_doctor_usage[] =
     "usage: gpumem doctor [OPTION...]\n"
     "\n"
-    "Checks the driver, the device files, Vulkan, softgpu, and the limits of this machine that\n"
-    "affect gpumem and softgpu, says what to change, and ends with a verdict.\n"
+    "Checks the driver, the device files, Vulkan, softgpu, and the limits of this\n"
+    "machine that affect gpumem and softgpu, says what to change, and ends with a\n"
+    "verdict.\n"
     "\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
+    "  --verbose         each Vulkan driver that was tried, and why it failed\n"
     "  --json            an array of objects: verdict, topic, text\n"
     "\n"
-    "Exit status: 0 when a driver with a device was found and no check failed, 3 when there is no\n"
-    "usable driver, else 1.\n";
+    "Exit status: 0 when a driver with a device was found and no check failed, 3\n"
+    "when there is no usable driver, else 1.\n";
 
 enum verdict { GOOD, NOTE, BAD };
 
@@ -130,14 +132,14 @@ static void check_driver(const char *choice, bool *usable, bool *soft) {
     gpumem_driver_close(driver);
 }
 
-static void check_vulkan_of(gpumem_library *library, int ordinal) {
+static void check_vulkan_of(gpumem_library *library, int ordinal, bool verbose) {
     gpumem_vulkan_info info = {.size = sizeof info};
     char heap[32], budget[32] = "unknown";
     if (gpumem_device_get_vulkan_info(library, ordinal, &info) != GPUMEM_OK)
         add(NOTE, "Vulkan", "device %d: %s", ordinal, gpumem_last_error()->message);
     else if (!info.available)
-        add(NOTE, "Vulkan", "device %d: no driver that maps its memory for the CPU: %s", ordinal,
-            info.reason);
+        add(NOTE, "Vulkan", "device %d: no memory mapped for the CPU: %s", ordinal,
+            cli_vulkan_reason(info.reason, verbose));
     else
         add(GOOD, "Vulkan", "device %d: %s maps its memory for the CPU, heap %s, budget %s%s",
             ordinal, info.library, cli_format_size(info.heap_bytes, heap),
@@ -146,14 +148,14 @@ static void check_vulkan_of(gpumem_library *library, int ordinal) {
 }
 
 /* The driver that maps device memory for the CPU, which is optional. */
-static void check_vulkan(const char *choice) {
+static void check_vulkan(const char *choice, bool verbose) {
     gpumem_library *library = NULL;
     gpumem_library_info info = {.size = sizeof info};
     if (gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = choice), &library) != GPUMEM_OK)
         return;
     if (gpumem_library_get_info(library, &info) == GPUMEM_OK)
         for (int ordinal = 0; ordinal < info.device_count; ordinal++)
-            check_vulkan_of(library, ordinal);
+            check_vulkan_of(library, ordinal, verbose);
     gpumem_close(library);
 }
 
@@ -271,18 +273,21 @@ static int print_findings(bool as_json) {
 }
 
 int cmd_doctor(int argc, char **argv) {
-    enum { DRIVER = 256, JSON };
+    enum { DRIVER = 256, VERBOSE, JSON };
     static const struct option options[] = {
         {"driver", required_argument, NULL, DRIVER},
+        {"verbose", no_argument, NULL, VERBOSE},
         {"json", no_argument, NULL, JSON},
         {0},
     };
     const char *choice = NULL;
-    bool as_json = false;
+    bool as_json = false, verbose = false;
     int option;
     while ((option = cli_option("doctor", argc, argv, options, false)) != -1) {
         if (option == DRIVER)
             choice = optarg;
+        else if (option == VERBOSE)
+            verbose = true;
         else if (option == JSON)
             as_json = true;
         else
@@ -298,7 +303,7 @@ int cmd_doctor(int argc, char **argv) {
     check_nvidia_files();
     check_driver(choice, &usable, &soft);
     if (usable)
-        check_vulkan(choice);
+        check_vulkan(choice, verbose || as_json);
     check_softgpu();
     check_limits();
     check_memory();

@@ -11,16 +11,18 @@
 const char cmd_info_usage[] =
     "usage: gpumem info [OPTION...]\n"
     "\n"
-    "Prints the opened driver, its devices, the Vulkan driver that maps the memory of each for "
-    "the\n"
-    "CPU, and for each capability of gpumem yes, or no with the reason.\n"
-    "Some capabilities are probed, because attributes promise what a machine then refuses.\n"
+    "Prints the opened driver, its devices, the Vulkan driver that maps the memory\n"
+    "of each for the CPU, each capability of gpumem, and why some are missing. Some\n"
+    "capabilities are probed, because attributes promise what a machine then refuses.\n"
     "\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
     "  --device N        only this one\n"
+    "  --verbose         each Vulkan driver that was tried, and why it failed\n"
     "  --json            one object on standard output\n"
     "\n"
     "Exit status: 0 printed, 2 wrong usage, 3 no driver or device, 1 anything else.\n";
+
+static bool verbose;
 
 struct arguments {
     const char *driver;
@@ -37,31 +39,46 @@ static void print_uuid(const unsigned char uuid[16], char text[37]) {
     }
 }
 
+static void print_capability_json(struct json *json, const char *name,
+                                  const gpumem_capability_report *report) {
+    json_open(json, name, '{');
+    json_bool(json, "supported", report->supported);
+    json_string(json, "reason", report->supported ? NULL : report->reason);
+    json_close(json, '}');
+}
+
+/* The text has what each is, and below them all why some are missing. */
 static gpumem_status print_capabilities(gpumem_device *device, struct json *json) {
+    gpumem_capability_report reports[GPUMEM_CAPABILITY_COUNT];
+    bool missing = false;
     for (int i = 0; i < GPUMEM_CAPABILITY_COUNT; i++) {
         gpumem_capability capability = (gpumem_capability)i;
-        gpumem_capability_report report = {.size = sizeof report};
-        gpumem_status status = gpumem_device_get_capability(device, capability, &report);
+        gpumem_capability_report *report = &reports[i];
+        *report = (gpumem_capability_report){.size = sizeof *report};
+        gpumem_status status = gpumem_device_get_capability(device, capability, report);
         if (status != GPUMEM_OK)
             return status;
         const char *name = gpumem_capability_name(capability);
-        if (json) {
-            json_open(json, name, '{');
-            json_bool(json, "supported", report.supported);
-            json_string(json, "reason", report.supported ? NULL : report.reason);
-            json_close(json, '}');
-        } else {
-            cli_line(stdout, "  %-32s  %s%s", name,
-                     report.supported ? "yes" : "no: ", report.supported ? "" : report.reason);
-        }
+        missing = missing || !report->supported;
+        if (json)
+            print_capability_json(json, name, report);
+        else
+            cli_line_painted(stdout, report->supported ? CLI_GREEN : CLI_YELLOW, 5, "  %-3s  %s",
+                             report->supported ? "yes" : "no", name);
     }
+    if (!json && missing)
+        cli_line(stdout, "  why not:");
+    for (int i = 0; i < GPUMEM_CAPABILITY_COUNT && !json; i++)
+        if (!reports[i].supported)
+            cli_line(stdout, "  %-32s  %s", gpumem_capability_name((gpumem_capability)i),
+                     reports[i].reason);
     return GPUMEM_OK;
 }
 
 static void print_vulkan_text(const gpumem_vulkan_info *info) {
     char heap[32], budget[32], used[32];
     if (!info->available) {
-        cli_line(stdout, "  %-32s  no: %s", "vulkan", info->reason);
+        cli_line(stdout, "  %-32s  no: %s", "vulkan", cli_vulkan_reason(info->reason, verbose));
         return;
     }
     cli_line(stdout, "  %-32s  %s, %s", "vulkan", info->library, info->device_name);
@@ -215,10 +232,11 @@ static int print_library(gpumem_library *library, const struct arguments *argume
 }
 
 static int parse(int argc, char **argv, struct arguments *arguments) {
-    enum { DRIVER = 256, DEVICE, JSON };
+    enum { DRIVER = 256, DEVICE, VERBOSE, JSON };
     static const struct option options[] = {
         {"driver", required_argument, NULL, DRIVER},
         {"device", required_argument, NULL, DEVICE},
+        {"verbose", no_argument, NULL, VERBOSE},
         {"json", no_argument, NULL, JSON},
         {0},
     };
@@ -231,6 +249,9 @@ static int parse(int argc, char **argv, struct arguments *arguments) {
         case DEVICE:
             if (!cli_parse_ordinal(optarg, &arguments->device))
                 return cli_error(CLI_USAGE, "info: '%s' is not a device number", optarg);
+            break;
+        case VERBOSE:
+            verbose = true;
             break;
         case JSON:
             arguments->json = true;

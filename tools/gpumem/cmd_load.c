@@ -16,25 +16,26 @@
 const char cmd_load_usage[] =
     "usage: gpumem load [OPTION...] FILE\n"
     "\n"
-    "Streams FILE into one growing buffer of device memory: reader threads fill pinned chunks, "
-    "the\n"
-    "copies overlap the reads, and the buffer's address never changes. Then it checks that the "
-    "bytes\n"
-    "on the device are those of the file, and a second process imports the buffer by file\n"
-    "descriptor, without a copy, and checks them too.\n"
+    "Streams FILE into one growing buffer of device memory: reader threads fill\n"
+    "pinned chunks, the copies overlap the reads, and the buffer's address never\n"
+    "changes. Then it checks that the bytes on the device are those of the file, and\n"
+    "a second process imports the buffer by file descriptor, without a copy, and\n"
+    "checks them too.\n"
     "\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
     "  --device N        default 0\n"
     "  --threads N       readers, 1 to 16; default one per processor\n"
     "  --chunk SIZE      of one read and one copy; default 8M\n"
     "  --no-share        without the second process\n"
-    "  --receiver FILE   run this program as the second process, with gpumem's arguments\n"
+    "  --receiver FILE   run this program as the second process, with gpumem's\n"
+    "                    arguments\n"
     "  --quiet           no progress\n"
     "  --json            one object with all figures on standard output\n"
     "\n"
-    "Exit status: 0 loaded and checked, 2 wrong usage, 3 no driver or device, 4 the file cannot\n"
-    "be read, 5 it changed meanwhile, 6 too little memory, 7 bytes differ, 8 the second process\n"
-    "failed, 130 interrupted, 1 anything else. In every case all memory is released.\n";
+    "Exit status: 0 loaded and checked, 2 wrong usage, 3 no driver or device, 4 the\n"
+    "file cannot be read, 5 it changed meanwhile, 6 too little memory, 7 bytes\n"
+    "differ, 8 the second process failed, 130 interrupted, 1 anything else. In every\n"
+    "case all memory is released.\n";
 
 static volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t second_process; /* its process group, which fits */

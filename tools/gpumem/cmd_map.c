@@ -16,23 +16,23 @@ const char cmd_map_usage[] =
     "usage: gpumem map [OPTION...] SNAPSHOT\n"
     "       gpumem map [OPTION...] --demo\n"
     "\n"
-    "Draws a snapshot as one HTML page: address space, physical memory, resources, buffers. The\n"
-    "page needs no network. A program takes a snapshot with gpumem_snapshot (gpumem/snapshot.h);\n"
-    "SNAPSHOT is the file that it wrote, or - for standard input.\n"
+    "Draws a snapshot as one HTML page: address space, physical memory, resources,\n"
+    "buffers. The page needs no network. A program takes a snapshot with\n"
+    "gpumem_snapshot (gpumem/snapshot.h); SNAPSHOT is the file that it wrote, or -\n"
+    "for standard input.\n"
     "\n"
     "  --output FILE    where to write the page; default standard output\n"
-    "  --log FILE       a history to show on the page: CSV with a line of names, as written by\n"
-    "                   gpumem_trace_resource_create, or with the columns\n"
+    "  --log FILE       a history to show on the page: CSV with a line of names, as\n"
+    "                   written by gpumem_trace_resource_create, or with the columns\n"
     "                   time,event,resource,address,bytes (docs/snapshot.md)\n"
     "  --demo           briefly allocates every kind of memory and draws that\n"
     "  --snapshot FILE  with --demo: writes the snapshot too\n"
     "  --driver CHOICE  with --demo: nvidia, softgpu, or a path\n"
     "  --device N       with --demo: the device (0)\n"
     "\n"
-    "Exit status: 0 drawn, 2 wrong usage, 3 no driver or device, 4 the snapshot or the log cannot "
-    "be\n"
-    "read or is invalid, or the page's file cannot be created, 6 too little memory, 1 anything "
-    "else.\n";
+    "Exit status: 0 drawn, 2 wrong usage, 3 no driver or device, 4 the snapshot or\n"
+    "the log cannot be read or is invalid, or the page's file cannot be created, 6\n"
+    "too little memory, 1 anything else.\n";
 
 struct arguments {
     const char *driver, *output, *log, *snapshot, *save;

@@ -41,18 +41,16 @@ static void print_help(FILE *out) {
     for (const struct cli_command *c = cli_commands; c->name; c++)
         if (!c->hidden)
             cli_line(out, "  %-8s %s", c->name, c->summary);
-    cli_lines(
-        out,
-        "\n"
-        "  help COMMAND   describes a command and its options\n"
-        "  --version      prints the version\n\n"
-        "Every command takes --driver CHOICE (nvidia, softgpu, or a path). Without it\n"
-        "GPUMEM_DRIVER chooses, else libcuda.so.1 is opened by name.\n\n"
-        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 no driver or device, 4 the file cannot\n"
-        "be read, 5 the file changed while it was read, 6 too little memory, 7 bytes differ,\n"
-        "8 the second process failed, 9 run --fail-on: something was not freed or not reached, "
-        "130\n"
-        "interrupted.\n");
+    cli_lines(out,
+              "\n"
+              "  help COMMAND   describes a command and its options\n"
+              "  --version      prints the version\n\n"
+              "Every command takes --driver CHOICE (nvidia, softgpu, or a path). Without it\n"
+              "GPUMEM_DRIVER chooses, else libcuda.so.1 is opened by name.\n\n"
+              "Exit status: 0 done, 1 failed, 2 wrong usage, 3 no driver or device, 4 the file\n"
+              "cannot be read, 5 the file changed while it was read, 6 too little memory, 7\n"
+              "bytes differ, 8 the second process failed, 9 run --fail-on: something was not\n"
+              "freed or not reached, 130 interrupted.\n");
 }
 
 static int help(int argc, char **argv) {
