@@ -69,7 +69,7 @@ def read_table(path):
 
 def layouts_of(include, structs, folder):
     """Of each struct its size, and of each member where it begins and ends."""
-    lines = ["#include <stdio.h>", "#include <gpumem/gpumem.h>", "int main(void) {"]
+    lines = ["#include <stdio.h>", "#include <gpumem/gpumem.h>", "#include <gpumem/driver.h>", "int main(void) {"]
     for name, members in structs.items():
         lines.append(f'printf("{name} - %zu 0\\n", sizeof({name}));')
         for _, member in members:
@@ -185,7 +185,7 @@ def make_larger(include):
 def build_library(include, folder):
     """This library's sources with those headers. What went wrong, or None."""
     folders = {path.parent for path in (SOURCE / "src").rglob("*.c")
-               if not {"softgpu", "vkgdr"} & set(path.relative_to(SOURCE / "src").parts[:-1])}
+               if not {"softgpu", "vkgdr", "runtime"} & set(path.relative_to(SOURCE / "src").parts[:-1])}
 
     def compile_folder(part):
         objects = folder / "objects" / part.relative_to(SOURCE)  # two may have files of one name
