@@ -66,6 +66,8 @@ static void macros_say_what_was_written(void) {
          GPUMEM_MAPPED_OPTIONS(.maximum_bytes = 9));
     SAYS(gpumem_host_view_options, require_coherent, 1, force_non_coherent,
          GPUMEM_HOST_VIEW_OPTIONS(.require_coherent = 1));
+    SAYS(gpumem_discard_options, ordinal_or_node, 1, prefetch,
+         GPUMEM_DISCARD_OPTIONS(.ordinal_or_node = 1));
     SAYS(gpumem_ring_options, chunk_count, 4, mirrored, GPUMEM_RING_OPTIONS(.chunk_count = 4));
     EXPECT(GPUMEM_TRACKING_OPTIONS(.frames = 8)->frames == 8);
     EXPECT(GPUMEM_OPEN_OPTIONS(.driver = name)->driver == name);

@@ -28,9 +28,10 @@ cp -a "$HERE/../../bench/peers.py" "$BUNDLE/bench/"
 mkdir -p "$BUNDLE/clients/programs"
 cp -a "$HERE/../clients/caches_in_turn.py" "$BUNDLE/clients/"
 cp -a "$HERE/../clients/programs/caches.py" "$BUNDLE/clients/programs/"
-# Unit tests and fault sweeps are softgpu's, and the page's program is C++, whose library is not the
+# Unit tests, fault sweeps and the runtime's tests are softgpu's, and the page's program is C++, whose library is not the
 # bundle's to bring.
 (cd "$BUILD/tests" && find . \( -path ./CMakeFiles -o -path ./runner -o -path ./unit -o -path ./fault \
+    -o -path ./runtime \
     -o -path ./docs/cpp_page \) -prune -o \
     -type f -perm -u+x ! -name '*.cmake' -print) |
     while read -r path; do

@@ -59,6 +59,7 @@ struct foreign_options {
     deleter_ref deleter = {};
     bool stream_ordered = false;
     bool read_only = false;
+    bool host_only = false;
 };
 
 namespace detail {
@@ -71,6 +72,7 @@ inline gpumem_foreign_options in_c(const foreign_options &from) noexcept {
     to.user = from.deleter.user();
     to.stream_ordered = from.stream_ordered;
     to.read_only = from.read_only;
+    to.host_only = from.host_only;
     return to;
 }
 

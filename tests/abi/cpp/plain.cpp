@@ -83,7 +83,7 @@ void everything_has_this_form(gpumem::library_ref library, gpumem::device_ref de
     EXPECT(!memory.try_forget_stream(nullptr).has_value());
     EXPECT(gpumem::stream::try_create(device)->try_done().value());
     EXPECT(gpumem::event::try_create(device)->try_done().value());
-    EXPECT(gpumem::reservation::try_create(device, 2 * MIB)->size() == 2 * MIB);
+    EXPECT(gpumem::reservation::try_create(device, 2 * MIB)->try_info()->bytes == 2 * MIB);
     EXPECT(gpumem::physical::try_create(device, 2 * MIB)->try_properties()->bytes == 2 * MIB);
     EXPECT(*gpumem::try_physical_granularity(device) == 2 * MIB);
     EXPECT(gpumem::try_load_file(memory, file)->report.bytes > 0);
@@ -146,9 +146,15 @@ void changes_have_this_form(gpumem::device_ref device, gpumem::resource_ref memo
         EXPECT(*buffer->try_move_to_capacity(8 * MIB) == buffer->pointer());
         EXPECT(buffer->try_mark_shared().has_value());
         EXPECT(!buffer->try_view(0, 5 * MIB) && buffer->try_view(MIB, 1)->size() == 1);
-        EXPECT(memory->try_set_access(0).has_value());
-        EXPECT(memory->try_get_access(0).has_value());
+        EXPECT(memory.try_set_access(0).has_value());
+        EXPECT(memory.try_get_access(0).has_value());
     }
+    const auto address = memory.try_allocate_pointer(KIB);
+    EXPECT(memory.try_find(*address)->size() == KIB && memory.try_use(*address, nullptr));
+    EXPECT(memory.try_find(*address)->try_order(nullptr).has_value());
+    EXPECT(memory.try_deallocate(*address) && !memory.try_find(*address));
+    auto closed = gpumem::try_limiting_resource(memory, MIB);
+    EXPECT(closed->try_close_later().has_value() && !*closed);
     EXPECT(device.try_trim(true).has_value());
 }
 
