@@ -436,9 +436,12 @@ static void free_lanes(struct gm_cache *cache) {
     struct gm_lane *lane;
     while ((lane = cache->lanes) != NULL) {
         cache->lanes = lane->next;
-        for (const struct gm_segment *segment = lane->segments; segment; segment = segment->next)
-            gm_meter_quarantine(&cache->device->meter, segment->allocation.committed_bytes);
         gm_pages_drop_marks(cache, lane);
+        for (struct gm_segment *segment = lane->segments, *next; segment; segment = next) {
+            next = segment->next;
+            gm_meter_quarantine(&cache->device->meter, segment->allocation.committed_bytes);
+            gm_pages_abandon(cache, segment);
+        }
         free(lane);
     }
 }

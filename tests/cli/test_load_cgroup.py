@@ -55,8 +55,8 @@ def test_the_requested_number_of_readers_runs_within_a_large_limit(folder):
 def test_page_cache_does_not_count_as_used_memory(folder):
     """What reading brings into the page cache belongs to the group, and can be dropped."""
     path = make_file(folder / "f", 60 * MIB)
-    more = make_file(folder / "more", 120 * MIB)
-    with group_of(200 * MIB) as join:
+    more = make_file(folder / "more", 160 * MIB)
+    with group_of(240 * MIB) as join:
         read = subprocess.run(["cat", more], preexec_fn=lambda: join.write_text("0"),
                               stdout=subprocess.DEVNULL, check=False)
         expect(read.returncode == 0, "cat failed")

@@ -177,8 +177,8 @@ TEST(failures_beside_cached_segments_change_nothing_in_use) {
     gpumem_resource *memory = NEW_VIRTUAL();
     /* All segments stay: giving idle ones back first leaves an event for later use, which is more
      * than there was. */
-    gpumem_resource *cache = NEW_CACHING_WITH(
-        memory, .segment_bytes = 2 * MIB, .idle_bytes = SIZE_MAX, .committed_ratio = INFINITY);
+    gpumem_resource *cache = NEW_CACHING_WITH(memory, .segment_bytes = 2 * MIB,
+                                              .idle_bytes = SIZE_MAX, .committed_ratio = INFINITY);
     sweep_warm("allocate beside warm segments", cache, 3 * MIB);
     OK(gpumem_resource_destroy(memory));
 }

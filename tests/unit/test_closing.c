@@ -184,7 +184,7 @@ static void free_by_threads(gpumem_resource *resource) {
     gpumem_resource *cache = NEW_CACHING(resource);
     for (size_t t = 0; t < THREADS; t++)
         for (size_t i = 0; i < EACH; i++)
-            shared[t][i] = NEW_BUFFER(i % 2 ? cache : resource, 512 << i % 5);
+            shared[t][i] = NEW_BUFFER(i % 2 ? cache : resource, (size_t)512 << i % 5);
     OK(gpumem_resource_close_later(resource));
     OK(gpumem_resource_close_later(cache));
     for (uintptr_t t = 0; t < THREADS; t++)

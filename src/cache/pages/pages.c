@@ -30,7 +30,27 @@ gpumem_status gm_pages_begin(const gpumem_resource *upstream, double ratio, int 
 }
 
 void gm_pages_end(struct gm_cache *cache) {
+    while (cache->pages && cache->pages->loose) { /* the driver kept them */
+        struct gm_page *page = cache->pages->loose;
+        cache->pages->loose = page->next;
+        gm_meter_quarantine(&cache->device->meter, page->chunk.bytes);
+        free(page);
+    }
     free(cache->pages);
+}
+
+void gm_pages_abandon(struct gm_cache *cache, struct gm_segment *segment) {
+    if (!segment->table)
+        return;
+    gm_wait_drop(cache->device, &segment->idle);
+    for (size_t offset = 0; offset < segment->area.bytes; offset += segment->unit) {
+        struct gm_page *page = segment->table[offset / segment->unit];
+        if (page && page->offset == offset)
+            free(page);
+    }
+    gm_area_end(&segment->area);
+    free(segment->table);
+    free(segment);
 }
 
 void gm_pages_loosen(struct gm_pages *pages, struct gm_page *page) {

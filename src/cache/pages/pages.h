@@ -84,6 +84,10 @@ size_t gm_pages_movable(const struct gm_cache *cache);
 gpumem_status gm_pages_begin(const gpumem_resource *upstream, double ratio, int never_waits,
                              struct gm_pages **pages);
 void gm_pages_end(struct gm_cache *cache);
+
+/* Forgets a segment whose memory the driver keeps, in a cache that ends. The range is the virtual
+ * resource's. */
+void gm_pages_abandon(struct gm_cache *cache, struct gm_segment *segment);
 /* Loose pages of at least so many bytes in all, or none. Nobody else has the cache yet; the context
  * is current. */
 gpumem_status gm_pages_reserve(struct gm_cache *cache, uint64_t bytes);

@@ -264,11 +264,8 @@ struct gm_piece *gm_area_find(const struct gm_area *area, struct gm_piece *near,
     return piece;
 }
 
-/* Divides the piece in which `offset` lies there, with memory for `rest`, unless it begins there.
- */
+/* Divides the piece at `offset`, inside it, with memory for `rest`. */
 static struct gm_piece *divide_at(struct gm_piece *piece, size_t offset, struct gm_piece *rest) {
-    if (piece->offset == offset)
-        return piece;
     enum gm_piece_state state = piece->state;
     leave(piece);
     divide(piece, offset - piece->offset, rest);
@@ -282,6 +279,7 @@ int gm_area_set(struct gm_area *area, size_t offset, size_t bytes, enum gm_piece
     struct gm_piece *first = gm_area_find(area, NULL, offset);
     struct gm_piece *last = gm_area_find(area, first, end - 1);
     int splits = first->offset != offset, cuts = last->offset + last->bytes != end;
+    int same = first == last;
     struct gm_piece *rest = splits ? malloc(sizeof *rest) : NULL;
     struct gm_piece *tail = cuts ? malloc(sizeof *tail) : NULL;
     if ((splits && !rest) || (cuts && !tail)) {
@@ -289,9 +287,9 @@ int gm_area_set(struct gm_area *area, size_t offset, size_t bytes, enum gm_piece
         free(tail);
         return -1;
     }
-    int same = first == last;
-    first = divide_at(first, offset, rest);
-    if (cuts)
+    if (rest)
+        first = divide_at(first, offset, rest);
+    if (tail)
         (void)divide_at(same ? first : last, end, tail);
     leave(first);
     while (first->offset + first->bytes < end) {
