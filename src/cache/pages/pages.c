@@ -3,6 +3,7 @@
 
 #include "base/growing_array.h"
 #include "memory/core/driver_error.h"
+#include "memory/core/stream_waits.h"
 
 #include <math.h>
 #include <stdlib.h>
