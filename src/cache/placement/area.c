@@ -70,7 +70,7 @@ static void index_add(struct gm_index *index, struct gm_piece *piece) {
 static void index_remove(struct gm_index *index, struct gm_piece *piece) {
     struct gm_piece **at = &index->root;
     const uintptr_t address = address_of(piece);
-    while (*at != piece)
+    while (*at && *at != piece)
         at = is_before(*at, piece->bytes, address) ? &(*at)->right : &(*at)->left;
     *at = join_trees(piece->left, piece->right);
     piece->left = piece->right = NULL;
