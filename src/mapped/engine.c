@@ -2,7 +2,6 @@
 #include "mapped/engine.h"
 
 #include "mapped/host_view.h"
-
 #include "mapped/incoherent.h"
 #include "mapped/mapper.h"
 #include "memory/object/buffer.h"

@@ -4,6 +4,7 @@
 
 #include <gpumem/vmm.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 static gpumem_library *own;
 static gpumem_device *one;
@@ -207,12 +208,48 @@ static void *come_and_go(void *unused) {
     return unused;
 }
 
+static void *come_and_go_cached(void *unused) {
+    for (int i = 0; i < 50; i++) {
+        gpumem_resource *resource = NEW_VIRTUAL(), *cache = NEW_CACHING(resource);
+        gpumem_buffer *buffer = NEW_BUFFER(cache, 4096);
+        OK(gpumem_resource_close_later(resource));
+        OK(gpumem_resource_close_later(cache));
+        OK(gpumem_buffer_free(buffer, NULL));
+    }
+    return unused;
+}
+
 TEST(threads_close_resources_at_once) {
     pthread_t threads[THREADS];
     for (size_t t = 0; t < THREADS; t++)
         assert_int_equal(pthread_create(&threads[t], NULL, come_and_go, NULL), 0);
     for (size_t t = 0; t < THREADS; t++)
         assert_int_equal(pthread_join(threads[t], NULL), 0);
+    nothing_is_left();
+}
+
+/* Memory runs out again and again, so that other resources are trimmed while they end. */
+static void *run_out(void *stop) {
+    gpumem_resource *mine = NEW_VIRTUAL(), *cache = NEW_CACHING(mine);
+    while (!atomic_load((atomic_int *)stop)) {
+        gpumem_buffer *none = NULL;
+        OK(gpumem_buffer_free(NEW_BUFFER(cache, MIB), NULL));
+        FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(mine, (size_t)1 << 45, NULL, &none));
+    }
+    DESTROY(cache, mine);
+    return NULL;
+}
+
+TEST(resources_end_while_others_are_trimmed) {
+    pthread_t threads[3];
+    atomic_int stop = 0;
+    assert_int_equal(pthread_create(&threads[0], NULL, run_out, &stop), 0);
+    for (size_t t = 1; t < COUNT(threads); t++)
+        assert_int_equal(pthread_create(&threads[t], NULL, come_and_go_cached, NULL), 0);
+    for (size_t t = 1; t < COUNT(threads); t++)
+        assert_int_equal(pthread_join(threads[t], NULL), 0);
+    atomic_store(&stop, 1);
+    assert_int_equal(pthread_join(threads[0], NULL), 0);
     nothing_is_left();
 }
 

@@ -178,14 +178,16 @@ gpumem_status gpumem_device_close_later(gpumem_device *device) {
     int open = device->opened != 0;
     if (open)
         device->opened--;
-    int listed = device->opened || device->closing.listed;
-    if (open && !listed)
+    int last = !device->opened, listed = device->closing.listed;
+    if (open && last)
         device->closing.listed = 1;
     pthread_mutex_unlock(&library->lock);
     GM_REQUIRE(open, "gpumem_device_close_later: device %d was closed as often as it was opened",
                device->ordinal);
-    if (!listed)
+    if (last && !listed)
         close_later(&device->closing, GM_CLOSING_DEVICE, device);
+    else if (last && !depth) /* opened again since it was listed */
+        look();
     return GPUMEM_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "memory/core/current_context.h"
 #include "memory/core/siblings.h"
+#include "memory/object/closing.h"
 #include "memory/object/deferred_frees.h"
 #include "memory/object/queued_frees.h"
 #include "memory/object/resource.h"
@@ -99,13 +100,17 @@ static void trim_counted(gpumem_resource *resource, void *data) {
         trim_one(resource, NULL);
 }
 
+/* A visit that frees is a guest from its start: who ends a resource waits for its visitors, and a
+ * free of theirs for who ends one. */
 void gm_trim_all(gpumem_device *device) {
     struct gm_current current;
     if (gm_current_enter(&current, device) != GPUMEM_OK)
         return;
+    int entered = gm_closing_enter();
     gm_resources_visit(device, trim_one, NULL);
     gm_drop_events(device);
     gm_current_leave(&current);
+    gm_closing_leave(entered);
 }
 
 struct held {
@@ -160,6 +165,7 @@ static void trim_other(gpumem_device *device, void *unused) {
 static int trim(struct gm_reclaim *reclaim) {
     struct held before = held(reclaim);
     struct gm_current current;
+    int entered = gm_closing_enter();
     if (!reclaim->within) {
         gm_trim_all(reclaim->device);
         visit_others(reclaim, trim_other, NULL);
@@ -167,6 +173,7 @@ static int trim(struct gm_reclaim *reclaim) {
         gm_resources_visit(reclaim->device, trim_counted, reclaim);
         gm_current_leave(&current);
     }
+    gm_closing_leave(entered);
     return is_less_than(reclaim, before);
 }
 
@@ -186,8 +193,10 @@ void gm_settle_all(gpumem_device *device) {
     struct gm_current current;
     if (gm_current_enter(&current, device) != GPUMEM_OK)
         return;
+    int entered = gm_closing_enter();
     gm_resources_visit(device, settle_one, &all);
     gm_current_leave(&current);
+    gm_closing_leave(entered);
 }
 
 static void settle_other(gpumem_device *device, void *unused) {
