@@ -629,25 +629,32 @@ gpumem_status gpumem_buffer_release(gpumem_buffer *buffer) {
 
 /* ---- Getters --------------------------------------------------------------------------------- */
 
+/* That nothing of the bytes was decommitted. A view's are looked for in the buffer that it shows,
+ * whose size is not read: it may be growing in another thread. */
+static gpumem_status check_holes(const gpumem_buffer *buffer, size_t offset, size_t bytes,
+                                 const char *call) {
+    size_t shift = offset;
+    if (buffer->root) {
+        shift += (size_t)(buffer->allocation.pointer - buffer->root->allocation.pointer);
+        return check_holes(buffer->root, shift, bytes, call);
+    }
+    /* Of a wrapper's buffer, that inside. */
+    const gpumem_buffer *inner = gm_buffer_innermost((gpumem_buffer *)(uintptr_t)buffer);
+    const struct gm_mapped *mapped = inner ? inner->resource->mapped : NULL;
+    if (mapped)
+        shift += (size_t)(buffer->allocation.pointer - inner->allocation.pointer);
+    GM_REQUIRE(!mapped || mapped->is_whole(&inner->allocation, shift, bytes),
+               "%s: memory of the %zu bytes at offset %zu was decommitted", call, bytes, offset);
+    return GPUMEM_OK;
+}
+
 gpumem_status gm_buffer_range(const gpumem_buffer *buffer, size_t offset, size_t bytes,
                               const char *call) {
     size_t size = buffer->allocation.bytes;
     GM_REQUIRE(offset <= size && bytes <= size - offset,
                "%s: %zu bytes at offset %zu do not fit in the %zu of the buffer", call, bytes,
                offset, size);
-    if (buffer->root) { /* which may have holes where a host view of all of it is */
-        const gpumem_buffer *root = buffer->root;
-        return gm_buffer_range(
-            root, (size_t)(buffer->allocation.pointer - root->allocation.pointer) + offset, bytes,
-            call);
-    }
-    /* Of a wrapper's buffer, that inside. */
-    const gpumem_buffer *inner = gm_buffer_innermost((gpumem_buffer *)(uintptr_t)buffer);
-    const struct gm_mapped *mapped = inner ? inner->resource->mapped : NULL;
-    size_t shift = mapped ? (size_t)(buffer->allocation.pointer - inner->allocation.pointer) : 0;
-    GM_REQUIRE(!mapped || mapped->is_whole(&inner->allocation, shift + offset, bytes),
-               "%s: memory of the %zu bytes at offset %zu was decommitted", call, bytes, offset);
-    return GPUMEM_OK;
+    return check_holes(buffer, offset, bytes, call);
 }
 
 CUdeviceptr gpumem_buffer_pointer(const gpumem_buffer *buffer) {
