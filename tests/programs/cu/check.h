@@ -1,4 +1,4 @@
-/* What the programs share: calls that must succeed, and results that are compared with the host's. */
+/* What the programs share: calls that must succeed, results that are compared with the host's. */
 #pragma once
 #include <cstdio>
 #include <cstdlib>
