@@ -4,6 +4,7 @@ here, because the real one is not free."""
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import harness
 from harness import Skip, expect, expect_status
@@ -30,6 +31,21 @@ runtime, memory = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p()
 print(runtime.cudaMalloc(ctypes.byref(memory), 1000), bool(memory.value), runtime.cudaFree(memory))
 """
 
+# Of nvcc: says how the first call of the runtime ends.
+KERNEL = """
+#include <cstdio>
+__global__ void add(int *to) { *to += 7; }
+int main() {
+    int count = 0, *memory = nullptr, host = 1;
+    if (cudaError_t error = cudaGetDeviceCount(&count))
+        return printf("%d\\n", error) < 0;
+    cudaMalloc(&memory, 4);
+    cudaMemset(memory, 0, 4);
+    add<<<1, 1>>>(memory);
+    cudaMemcpy(&host, memory, 4, cudaMemcpyDeviceToHost);
+    return printf("%d devices, %d\\n", count, host) < 0;
+}
+"""
 # A package that is built as cuda.bindings is: a table of functions, which stands for NVIDIA's own, and what uses it.
 BINDINGS = """
 import ctypes
@@ -107,6 +123,26 @@ def test_nvcc_is_told_to_link_the_runtime_as_a_library(_folder):
                                    ([], {"NVCC_APPEND_FLAGS": "-g"}, "-g --cudart=shared")):
         done = run("sh", "-c", "echo $NVCC_APPEND_FLAGS", options=options, **given)
         expect(done.stdout == f"{wanted}\n", f"{options}: {done.stdout}{done.stderr}")
+
+
+def test_a_program_with_nvidias_runtime_inside_is_told_to_link_it_as_a_library(folder):
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if not nvcc:
+        raise Skip("there is no nvcc")
+    (folder / "add.cu").write_text(KERNEL)
+    target = ("-gencode", "arch=compute_80,code=compute_80", str(folder / "add.cu"), "-o")
+    # As users build it, without gpumem: the runtime is linked in.
+    subprocess.run([nvcc, *target, folder / "static"], check=True)
+    done = run(folder / "static")
+    expect(done.stdout == "1\n" and f"{folder}/static has NVIDIA's CUDA runtime linked into it" in done.stderr and
+           "nvcc --cudart=shared" in done.stderr and done.stderr.count("\n") == 1, f"{done.stdout}{done.stderr}")
+    expect_status(run(nvcc, *target, folder / "again"), 0)
+    done = run(folder / "again")
+    expect(done.stdout == "1 devices, 7\n" and not done.stderr, f"{done.stdout}{done.stderr}")
+    # Theirs as a library, which the option leaves.
+    done = run(folder / "again", options=["--nvidia-runtime"], LD_LIBRARY_PATH=f"{Path(nvcc).resolve().parents[1]}/lib64")
+    expect(done.stdout == "1\n" and "libcudart.so." in done.stderr and
+           "is NVIDIA's CUDA runtime, which asks" in done.stderr, f"{done.stdout}{done.stderr}")
 
 
 def bindings(folder, version, **tables):
