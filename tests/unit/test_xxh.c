@@ -1,4 +1,4 @@
-/* Checksums by xxHash's algorithms: the values that xxHash gave, and gives where it is installed. */
+/* Checksums by the algorithms of xxHash: what it gave, and what it gives where it is installed. */
 #include "base/xxh.h"
 #include "test.h"
 

@@ -7,8 +7,8 @@
 #include "softgpu/device/profile.h"
 #include "softgpu/device/udmabuf.h"
 
-/* The algorithms that decompress/ implements, bits of CUmemDecompressAlgorithm, as far as this build
- * has their libraries. Snappy is not among them: its library is C++. */
+/* The algorithms that decompress/ implements, bits of CUmemDecompressAlgorithm, if this build has
+ * their libraries. Snappy is not among them: its library is C++. */
 #ifdef SG_WITHOUT_ZLIB
 #define DEFLATE 0
 #else
