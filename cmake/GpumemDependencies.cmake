@@ -25,7 +25,7 @@ function(gpumem_decompressor name header package off)
 endfunction()
 gpumem_decompressor(zstd zstd.h libzstd-dev "kernels that CUDA 13 compressed" libzstd.a zstd)
 gpumem_decompressor(lz4 lz4.h liblz4-dev "kernels that CUDA 12 compressed" liblz4.a lz4)
-gpumem_decompressor(zlib zlib.h zlib1g-dev "cuMemBatchDecompressAsync of DEFLATE" libz.a z)
+gpumem_decompressor(zlib zlib.h zlib1g-dev "cuMemBatchDecompressAsync of DEFLATE and wheels for gpumem doctor" libz.a z)
 
 # Declarations only: what has Vulkan's functions is found at run time.
 find_path(GPUMEM_VULKAN_INCLUDE vulkan/vulkan_core.h)

@@ -28,7 +28,7 @@ LIBC_FOLDERS = {"sys", "linux", "asm", "arpa", "net", "netinet", "bits"}
 # Libraries of docs/dependencies.md, by header, and where each may be used.
 LIBRARIES = {
     "lz4.h": ("src/softgpu",),
-    "zlib.h": ("src/softgpu",),
+    "zlib.h": ("src/softgpu", "tools"),
     "zstd.h": ("src/softgpu",),
     "xxhash.h": ("tests/unit",),
     "cmocka.h": ("tests",),
@@ -101,8 +101,10 @@ RULES = {
     "tests/fault": PARTS,
     "tests/fuzz": PARTS,
 }
-# An example whose code itself is tested, and not a copy of it.
-EXAMPLES = {("tests/conformance/arena.c", "../../examples/arena.c")}
+# An example whose code itself is tested, and not a copy of it; the command's readers of files.
+EXAMPLES = {("tests/conformance/arena.c", "../../examples/arena.c"),
+            ("tests/fuzz/files.c", "../../tools/gpumem/device_code.h"),
+            ("tests/fuzz/files.c", "../../tools/gpumem/wheel.h")}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 
 
