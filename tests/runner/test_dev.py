@@ -3,6 +3,7 @@
 temporary folder, and nothing running once it was killed. Nothing is built: cmake is one of ours."""
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -283,6 +284,20 @@ def the_demo_builds_the_commands_that_it_suggests(folder):
     return problems
 
 
+def packages_that_were_made_are_named_when_one_is_not(folder):
+    """Without a network there is a Debian package and no wheel: this is not a failure of both."""
+    copy = folder / "copy"
+    for name in ("tools/dev", "packaging", "tests/runner"):
+        shutil.copytree(SOURCE / name, copy / name)
+    shutil.copy(SOURCE / "dev", copy / "dev")
+    (copy / "packaging/make.sh").write_text("#!/bin/sh\nmkdir -p $1; touch $1/gpumem_1.deb; echo 'make.sh: no wheel: why'\nexit 77\n")
+    place = Place(folder)
+    done = subprocess.run([copy / "dev", "package"], env=place.environment, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, check=False)
+    good = done.returncode == 2 and "made: dist/gpumem_1.deb" in done.stdout and "no wheel: why" in done.stderr
+    return [] if good and "failed" not in done.stderr else [f"status {done.returncode}: {done.stdout}{done.stderr}"]
+
+
 def nothing_outlives(command, number, group=False):
     """Of a group, as a terminal's Ctrl-C is."""
     def check(folder):
@@ -347,7 +362,7 @@ def main():
              only_missing_packages_of_the_command_are_reported, what_is_there_is_used, an_old_cmake_is_not_used, temporary_files_are_removed,
              a_long_build_reports_its_progress, the_demo_and_the_tests_have_one_configuration,
              stages_and_parts_are_listed, a_cache_of_compilations_is_used_where_there_is_one,
-             the_demo_builds_the_commands_that_it_suggests]
+             the_demo_builds_the_commands_that_it_suggests, packages_that_were_made_are_named_when_one_is_not]
     tests += [nothing_outlives(command, number)
               for command in (["test"], ["test", QUICK], ["parity"], ["bench"], ["demo"])
               for number in (signal.SIGKILL, signal.SIGTERM)]

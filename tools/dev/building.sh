@@ -64,7 +64,10 @@ watch() {
     [ ! -t 1 ] || printf '\r\033[K'
 }
 
-# quietly LABEL COMMAND...: shows the output only of what fails. The command has a shell of its own,
+# What a command ends with that did a part of its work, and said on its last line what is left out.
+PARTLY=77
+
+# quietly LABEL COMMAND...: shows the output only of what fails; returns 1 then, or PARTLY. The command has a shell of its own,
 # because it may come back here, and POSIX sh has no local variables.
 quietly() {
     label=$1
@@ -76,6 +79,11 @@ quietly() {
     status=0
     wait "$CHILD" || status=$?
     CHILD=
+    if [ "$status" = "$PARTLY" ]; then
+        tail -n 1 "$log" >&2
+        rm -f "$log"
+        return "$PARTLY"
+    fi
     # Steps that went well say nothing but that.
     [ "$status" = 0 ] || grep -v -e '^\[[0-9]*/[0-9]*\] ' -e '^\[ *[0-9]*%\] ' "$log" >&2 || true
     rm -f "$log"

@@ -110,8 +110,13 @@ command_package() {
     guard package "$@"
     # shellcheck disable=SC2086  # a list of words
     quietly "building release" build $PRODUCT || exit 1
-    quietly "packaging" packaging/make.sh dist "$BUILD" || exit 1
-    say "made:" dist/gpumem_*.deb dist/gpumem-*.whl dist/vkgdr-*.whl
+    status=0
+    quietly "packaging" packaging/make.sh dist "$BUILD" || status=$?
+    [ "$status" = 0 ] || [ "$status" = "$PARTLY" ] || exit 1
+    # What is left of an earlier run make.sh has removed.
+    made=$(find dist -maxdepth 1 \( -name '*.deb' -o -name '*.whl' \) | sort | tr '\n' ' ')
+    say "made: $made"
+    [ "$status" = 0 ] || exit 2
 }
 
 command_bundle() {
