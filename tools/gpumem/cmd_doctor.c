@@ -178,6 +178,12 @@ static void check_softgpu(void) {
     gpumem_driver_close(driver);
 }
 
+/* What was not there when this was built, with the package that brings it. */
+static void check_build(void) {
+    if (GPUMEM_OFF[0])
+        add(NOTE, "build", "off, for want of a package when this was built: %s", GPUMEM_OFF);
+}
+
 static void check_limits(void) {
     struct rlimit limit;
     char size[32];
@@ -310,6 +316,7 @@ int cmd_doctor(int argc, char **argv) {
     if (usable)
         check_vulkan(choice, verbose || as_json);
     check_softgpu();
+    check_build();
     check_limits();
     check_memory();
     conclude(usable, soft);
