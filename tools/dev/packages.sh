@@ -5,7 +5,7 @@
 # libc6-dev (which gcc only recommends) is named.
 PACKAGES_BUILD="gcc libc6-dev cmake ninja-build libcmocka-dev libinih-dev liblz4-dev libxxhash-dev libvulkan-dev libzstd-dev zlib1g-dev"
 # Tests in C++ are built where g++ is. The rest of those that compile skip where clang is missing.
-PACKAGES_TEST="python3 g++"
+PACKAGES_TEST="python3 python3-dev g++"
 PACKAGES_LINT="python3 clang clang-format clang-tidy cppcheck shellcheck"
 # clang only recommends its runtime libraries.
 PACKAGES_FUZZ="python3 clang libclang-rt-dev"
