@@ -159,8 +159,8 @@ static CUresult run_beyond(struct sg_op *op) {
 
 /*
  * An H200 counts in 64 bits: a set whose bytes or whose end wrap round is taken when what is left
- * lies in the allocation. Nothing left is nothing to do; else it faults when it runs. So many rows
- * that it would never end are refused here.
+ * lies in the allocation. Nothing left is nothing to do; else it faults when it runs. Refused here
+ * are so many rows that it would never end, and queued ones, whose fault any later call would meet.
  */
 static CUresult submit_wrapped(struct sg_stream *stream, const struct set *set,
                                enum sg_sync_mode mode) {
@@ -172,6 +172,8 @@ static CUresult submit_wrapped(struct sg_stream *stream, const struct set *set,
         return CUDA_ERROR_INVALID_VALUE;
     if (!bytes)
         return CUDA_SUCCESS;
+    if (mode == SG_ASYNC)
+        return CUDA_ERROR_INVALID_VALUE;
     struct sg_op *op = sg_op_new(run_beyond);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
