@@ -50,7 +50,7 @@ def agrees(recording, objects, folder, abi):
                        SOFTGPU_LOG="off", SOFTGPU_PTX="driver", GPUMEM_RUNTIME_LOG="off")
     recorded, started = read_answers(recording), time.monotonic()
     with open(output, "w", encoding="utf-8") as file:
-        subprocess.run([program, *answers.arguments(recorded, abi)], env=environment, stdout=file, check=True)
+        subprocess.run([program, "t60", *answers.arguments(recorded, abi)], env=environment, stdout=file, check=True)
     print(f"# {time.monotonic() - started:.1f} s")
     return answers.problems_of(recorded, read_answers(output), abi)
 

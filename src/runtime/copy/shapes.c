@@ -224,8 +224,8 @@ static cudaError_t run_rectangle(const CUDA_MEMCPY2D *copy, bool queued, cudaStr
 }
 
 /*
- * An H200 looks at the pitch first, then at the direction, then whether the source's array or, where
- * the source is memory, the target's is there.
+ * An H200 looks at the pitch first, then at the direction, then whether the source's array is there
+ * or, where the source is memory, the target's.
  */
 static cudaError_t check_rectangle(const struct end *to, const struct end *from, size_t width,
                                    cudaMemcpyKind kind) {

@@ -13,8 +13,8 @@
 /* ---- Handles --------------------------------------------------------------------------------- */
 
 /*
- * NULL in a handle's place is INVALID_RESOURCE_HANDLE, and so is one that does not fit the others. A
- * handle that is gone is INVALID_VALUE: NVIDIA's libraries read its memory then, which crashes. Asked
+ * NULL in a handle's place is INVALID_RESOURCE_HANDLE, and so is one that does not fit the others.
+ * A handle that is gone is INVALID_VALUE: NVIDIA's libraries read its memory, which crashes. Asked
  * when a call has failed; each takes the address of an argument.
  */
 static bool dead_stream(const void *argument) {

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The kernel reads the set before it finds that there is no such operation; NULL would be no set. */
+/* The kernel reads the set before it finds that there is no such operation. NULL were no set. */
 static bool reads(uintptr_t address) {
     enum { NO_OPERATION = -1, SET_BYTES = 8 };
     int before = errno;

@@ -4,7 +4,7 @@
  * question. A child that ends by itself has asked all. What one question leaves, such as a stream
  * that captures, is there for the next ones of its child, so that a replay needs its children to end
  * where the recording's did: `questions N...` ends one behind each of these questions, too. Of `xN`
- * only that is done which the question would leave.
+ * only that is done which the question would leave. `tN`: N seconds for each, and not 5.
  */
 #include <cuda_runtime.h>
 #include <signal.h>
@@ -158,16 +158,17 @@ extern const struct question questions[];
 extern const int question_count;
 
 static char *ends_behind, *left_out; /* of each question */
+static unsigned seconds = 5;
 
 static int lost(cudaError_t error) {
     return error != cudaSuccess && error != cudaErrorStreamCaptureUnsupported && error != cudaErrorNotReady;
 }
 
 static void ask_from(int *at) {
-    alarm(20);
+    alarm(4 * seconds);
     cudaFree(nullptr);
     for (; *at < question_count; ++*at) {
-        alarm(5);
+        alarm(seconds);
         if (left_out[*at]) {
             if (strstr(questions[*at].text, "capturing()"))
                 capturing();
@@ -196,7 +197,10 @@ int main(int count, char **numbers) {
     ends_behind = (char *)calloc((size_t)question_count, 1);
     left_out = (char *)calloc((size_t)question_count, 1);
     for (int i = 1; i < count; i++)
-        *(numbers[i][0] == 'x' ? &left_out[atoi(numbers[i] + 1)] : &ends_behind[atoi(numbers[i])]) = 1;
+        if (numbers[i][0] == 't')
+            seconds = (unsigned)atoi(numbers[i] + 1);
+        else
+            *(numbers[i][0] == 'x' ? &left_out[atoi(numbers[i] + 1)] : &ends_behind[atoi(numbers[i])]) = 1;
     int *at = (int *)mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     while (*at < question_count) {
         int status = 0, before = *at;
