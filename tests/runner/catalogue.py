@@ -41,6 +41,7 @@ TARGETS = {
     "package": PRODUCT,
     "parity": (*PRODUCT, "parity", "ptx_record", "tests/conformance/run"),
     "programs": (*PRODUCT, "programs"),
+    "python": (*PRODUCT, "gpumem_python"),
     "runner": (*PRODUCT, "must_fail", "parity"),
     "runtime": PRODUCT,
     "unit": (*PRODUCT, "vulkan_icd"),
