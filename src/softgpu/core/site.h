@@ -31,8 +31,8 @@ uint64_t sg_origin_last(void);
 void sg_label_set(const char *text);
 
 /* With the lock. "cudaMalloc (cuMemAlloc_v2) from prog+0x1234 < prog+0x1150, in
- * tests/test_a.py::test_b (call)"; without a runtime the driver's function alone; the offsets can be passed to addr2line.
- * "" for 0. */
+ * tests/test_a.py::test_b (call)"; without a runtime the driver's function alone. The offsets can be
+ * passed to addr2line. "" for 0. */
 void sg_site_text(uint32_t site, char *text, size_t size);
 
 /* The file that the code at this address is of, a library or the program; false: none. Needs no
