@@ -31,7 +31,7 @@ uint64_t sg_origin_last(void);
 void sg_label_set(const char *text);
 
 /* With the lock. "cudaMalloc (cuMemAlloc_v2) from prog+0x1234 < prog+0x1150, in
- * tests/test_a.py::test_b (call)"; without a runtime the driver's function alone. The offsets can be
+ * tests/test_a.py::test_b (call)"; without a runtime the driver's function alone. Offsets can be
  * passed to addr2line. "" for 0. */
 void sg_site_text(uint32_t site, char *text, size_t size);
 
