@@ -3,7 +3,7 @@
  * the driver or by rt_<name>, and a failure is kept as the thread's last error. The thread notes
  * the outermost function for those who report on the driver's calls.
  */
-#include "runtime/core/runtime.h"
+#include "runtime/core/values.h"
 
 #define NEED_NOTHING cudaSuccess
 #define NEED_DRIVER  rt_need_driver()
@@ -11,72 +11,86 @@
 #define END_SETS     rt_set
 #define END_KEEPS
 
-/* ---- Arguments, for the trace ---------------------------------------------------------------- */
+/* ---- Handles --------------------------------------------------------------------------------- */
 
-/* clang-format off */
-#define KIND(x) \
-    _Generic((x), \
-        dim3: RT_STRUCT_VALUE, cudaExtent: RT_STRUCT_VALUE, cudaPitchedPtr: RT_STRUCT_VALUE, \
-        cudaMemLocation: RT_STRUCT_VALUE, cudaIpcMemHandle_t: RT_STRUCT_VALUE, \
-        cudaIpcEventHandle_t: RT_STRUCT_VALUE, cudaChannelFormatDesc: RT_STRUCT_VALUE, \
-        float: RT_REAL_VALUE, char: RT_SIGNED_VALUE, int: RT_SIGNED_VALUE, long: RT_SIGNED_VALUE, \
-        unsigned: RT_UNSIGNED_VALUE, unsigned long: RT_UNSIGNED_VALUE, \
-        unsigned long long: RT_UNSIGNED_VALUE, default: RT_ADDRESS_VALUE)
-#define NUMBER(x) \
-    _Generic((x), dim3: 0, cudaExtent: 0, cudaPitchedPtr: 0, cudaMemLocation: 0, \
-        cudaIpcMemHandle_t: 0, cudaIpcEventHandle_t: 0, cudaChannelFormatDesc: 0, default: (x))
-#define REAL(x)            _Generic((x), float: (x), default: 0.0f)
-#define VALUE(x)           {KIND(x), (uint64_t)(uintptr_t)NUMBER(x), (double)REAL(x)},
-#define NO_VALUES(...)     {RT_ADDRESS_VALUE, 0, 0},
-#define COUNT(...) \
-    COUNTED(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
-#define COUNTED(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, count, ...) count
-#define V1(x)              VALUE(x)
-#define V2(x, ...)         VALUE(x) V1(__VA_ARGS__)
-#define V3(x, ...)         VALUE(x) V2(__VA_ARGS__)
-#define V4(x, ...)         VALUE(x) V3(__VA_ARGS__)
-#define V5(x, ...)         VALUE(x) V4(__VA_ARGS__)
-#define V6(x, ...)         VALUE(x) V5(__VA_ARGS__)
-#define V7(x, ...)         VALUE(x) V6(__VA_ARGS__)
-#define V8(x, ...)         VALUE(x) V7(__VA_ARGS__)
-#define V9(x, ...)         VALUE(x) V8(__VA_ARGS__)
-#define V10(x, ...)        VALUE(x) V9(__VA_ARGS__)
-#define V11(x, ...)        VALUE(x) V10(__VA_ARGS__)
-#define V12(x, ...)        VALUE(x) V11(__VA_ARGS__)
-#define JOINED(a, b)       a##b
-#define JOIN(a, b)         JOINED(a, b)
-#define VALUES(...)        JOIN(V, COUNT(__VA_ARGS__))(__VA_ARGS__)
-#define PASSED(...)        PASSED_OF(__VA_ARGS__, )
-#define PASSED_OF(ignored, chosen, ...) chosen
-/* clang-format on */
+/*
+ * NULL in a handle's place is INVALID_RESOURCE_HANDLE, and so is one that does not fit the others.
+ * A handle that is gone is INVALID_VALUE: NVIDIA's libraries read its memory, which crashes. Asked
+ * when a call has failed; each takes the address of an argument.
+ */
+static bool dead_stream(const void *argument) {
+    CUstream stream = *(const CUstream *)argument;
+    unsigned flags;
+    return stream && CU(cuStreamGetFlags)(stream, &flags) == CUDA_ERROR_INVALID_HANDLE;
+}
 
-/* Functions without arguments. */
-#define TOLD_cudaCtxResetPersistingL2Cache ~, NO_VALUES
-#define TOLD_cudaDeviceReset               ~, NO_VALUES
-#define TOLD_cudaDeviceSynchronize         ~, NO_VALUES
-#define TOLD_cudaGetLastError              ~, NO_VALUES
-#define TOLD_cudaPeekAtLastError           ~, NO_VALUES
-#define TOLD_cudaProfilerStart             ~, NO_VALUES
-#define TOLD_cudaProfilerStop              ~, NO_VALUES
-#define TOLD_cudaThreadExit                ~, NO_VALUES
-#define TOLD_cudaThreadSynchronize         ~, NO_VALUES
+/* In any mode of capture but the relaxed one the question itself could end the capture. */
+static bool dead_event(const void *argument) {
+    CUevent event = *(const CUevent *)argument;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (!event || CU(cuThreadExchangeStreamCaptureMode)(&mode) != CUDA_SUCCESS)
+        return false;
+    bool dead = CU(cuEventQuery)(event) == CUDA_ERROR_INVALID_HANDLE;
+    CU(cuThreadExchangeStreamCaptureMode)(&mode);
+    return dead;
+}
 
-/* `work` is the value of the call when it is not answered by a fault. Calls of ours by ours and
- * those of callbacks are part of the outermost. */
-#define TOLD(name, args, work)                                                                     \
+static bool dead_array(const void *argument) {
+    CUarray array = *(const CUarray *)argument;
+    CUDA_ARRAY3D_DESCRIPTOR shape;
+    return array && CU(cuArray3DGetDescriptor_v2)(&shape, array) == CUDA_ERROR_INVALID_HANDLE;
+}
+
+static bool no_handle(const void *argument) {
+    (void)argument;
+    return false;
+}
+
+/* An argument's part of the question; nothing of none, which is what () has. */
+#define DEAD(x)                                                                                    \
+    SECOND(NO_ARGUMENT_##x, || _Generic((x), CUstream                                              \
+                                        : dead_stream, CUevent                                     \
+                                        : dead_event, CUarray                                      \
+                                        : dead_array, default                                      \
+                                        : no_handle)(&(x)), )
+#define NO_ARGUMENT_                                  ~,
+#define SECOND(first, ...)                            SECOND_OF(first, __VA_ARGS__)
+#define SECOND_OF(first, second, ...)                 second
+#define DEAD_1(x)                                     DEAD(x)
+#define DEAD_2(x, ...)                                DEAD(x) DEAD_1(__VA_ARGS__)
+#define DEAD_3(x, ...)                                DEAD(x) DEAD_2(__VA_ARGS__)
+#define DEAD_4(x, ...)                                DEAD(x) DEAD_3(__VA_ARGS__)
+#define DEAD_5(x, ...)                                DEAD(x) DEAD_4(__VA_ARGS__)
+#define DEAD_6(x, ...)                                DEAD(x) DEAD_5(__VA_ARGS__)
+#define DEAD_7(x, ...)                                DEAD(x) DEAD_6(__VA_ARGS__)
+#define DEAD_8(x, ...)                                DEAD(x) DEAD_7(__VA_ARGS__)
+#define DEAD_9(x, ...)                                DEAD(x) DEAD_8(__VA_ARGS__)
+#define TENTH(a, b, c, d, e, f, g, h, i, chosen, ...) chosen
+#define ANY_DEAD(...)                                                                              \
+    TENTH(__VA_ARGS__, DEAD_9, DEAD_8, DEAD_7, DEAD_6, DEAD_5, DEAD_4, DEAD_3, DEAD_2, DEAD_1, )   \
+    (__VA_ARGS__)
+#define CHECK_HANDLES(args)                                                                        \
+    if (__builtin_expect(error == cudaErrorInvalidResourceHandle, 0) && (false ANY_DEAD args))     \
+    error = cudaErrorInvalidValue
+
+/* ---- Reports --------------------------------------------------------------------------------- */
+
+/* `work` sets `error`, unless an injected fault answers the call. Calls of ours by ours, and those
+ * of callbacks, are part of the outermost. */
+#define REPORTED(name, args, work)                                                                 \
     struct rt_thread *self_ = &rt_self;                                                            \
     const char *outside_ = self_->inside;                                                          \
-    cudaError_t error_;                                                                            \
+    cudaError_t error;                                                                             \
     if (!outside_)                                                                                 \
         self_->inside = #name;                                                                     \
-    if (!rt_is_watched() || outside_ || rt_enter(#name, &error_)) {                                \
+    if (!rt_is_watched() || outside_ || rt_enter(#name, &error)) {                                 \
         work                                                                                       \
     }                                                                                              \
-    if (__builtin_expect(error_ != cudaSuccess || rt_is_watched(), 0) && !outside_) {              \
-        const struct rt_value values_[] = {PASSED(TOLD_##name, VALUES) args};                      \
-        size_t count_ = sizeof values_ / sizeof *values_ * (sizeof #args > sizeof "()");           \
+    CHECK_HANDLES(args);                                                                           \
+    if (__builtin_expect(error != cudaSuccess || rt_is_watched(), 0) && !outside_) {               \
+        const struct rt_value values_[] = {{RT_ADDRESS_VALUE, 0, 0}, RT_VALUES args};              \
         self_->inside = NULL;                                                                      \
-        error_ = rt_leave(#name, values_, count_, error_);                                         \
+        error = rt_leave(#name, values_ + 1, sizeof values_ / sizeof *values_ - 1, error);         \
     }                                                                                              \
     self_->inside = outside_;
 
@@ -110,10 +124,10 @@
 #define PLAIN_FN(name, twin, stream, use, end, params, args, driver, driver_args)                  \
     RT_EXPORT cudaError_t name params;                                                             \
     cudaError_t name params {                                                                      \
-        TOLD(                                                                                      \
-            name, args, error_ = NEED_##use;                                                       \
-            if (error_ == cudaSuccess) { error_ = rt_error(CU(driver) driver_args); })             \
-        return END_##end(error_);                                                                  \
+        REPORTED(                                                                                  \
+            name, args, error = NEED_##use;                                                        \
+            if (error == cudaSuccess) { error = rt_error(CU(driver) driver_args); })               \
+        return END_##end(error);                                                                   \
     }                                                                                              \
     TWIN_##twin(name, stream, params, args)
 
@@ -125,10 +139,9 @@
         static _Atomic(bool) said;                                                                 \
         if (!rt_##name)                                                                            \
             return END_##end(rt_refuse(#name, &said));                                             \
-        TOLD(                                                                                      \
-            name, args, error_ = NEED_##use;                                                       \
-            if (error_ == cudaSuccess) { error_ = rt_##name args; })                               \
-        return END_##end(error_);                                                                  \
+        REPORTED(                                                                                  \
+            name, args, error = NEED_##use; if (error == cudaSuccess) { error = rt_##name args; }) \
+        return END_##end(error);                                                                   \
     }                                                                                              \
     TWIN_##twin(name, stream, params, args)
 
