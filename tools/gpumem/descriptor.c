@@ -33,6 +33,14 @@ int cli_make_memory(const char *name) {
     return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
+FILE *cli_make_memory_text(const char *name) {
+    int memory = cli_make_memory(name);
+    FILE *file = memory >= 0 ? fdopen(memory, "r+") : NULL;
+    if (!file && memory >= 0)
+        close(memory);
+    return file;
+}
+
 int cli_make_pair(int floor, int pair[2]) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return errno;
