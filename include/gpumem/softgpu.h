@@ -189,6 +189,14 @@ typedef struct softgpu_control {
      * and threads begin without.
      */
     void (*label_set)(const char *text);
+
+    /*
+     * The profiles that SOFTGPU_PROFILE takes by name, a line each: the name, a space, and the
+     * compute capability, 90 for 9.0. *newest_ptx, which may be NULL, is the newest version of PTX
+     * that is read with the environment of this process, 92 for 9.2. Free with free_text. NULL when
+     * out of memory. A softgpu that lacks this and what follows has a smaller `size`.
+     */
+    char *(*profile_list)(int *newest_ptx);
 } softgpu_control;
 
 /* The type of softgpu's symbol, named in this file's first comment. NULL for a version that this

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -39,6 +40,12 @@ FILE *cli_make_memory_text(const char *name) {
     if (!file && memory >= 0)
         close(memory);
     return file;
+}
+
+int cli_make_unnamed(void) {
+    const char *folder = getenv("TMPDIR");
+    int fd = open(folder && folder[0] ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    return fd >= 0 ? fd : cli_make_memory("gpumem");
 }
 
 int cli_make_pair(int floor, int pair[2]) {

@@ -59,6 +59,19 @@ cudaError_t rt_find_loaded_function(const void *function, CUfunction *found) {
     return rt_error(result);
 }
 
+void *rt_stub_of(CUfunction function, CUkernel kernel) {
+    size_t place = 0;
+    CUfunction loaded = NULL;
+    for (struct rt_symbol *symbol; (symbol = rt_next_symbol(RT_FUNCTIONS, &place));) {
+        CUkernel known = atomic_load(&symbol->kernel);
+        if (known &&
+            (known == kernel || known == (CUkernel)function ||
+             (CU(cuKernelGetFunction)(&loaded, known) == CUDA_SUCCESS && loaded == function)))
+            return (void *)(uintptr_t)symbol->host;
+    }
+    return function ? (void *)function : (void *)kernel;
+}
+
 cudaError_t rt_find_variable(const void *symbol, CUdeviceptr *address, size_t *size) {
     struct rt_symbol *variable = rt_find_symbol(RT_VARIABLES, symbol);
     CUlibrary library;

@@ -7,10 +7,14 @@
 #include "softgpu/image/reader.h"
 #include "softgpu/ptx/ptx.h"
 
-#include <lz4.h>
 #include <stdlib.h>
 #include <string.h>
+#ifndef SG_WITHOUT_LZ4
+#include <lz4.h>
+#endif
+#ifndef SG_WITHOUT_ZSTD
 #include <zstd.h>
+#endif
 
 enum { KIND_PTX = 1, KIND_ELF = 2 };
 
@@ -122,22 +126,54 @@ static CUresult choose(struct sg_bytes bytes, const struct sg_image_options *opt
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+#define NONE_MADE UINT64_MAX
+
+/* Each returns how many bytes it made of at most `room`. */
+static uint64_t from_lz4(struct sg_bytes from, unsigned char *to, uint64_t room) {
+#ifdef SG_WITHOUT_LZ4
+    (void)from, (void)to, (void)room;
+    return NONE_MADE;
+#else
+    int result =
+        LZ4_decompress_safe((const char *)from.data, (char *)to, (int)from.size, (int)room);
+    return result < 0 ? NONE_MADE : (uint64_t)result;
+#endif
+}
+
+static uint64_t from_zstd(struct sg_bytes from, unsigned char *to, uint64_t room) {
+#ifdef SG_WITHOUT_ZSTD
+    (void)from, (void)to, (void)room;
+    return NONE_MADE;
+#else
+    size_t result = ZSTD_decompress(to, (size_t)room, from.data, from.size);
+    return ZSTD_isError(result) ? NONE_MADE : result;
+#endif
+}
+
+/* The library that this build lacks for an entry; NULL if it has it. */
+static const char *lacks(uint32_t flags) {
+#ifdef SG_WITHOUT_LZ4
+    if (flags & IS_LZ4)
+        return "LZ4";
+#endif
+#ifdef SG_WITHOUT_ZSTD
+    if ((flags & (IS_LZ4 | IS_ZSTD)) == IS_ZSTD)
+        return "zstd";
+#endif
+    (void)flags;
+    return NULL;
+}
+
 static CUresult decompress(const struct entry *entry, unsigned char **plain) {
     struct sg_bytes from = entry->payload;
+    if (lacks(entry->flags))
+        return CUDA_ERROR_NOT_SUPPORTED;
     if (entry->plain > MOST_PLAIN || entry->plain > MOST_TIMES * (from.size + 16))
         return CUDA_ERROR_INVALID_IMAGE;
     *plain = malloc((size_t)entry->plain + 1);
     if (!*plain)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    uint64_t made;
-    if (entry->flags & IS_LZ4) {
-        int result = LZ4_decompress_safe((const char *)from.data, (char *)*plain, (int)from.size,
-                                         (int)entry->plain);
-        made = result < 0 ? UINT64_MAX : (uint64_t)result;
-    } else {
-        size_t result = ZSTD_decompress(*plain, (size_t)entry->plain, from.data, from.size);
-        made = ZSTD_isError(result) ? UINT64_MAX : result;
-    }
+    uint64_t made = (entry->flags & IS_LZ4 ? from_lz4 : from_zstd)(from, *plain, entry->plain);
     if (made == entry->plain)
         return CUDA_SUCCESS;
     free(*plain);
@@ -165,6 +201,10 @@ static CUresult read_entry(struct entry entry, const struct sg_image_options *op
     }
     if (result == CUDA_SUCCESS)
         result = read_plain(entry.kind, entry.payload, options, log, image);
+    else if (lacks(entry.flags))
+        sg_image_log_error(log, options->name, 0,
+                           "an entry is compressed, and this softgpu was built without %s",
+                           lacks(entry.flags));
     else
         sg_image_log_error(log, options->name, 0, "an entry cannot be decompressed");
     free(plain);

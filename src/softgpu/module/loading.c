@@ -20,7 +20,7 @@
  * modelled here, so that by default all is taken that the reader knows; and more, where the driver
  * is said to be newer: what such a text uses beyond that is refused by name.
  */
-static int newest_ptx(void) {
+int sg_loading_newest_ptx(void) {
     int major = sg_driver_version() / 1000, minor = sg_driver_version() % 1000 / 10;
     int of_driver = 10 * (major - 4) + minor;
     return sg_config()->ptx_of_driver || of_driver > SG_PTX_NEWEST ? of_driver : SG_PTX_NEWEST;
@@ -67,7 +67,7 @@ struct sg_image_options sg_loading_options(int device, const char *name) {
     return (struct sg_image_options){
         .architecture = architecture,
         .suffix = architecture >= 90 ? 'a' : 0,
-        .newest_ptx = newest_ptx(),
+        .newest_ptx = sg_loading_newest_ptx(),
         .prefer_machine = !sg_config()->kernels, /* text is what runs */
         .either = sg_config()->kernels,
         .most_shared = (unsigned)attributes[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN],
