@@ -56,7 +56,11 @@ int main() {
     for (int i = 0; i < count; i++)
         want[i] = 4 * values[i];
     same("from one to the other", got, want, count);
+    MUST(cudaSetDevice(0));
+    MUST(cudaMemset(first, 0xFF, sizeof values)); // which may be queued still, and comes before the copy
+    MUST(cudaSetDevice(1));
     MUST(cudaMemcpyPeer(first, 0, local, 1, sizeof values));
+    MUST(cudaSetDevice(0));
     MUST(cudaMemcpy(got, first, sizeof got, cudaMemcpyDefault));
     same("and back", got, want, count);
 
