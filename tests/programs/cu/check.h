@@ -1,7 +1,7 @@
 /* What the programs share: calls that must succeed, results that are compared with the host's. */
 #pragma once
-#include <cstdio>
-#include <cstdlib>
+#include <stdio.h>
+#include <stdlib.h>
 
 #define MUST(call) must((call), #call, __LINE__)
 
