@@ -9,7 +9,7 @@ BUNDLE=$2
 # What may come from the other machine: the parts of the C library, and the driver itself. The runtime of the programs
 # that nvcc compiled is chosen by run.sh.
 SYSTEM='^(linux-vdso|libc|libm|libdl|libpthread|librt|ld-linux[a-z0-9_-]*|libcuda|libcudart)\.so'
-MOST_MIB=60
+MOST_MIB=80
 
 rm -rf "$BUNDLE"
 mkdir -p "$BUNDLE/bin" "$BUNDLE/lib" "$BUNDLE/tests"
