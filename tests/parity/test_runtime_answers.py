@@ -54,7 +54,7 @@ def ask(objects, folder, abi, arguments):
                        SOFTGPU_LOG="off", SOFTGPU_PTX="driver", GPUMEM_RUNTIME_LOG="off")
     started = time.monotonic()
     with open(output, "w", encoding="utf-8") as file:
-        subprocess.run([program, "t60", *arguments], env=environment, stdout=file, check=True)
+        subprocess.run([program, "t60", *arguments], env=environment, stdout=file, check=True, cwd=folder)
     print(f"# {time.monotonic() - started:.1f} s")
     return output
 
