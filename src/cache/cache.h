@@ -93,6 +93,7 @@ struct gm_segment {
     struct gm_index apart; /* its pieces while it is in no lane */
     struct gm_lane *lane;
     enum gm_kind kind;   /* of its blocks */
+    int held;            /* stays while a watch is told of what there is */
     int marked;          /* `idle` marks everything that was freed here */
     struct gm_wait idle; /* the stream's position after the last free */
     struct gm_segment *next;

@@ -133,6 +133,19 @@ static gpumem_status take(struct gm_cache *cache, size_t bytes, struct gm_segmen
     return status;
 }
 
+/* The memory was used by nobody. */
+static void undo(struct gm_cache *cache, struct gm_segment *segment) {
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    size_t bytes = segment->area.bytes;
+    gm_area_end(&segment->area);
+    count(cache, &segment->allocation, -1);
+    cache->upstream->ops.deallocate(cache->upstream->user, &segment->allocation, cache->stream);
+    free(segment);
+    unreserve(cache, bytes);
+    gm_error_restore(&saved);
+}
+
 gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane, enum gm_kind kind,
                               size_t bytes, struct gm_segment **segment) {
     if (bytes > SIZE_MAX / 2)
@@ -148,8 +161,14 @@ gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane
     /* When memory is short, the bytes actually needed may still be available. */
     if (status != GPUMEM_OK && size > least)
         status = take(cache, least, segment);
-    if (status == GPUMEM_OK)
-        (*segment)->kind = kind;
+    if (status != GPUMEM_OK)
+        return status;
+    (*segment)->kind = kind;
+    status = gm_watches_add_segment(cache->resource, &(*segment)->allocation);
+    if (status != GPUMEM_OK) {
+        undo(cache, *segment);
+        *segment = NULL;
+    }
     return status;
 }
 

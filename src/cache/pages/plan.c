@@ -11,10 +11,14 @@
 #define LARGEST_PAGE ((size_t)64 << 20)
 
 /* A page is at most one part in so many of the most ever in use, or of the block that it is created
- * for. On five programs' traces twice as many moved a third more often, and half as many left one
- * of them above 1.03 times what it used. */
-#define PAGES_OF_ALL   256
-#define PAGES_OF_BLOCK 16
+ * for. Huge blocks share a page with few others, so that a neighbour seldom keeps a larger one; but
+ * a page that is most of a block fits few others. On five programs' traces pages of half the size
+ * made a third more driver calls, and twice the size brought one of them above 1.05 times what it
+ * used. */
+#define PAGES_OF_ALL        128
+#define PAGES_OF_ALL_HUGE   64
+#define PAGES_OF_BLOCK      16
+#define PAGES_OF_HUGE_BLOCK 4 /* at least */
 
 static size_t round_down(size_t bytes, size_t unit) {
     return bytes / unit * unit;
@@ -232,7 +236,12 @@ static int add_fresh(struct fill *fill, size_t offset, size_t bytes) {
     return 0;
 }
 
-/* One page at `offset`, where `left` bytes are missing; returns its bytes, or 0 without memory. */
+/*
+ * One page at `offset`, where `left` bytes are missing; returns its bytes, or 0 without memory.
+ * Above the allowance a page moves that is as large as one created there would be. If there are
+ * only smaller ones, it is created, and they are given back (`balance`): the price is one of each
+ * call for every page, whatever its size, and from then on there are fewer.
+ */
 static size_t fill_some(struct fill *fill, size_t offset, size_t left) {
     struct gm_page *loose = take_loose(fill->pages, left);
     if (loose) {
@@ -243,7 +252,7 @@ static size_t fill_some(struct fill *fill, size_t offset, size_t left) {
     }
     size_t bytes = smaller(fill->largest, power_below(left));
     struct gm_source *source = bytes > fill->room ? best_source(fill->plan, left) : NULL;
-    if (!source)
+    if (!source || (source->page->chunk.bytes < bytes && !fill->plan->keeps))
         return add_fresh(fill, offset, bytes) == 0 ? bytes : 0;
     if (add_gap(fill->plan, offset, source->page->chunk.bytes, source->page, GM_ORIGIN_MOVED) != 0)
         return 0;
@@ -282,26 +291,26 @@ static int fill_window(struct fill *fill, const struct window *window, size_t ex
 }
 
 /* While there is room, a page is not made smaller than it could be: what follows is for the next
- * request. */
+ * request. A huge block has its pages for itself. */
 static size_t extra_of(const struct fill *fill, const struct window *window) {
     size_t end = window->offset + fill->plan->bytes, from;
     const struct gm_piece *last = window->first;
     while (last->offset + last->bytes < end)
         last = last->after;
-    if (last->state != GM_PIECE_BARE || window->missing >= fill->largest ||
-        fill->room < fill->largest)
+    if (fill->plan->segment->kind == GM_KIND_HUGE || last->state != GM_PIECE_BARE ||
+        window->missing >= fill->largest || fill->room < fill->largest)
         return 0;
     size_t used = needed(last, window->offset, end, fill->pages->unit, &from);
     return smaller(fill->largest - window->missing, last->offset + last->bytes - from - used);
 }
 
 /* What is created beyond the room is given back elsewhere: pages that fit nowhere, the smallest one
- * that is enough. */
+ * that is enough. A page whose handle others have would stay the device's. */
 static struct gm_source *to_give_back(const struct gm_plan *plan, uint64_t enough) {
     struct gm_source *best = NULL;
     for (size_t i = plan->sources.count; i-- > 0;) {
         struct gm_source *source = &plan->sources.list[i];
-        if (source->fate != GM_SOURCE_STAYS || is_within(source, plan))
+        if (source->fate != GM_SOURCE_STAYS || is_shared(source) || is_within(source, plan))
             continue;
         size_t bytes = source->page->chunk.bytes, of_best = best ? best->page->chunk.bytes : 0;
         if (!best || (bytes >= enough ? of_best < enough || bytes < of_best : bytes > of_best))
@@ -342,13 +351,17 @@ static void balance(struct gm_cache *cache, uint64_t allowed, struct gm_plan *pl
 }
 
 static size_t largest_page(struct gm_cache *cache, int kind, size_t bytes) {
-    size_t unit = cache->pages->unit;
-    size_t share = (size_t)(most_in_use(cache, bytes) / PAGES_OF_ALL);
+    const size_t unit = cache->pages->unit;
+    const int huge = kind == GM_KIND_HUGE;
     if (kind == GM_KIND_SMALL)
         return unit;
-    share = share < bytes / PAGES_OF_BLOCK ? bytes / PAGES_OF_BLOCK : share;
-    share = share < unit ? unit : share > LARGEST_PAGE ? LARGEST_PAGE : share;
-    return power_below(share) < unit ? unit : power_below(share);
+    size_t share = (size_t)(most_in_use(cache, bytes) / (huge ? PAGES_OF_ALL_HUGE : PAGES_OF_ALL));
+    if (share < bytes / PAGES_OF_BLOCK)
+        share = bytes / PAGES_OF_BLOCK;
+    if (huge)
+        share = smaller(share, bytes / PAGES_OF_HUGE_BLOCK);
+    share = power_below(smaller(share < unit ? unit : share, LARGEST_PAGE));
+    return share < unit ? unit : share;
 }
 
 int gm_plan_make(struct gm_cache *cache, const struct gm_lane *lane, int kind, size_t bytes,
@@ -360,8 +373,11 @@ int gm_plan_make(struct gm_cache *cache, const struct gm_lane *lane, int kind, s
             look_at_segment(segment, bytes, alignment, pages->unit, &best);
     if (!best.segment)
         return 0;
-    *plan = (struct gm_plan){
-        .segment = best.segment, .offset = best.offset, .bytes = bytes, .missing = best.missing};
+    *plan = (struct gm_plan){.segment = best.segment,
+                             .offset = best.offset,
+                             .bytes = bytes,
+                             .missing = best.missing,
+                             .keeps = plan->keeps};
     struct fill fill = {.pages = pages,
                         .plan = plan,
                         .largest = largest_page(cache, kind, bytes),
