@@ -29,6 +29,10 @@
 #include "memory/core/current_context.h"
 #include "memory/core/objects.h"
 
+/* Where memory moves, blocks of at least this are apart from those which a page holds several of.
+ */
+#define GM_HUGE_BYTES ((size_t)32 << 20)
+
 #define GM_SLOTS 4 /* streams for which one thread keeps blocks at a time */
 
 /* Blocks of different kinds are in different segments: a small one that stays would keep a large

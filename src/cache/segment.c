@@ -30,11 +30,20 @@ static size_t wanted(const struct gm_cache *cache, const struct gm_lane *lane, e
     return round_up(size < bytes ? bytes : size, SMALLEST_SEGMENT);
 }
 
+static uint64_t used_bytes(const struct gm_cache *cache) {
+    uint64_t used = 0;
+    for (const struct gm_lane *lane = cache->lanes; lane; lane = lane->next)
+        for (const struct gm_segment *segment = lane->segments; segment; segment = segment->next)
+            used += segment->area.used;
+    return used;
+}
+
 static gpumem_status reserve(struct gm_cache *cache, size_t bytes) {
     pthread_mutex_lock(&cache->lock);
     uint64_t taken = cache->taken;
     int over = cache->maximum_bytes &&
                (taken > cache->maximum_bytes || bytes > cache->maximum_bytes - taken);
+    uint64_t used = over ? used_bytes(cache) : 0;
     if (!over)
         cache->taken += bytes;
     pthread_mutex_unlock(&cache->lock);
@@ -42,8 +51,11 @@ static gpumem_status reserve(struct gm_cache *cache, size_t bytes) {
         return GPUMEM_OK;
     return gm_fail(
         GPUMEM_ERROR_OUT_OF_CAPACITY,
-        "%zu more bytes would bring the caching resource from %llu above its maximum of %llu",
-        bytes, (unsigned long long)taken, (unsigned long long)cache->maximum_bytes);
+        "%zu more bytes would bring the caching resource from %llu above its maximum of %llu; "
+        "blocks "
+        "have %llu, the rest is free in pieces that are too small, or held by queued work",
+        bytes, (unsigned long long)taken, (unsigned long long)cache->maximum_bytes,
+        (unsigned long long)used);
 }
 
 static void unreserve(struct gm_cache *cache, size_t bytes) {

@@ -235,6 +235,7 @@ static void settle_sources(struct gm_cache *cache, struct gm_plan *plan) {
 static void settle_page(struct gm_cache *cache, struct gm_plan *plan, struct gm_gap *gap) {
     cache->taken += gap->origin == GM_ORIGIN_FRESH ? gap->bytes : 0;
     cache->pages->moved += gap->origin == GM_ORIGIN_MOVED;
+    gap->page->moves += gap->origin == GM_ORIGIN_MOVED;
     gap->page->offset = gap->offset;
     gap->page->freed = 0;
     gap->page->stuck = 0;
@@ -298,6 +299,9 @@ gpumem_status gm_plan_carry_out(struct gm_cache *cache, struct gm_plan *plan) {
             undo_fresh(cache, plan, stuck);
         pthread_mutex_lock(&cache->lock);
         settle(cache, plan, status, stuck);
+#ifdef GPUMEM_DEBUG
+        gm_pages_check(cache);
+#endif
         plan->sources.count = 0; /* nothing of them is left to undo */
     }
     free(placed);
@@ -368,6 +372,12 @@ gpumem_status gm_pages_open(struct gm_cache *cache, struct gm_lane *lane, int ki
     if (status != GPUMEM_OK && wanted > least)
         status = make(cache, least, &segment);
     pthread_mutex_lock(&cache->lock);
+    if (status != GPUMEM_OK) { /* there may be no addresses left */
+        gm_pages_close(cache, 1);
+        pthread_mutex_unlock(&cache->lock);
+        status = make(cache, least, &segment);
+        pthread_mutex_lock(&cache->lock);
+    }
     lane->away--;
     if (status != GPUMEM_OK)
         return status;

@@ -176,16 +176,20 @@ static void try_harder(struct growth *growth) {
 }
 
 static gpumem_status over_maximum(const struct gm_cache *cache, const struct gm_plan *plan) {
-    uint64_t used = 0;
+    uint64_t used = 0, graphs = 0, movable = gm_pages_movable(cache);
     for (const struct gm_lane *lane = cache->lanes; lane; lane = lane->next)
         for (const struct gm_segment *segment = lane->segments; segment; segment = segment->next)
-            used += segment->area.used;
-    return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY,
-                   "%llu more bytes would bring the caching resource from %llu above its maximum "
-                   "of %llu; blocks have %llu, the rest is free on pages with blocks, or held by "
-                   "queued work or by a graph",
-                   (unsigned long long)plan->fresh, (unsigned long long)cache->taken,
-                   (unsigned long long)cache->maximum_bytes, (unsigned long long)used);
+            *(lane->pool ? &graphs : &used) +=
+                lane->pool ? segment->allocation.committed_bytes : segment->area.used;
+    return gm_fail(
+        GPUMEM_ERROR_OUT_OF_CAPACITY,
+        "%llu more bytes would bring the caching resource from %llu above its maximum "
+        "of %llu; blocks have %llu, capture pools %llu, pages that are free, but perhaps "
+        "not yet for queued work, %llu, and free bytes on pages with blocks %llu",
+        (unsigned long long)plan->fresh, (unsigned long long)cache->taken,
+        (unsigned long long)cache->maximum_bytes, (unsigned long long)used,
+        (unsigned long long)graphs, (unsigned long long)movable,
+        (unsigned long long)(cache->taken - used - graphs - movable));
 }
 
 /* One plan, if it can be carried out. OK: what it brought, or what else to try, is in place. */

@@ -51,6 +51,7 @@ struct gm_page {
     size_t offset;        /* in its segment */
     uint64_t freed;       /* the turn of its lane in which a block in it was freed last, or 0 */
     uint64_t clock;       /* counts frees in the cache: when that was */
+    uint64_t moves;       /* ever */
     int stuck;            /* mapped, of no use, and the driver refuses to unmap it */
     struct gm_page *next; /* of the loose ones */
 };
@@ -180,5 +181,9 @@ gpumem_status gm_plan_carry_out(struct gm_cache *cache, struct gm_plan *plan);
 gpumem_status gm_pages_open(struct gm_cache *cache, struct gm_lane *lane, int kind, size_t bytes);
 /* Closes segments without memory: of streams that have ended, or all. */
 void gm_pages_close(struct gm_cache *cache, int all);
+
+/* check.c: aborts where tables, pieces and sums contradict each other. `grow` and the cache's lock
+ * are held. */
+void gm_pages_check(const struct gm_cache *cache);
 
 #endif
