@@ -12,8 +12,8 @@
  * allowance, and beyond that moved there from wherever a page is wholly free. Live bytes are never
  * copied and addresses never change. Moving a page costs 56 us on an H200 whatever its size (unmap
  * 19, map 1, access 29), so pages are as large as the whole allows: a 128th of the most ever in
- * use, or a 64th, and several small ones are given back for a large one that is created (unmap 19,
- * release 13; create 11, map 1, access 29). A page with one live byte stays, and counts whole.
+ * use, and several small ones are given back for a large one that is created (unmap 19, release 13;
+ * create 11, map 1, access 29). A page with one live byte stays, and counts whole.
  *
  * Order. The lock `grow` is held from the look at the pieces until the pages are where they belong;
  * only its holder changes what memory a segment has. Under the cache's lock it decides (plan.c),

@@ -11,14 +11,12 @@
 #define LARGEST_PAGE ((size_t)64 << 20)
 
 /* A page is at most one part in so many of the most ever in use, or of the block that it is created
- * for. Huge blocks share a page with few others, so that a neighbour seldom keeps a larger one; but
- * a page that is most of a block fits few others. On five programs' traces pages of half the size
- * made a third more driver calls, and twice the size brought one of them above 1.05 times what it
- * used. */
+ * for, if that is more; one that is most of a huge block would fit few others. On five programs'
+ * traces half the size made a third more driver calls, and twice the size brought some of them
+ * above 1.05 times what they used. */
 #define PAGES_OF_ALL        128
-#define PAGES_OF_ALL_HUGE   64
 #define PAGES_OF_BLOCK      16
-#define PAGES_OF_HUGE_BLOCK 4 /* at least */
+#define PAGES_OF_HUGE_BLOCK 2 /* at least */
 
 static size_t round_down(size_t bytes, size_t unit) {
     return bytes / unit * unit;
@@ -240,7 +238,8 @@ static int add_fresh(struct fill *fill, size_t offset, size_t bytes) {
  * One page at `offset`, where `left` bytes are missing; returns its bytes, or 0 without memory.
  * Above the allowance a page moves that is as large as one created there would be. If there are
  * only smaller ones, it is created, and they are given back (`balance`): the price is one of each
- * call for every page, whatever its size, and from then on there are fewer.
+ * call for every page, whatever its size, and from then on there are fewer. What is left at the end
+ * of a block is one page of just that size, which fits the next block like it.
  */
 static size_t fill_some(struct fill *fill, size_t offset, size_t left) {
     struct gm_page *loose = take_loose(fill->pages, left);
@@ -250,7 +249,7 @@ static size_t fill_some(struct fill *fill, size_t offset, size_t left) {
         gm_pages_loosen(fill->pages, loose);
         return 0;
     }
-    size_t bytes = smaller(fill->largest, power_below(left));
+    size_t bytes = smaller(fill->largest, left);
     struct gm_source *source = bytes > fill->room ? best_source(fill->plan, left) : NULL;
     if (!source || (source->page->chunk.bytes < bytes && !fill->plan->keeps))
         return add_fresh(fill, offset, bytes) == 0 ? bytes : 0;
@@ -352,13 +351,12 @@ static void balance(struct gm_cache *cache, uint64_t allowed, struct gm_plan *pl
 
 static size_t largest_page(struct gm_cache *cache, int kind, size_t bytes) {
     const size_t unit = cache->pages->unit;
-    const int huge = kind == GM_KIND_HUGE;
     if (kind == GM_KIND_SMALL)
         return unit;
-    size_t share = (size_t)(most_in_use(cache, bytes) / (huge ? PAGES_OF_ALL_HUGE : PAGES_OF_ALL));
+    size_t share = (size_t)(most_in_use(cache, bytes) / PAGES_OF_ALL);
     if (share < bytes / PAGES_OF_BLOCK)
         share = bytes / PAGES_OF_BLOCK;
-    if (huge)
+    if (kind == GM_KIND_HUGE)
         share = smaller(share, bytes / PAGES_OF_HUGE_BLOCK);
     share = power_below(smaller(share < unit ? unit : share, LARGEST_PAGE));
     return share < unit ? unit : share;
