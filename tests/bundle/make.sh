@@ -25,7 +25,8 @@ for folder in bench examples; do
     done
 done
 cp -a "$HERE/../../bench/peers.py" "$BUNDLE/bench/"
-mkdir -p "$BUNDLE/clients/programs"
+mkdir -p "$BUNDLE/clients/programs" "$BUNDLE/tests/traces"
+cp -a "$HERE"/../traces/*.xz "$BUNDLE/tests/traces/"
 cp -a "$HERE/../clients/caches_in_turn.py" "$BUNDLE/clients/"
 cp -a "$HERE/../clients/programs/caches.py" "$BUNDLE/clients/programs/"
 # Unit tests, fault sweeps and the runtime's tests are softgpu's, and the page's program is C++, whose library is not the

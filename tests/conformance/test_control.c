@@ -202,6 +202,18 @@ TEST_WHERE(memory_use_is_reported, NEEDS_SOFTGPU("tells its memory")) {
     assert_int_equal(soft->memory_info(99, &with, &limit), -1);
 }
 
+TEST_WHERE(profiles_are_listed_with_their_capability, NEEDS_SOFTGPU("has profiles")) {
+    int newest = 0;
+    char *text = soft->profile_list(&newest);
+    const char *a100 = strstr(text, "a100 80\n"), *h200 = strstr(text, "h200 90\n");
+    assert_true(a100 && h200 && a100 < h200 && strstr(text, "rtx5090 120\n"));
+    assert_true(newest >= 90);
+    soft->free_text(text);
+    text = soft->profile_list(NULL);
+    assert_non_null(text);
+    soft->free_text(text);
+}
+
 TEST_WHERE(an_unknown_control_version_is_refused, NEEDS_SOFTGPU("has a control")) {
     softgpu_get_control_fn get;
     *(void **)&get = gpumem_driver_symbol(driver, "softgpu_get_control");

@@ -20,7 +20,7 @@ log=$(mktemp)
 if ! { cmake -S . -B build-fuzz -G Ninja -DCMAKE_C_COMPILER="$cc" -DCMAKE_BUILD_TYPE=Debug \
     -DGPUMEM_SANITIZE=address -DGPUMEM_FUZZ=ON -DGPUMEM_WERROR=ON -DGPUMEM_TESTS=OFF \
     -DGPUMEM_BENCH=OFF -DGPUMEM_EXAMPLES=OFF &&
-    cmake --build build-fuzz --target fuzz_api fuzz_copy fuzz_objects fuzz_image fuzz_import fuzz_profile fuzz_program fuzz_kernel; } >"$log" 2>&1; then
+    cmake --build build-fuzz --target fuzz_api fuzz_copy fuzz_files fuzz_objects fuzz_image fuzz_import fuzz_profile fuzz_program fuzz_kernel; } >"$log" 2>&1; then
     tail -n 40 "$log" >&2
     rm -f "$log"
     echo "the fuzz targets do not build" >&2

@@ -18,7 +18,7 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[2]
 CORPUS = SOURCE / "tests/fuzz/corpus"
 IMAGES = SOURCE / "tests/fixtures/images"
-TARGETS = ("api", "copy", "objects", "image", "import", "kernel", "profile", "program")
+TARGETS = ("api", "copy", "files", "objects", "image", "import", "kernel", "profile", "program")
 # How tests/fuzz/image.c reads an image, by its first byte: as an input of a link for sm_90, without a name,
 # with the machine code preferred, with all log, and for no architecture.
 IMAGE_OPTIONS = (0o11, 0o17, 0o57, 0o50)
@@ -31,6 +31,10 @@ def archive_of(target):
 
 def seeds(target, folder):
     """Inputs made of files of the repository, so that the corpus need not repeat them."""
+    if target == "files":
+        for image in sorted(IMAGES.iterdir()):
+            if image.suffix in (".cubin", ".fatbin", ".object"):
+                Path(folder, f"seed-{image.name}.bin").write_bytes(image.read_bytes())
     if target != "image":
         return
     for options in IMAGE_OPTIONS:

@@ -1,6 +1,7 @@
 /* gpumem doctor: checks what affects gpumem on this machine, and says what to do. */
 #include "cli.h"
 #include "descriptor.h"
+#include "doctor.h"
 #include "json.h"
 #include "terminal.h"
 
@@ -19,20 +20,23 @@
 #include <unistd.h>
 
 const char cmd_doctor_usage[] =
-    "usage: gpumem doctor [OPTION...]\n"
+    "usage: gpumem doctor [OPTION...] [FILE...]\n"
     "\n"
     "Checks the driver, the device files, Vulkan, softgpu, and the limits of this\n"
     "machine that affect gpumem and softgpu, says what to change, and ends with a\n"
     "verdict.\n"
     "\n"
+    "With files, which are programs, libraries or wheels, says of each which CUDA\n"
+    "runtime it uses, for which architectures it has machine code and PTX, and on\n"
+    "which profiles of softgpu its kernels run. Nothing in them is run.\n"
+    "\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
     "  --verbose         each Vulkan driver that was tried, and why it failed\n"
-    "  --json            an array of objects: verdict, topic, text\n"
+    "  --json            an array of objects: verdict, topic, text; of files one each\n"
     "\n"
     "Exit status: 0 when a driver with a device was found and no check failed, 3\n"
-    "when there is no usable driver, else 1.\n";
-
-enum verdict { GOOD, NOTE, BAD };
+    "when there is no usable driver, else 1. With files 0 when nothing in them is\n"
+    "bad, 4 when one cannot be read, else 1.\n";
 
 struct finding {
     enum verdict verdict;
@@ -174,6 +178,12 @@ static void check_softgpu(void) {
     gpumem_driver_close(driver);
 }
 
+/* What was not there when this was built, with the package that brings it. */
+static void check_build(void) {
+    if (GPUMEM_OFF[0])
+        add(NOTE, "build", "off, for want of a package when this was built: %s", GPUMEM_OFF);
+}
+
 static void check_limits(void) {
     struct rlimit limit;
     char size[32];
@@ -242,20 +252,19 @@ static void conclude(bool usable, bool soft) {
         add(BAD, "verdict", "gpumem cannot work here (%s)", counted);
 }
 
-static const char *const verdict_names[] = {"ok", "note", "bad"};
+const char *const doctor_verdicts[] = {"ok", "note", "bad"};
 
-static void print_finding(const struct finding *finding) {
+void doctor_line(enum verdict verdict, const char *topic, const char *text) {
     static const enum cli_colour colours[] = {CLI_GREEN, CLI_YELLOW, CLI_RED};
-    const char *verdict = verdict_names[finding->verdict];
-    cli_line_painted(stdout, colours[finding->verdict], strlen(verdict), "%-4s  %-16s  %s", verdict,
-                     finding->topic, finding->text);
+    const char *name = doctor_verdicts[verdict];
+    cli_line_painted(stdout, colours[verdict], strlen(name), "%-4s  %-16s  %s", name, topic, text);
 }
 
 /* Returns an exit status. */
 static int print_findings(bool as_json) {
     if (!as_json) {
         for (size_t i = 0; i < finding_count; i++)
-            print_finding(&findings[i]);
+            doctor_line(findings[i].verdict, findings[i].topic, findings[i].text);
         return CLI_OK;
     }
     struct json json;
@@ -263,7 +272,7 @@ static int print_findings(bool as_json) {
     json_open(&json, NULL, '[');
     for (size_t i = 0; i < finding_count; i++) {
         json_open(&json, NULL, '{');
-        json_string(&json, "verdict", verdict_names[findings[i].verdict]);
+        json_string(&json, "verdict", doctor_verdicts[findings[i].verdict]);
         json_string(&json, "topic", findings[i].topic);
         json_string(&json, "text", findings[i].text);
         json_close(&json, '}');
@@ -295,8 +304,10 @@ int cmd_doctor(int argc, char **argv) {
     }
     if (as_json)
         cli_json_wanted();
+    if (optind < argc && choice)
+        return cli_error(CLI_USAGE, "doctor: --driver is for the machine, not for files");
     if (optind < argc)
-        return cli_error(CLI_USAGE, "doctor: unexpected argument '%s'", argv[optind]);
+        return doctor_files(argv + optind, argc - optind, as_json);
 
     bool usable, soft = false;
     check_system();
@@ -305,6 +316,7 @@ int cmd_doctor(int argc, char **argv) {
     if (usable)
         check_vulkan(choice, verbose || as_json);
     check_softgpu();
+    check_build();
     check_limits();
     check_memory();
     conclude(usable, soft);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,6 +32,20 @@ DIR *cli_open_folder(const char *path) {
 
 int cli_make_memory(const char *name) {
     return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+}
+
+FILE *cli_make_memory_text(const char *name) {
+    int memory = cli_make_memory(name);
+    FILE *file = memory >= 0 ? fdopen(memory, "r+") : NULL;
+    if (!file && memory >= 0)
+        close(memory);
+    return file;
+}
+
+int cli_make_unnamed(void) {
+    const char *folder = getenv("TMPDIR");
+    int fd = open(folder && folder[0] ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    return fd >= 0 ? fd : cli_make_memory("gpumem");
 }
 
 int cli_make_pair(int floor, int pair[2]) {

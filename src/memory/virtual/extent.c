@@ -20,7 +20,8 @@ void gm_extent_give(struct gm_extent *extent, const CUmemAccessDesc *access, siz
 
 gpumem_status gm_extent_init(struct gm_extent *extent, size_t capacity, size_t alignment,
                              CUdeviceptr hint) {
-    extent->committed = extent->holes = 0;
+    extent->committed = 0;
+    atomic_init(&extent->holes, 0);
     extent->chunks = NULL;
     extent->mirrors = NULL;
     extent->given = NULL;
@@ -29,11 +30,24 @@ gpumem_status gm_extent_init(struct gm_extent *extent, size_t capacity, size_t a
     return gm_vmm_reserve(extent->device, capacity, alignment, hint, &extent->address);
 }
 
+static pthread_mutex_t lists = PTHREAD_MUTEX_INITIALIZER;
+
+void gm_extent_lock_lists(void) {
+    pthread_mutex_lock(&lists);
+}
+
+void gm_extent_unlock_lists(void) {
+    pthread_mutex_unlock(&lists);
+}
+
 static gpumem_status make_room(struct gm_extent *extent, size_t count) {
     size_t wanted = extent->count + count;
     size_t room = extent->room, given_room = extent->room;
-    if (!GM_RESERVE(extent->chunks, room, wanted) ||
-        (extent->given && !GM_RESERVE(extent->given, given_room, wanted)))
+    gm_extent_lock_lists();
+    int made = GM_RESERVE(extent->chunks, room, wanted) &&
+               (!extent->given || GM_RESERVE(extent->given, given_room, wanted));
+    gm_extent_unlock_lists();
+    if (!made)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record %zu chunks", wanted);
     extent->room = room;
     return GPUMEM_OK;
@@ -132,10 +146,12 @@ gpumem_status gm_extent_adopt(struct gm_extent *extent, const struct gm_chunk *c
         status = mirror_chunks(extent, chunks, count);
     if (status != GPUMEM_OK)
         return status;
+    gm_extent_lock_lists();
     for (size_t i = 0; i < count; i++) {
         extent->chunks[extent->count++] = chunks[i];
         extent->committed += chunks[i].bytes;
     }
+    gm_extent_unlock_lists();
     return GPUMEM_OK;
 }
 
@@ -153,7 +169,7 @@ gpumem_status gm_extent_double(struct gm_extent *extent, const struct gm_extent 
         return status;
     extent->count = other->count;
     extent->committed = other->committed;
-    extent->holes = other->holes;
+    atomic_init(&extent->holes, atomic_load(&other->holes));
     return GPUMEM_OK;
 }
 
@@ -257,9 +273,11 @@ gpumem_status gm_extent_drop(struct gm_extent *extent, size_t count) {
         offset += extent->chunks[i].bytes;
     }
     release_chunks(extent, extent->chunks + kept, extent->count - kept);
+    gm_extent_lock_lists();
     for (size_t i = kept; i < extent->count; i++)
         extent->holes -= extent->chunks[i].handle ? 0 : extent->chunks[i].bytes;
     extent->count = kept;
+    gm_extent_unlock_lists();
     extent->committed = (size_t)(end - extent->address);
     return status;
 }

@@ -49,8 +49,8 @@ struct gm_extent {
     struct gm_access *given; /* the rights of each chunk; NULL: all have `access` */
     CUdeviceptr address;
     size_t capacity;
-    size_t committed; /* bytes from the start to the last chunk's end */
-    size_t holes;     /* bytes of those without memory */
+    size_t committed;    /* bytes from the start to the last chunk's end */
+    atomic_size_t holes; /* bytes of those without memory */
     struct gm_chunk *chunks;
     size_t count, room;
     struct gm_range_cache *cache; /* of the chunks that it allocates and frees; or NULL */
@@ -94,6 +94,17 @@ gpumem_status gm_extent_punch(struct gm_extent *extent, size_t first, size_t cou
 /* Puts new memory into the holes among these chunks, all or none. */
 gpumem_status gm_extent_fill(struct gm_extent *extent, const CUmemAllocationProp *prop,
                              size_t first, size_t count);
+
+/* Whether none of the bytes is in a hole. From any thread, while others change the extent. */
+int gm_extent_is_whole(const struct gm_extent *extent, size_t offset, size_t bytes);
+
+/*
+ * Held while the list of any extent's chunks changes, which is for a few instructions: who reads it
+ * without the buffer's lock, as a view of a buffer does that grows in another thread, holds it as
+ * well. No other lock is taken, and the driver is not called, under it.
+ */
+void gm_extent_lock_lists(void);
+void gm_extent_unlock_lists(void);
 
 /* The chunk's rights. */
 struct gm_access gm_extent_access(const struct gm_extent *extent, size_t index);

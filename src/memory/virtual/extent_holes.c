@@ -17,6 +17,20 @@ static CUdeviceptr address_of(const struct gm_extent *extent, size_t index) {
     return extent->address + offset_of(extent, index);
 }
 
+int gm_extent_is_whole(const struct gm_extent *extent, size_t offset, size_t bytes) {
+    int whole = 1;
+    if (!atomic_load_explicit(&extent->holes, memory_order_relaxed) || !bytes)
+        return whole;
+    gm_extent_lock_lists();
+    size_t at = 0;
+    for (size_t i = 0; i < extent->count && at < offset + bytes && whole; i++) {
+        at += extent->chunks[i].bytes;
+        whole = extent->chunks[i].handle || at <= offset;
+    }
+    gm_extent_unlock_lists();
+    return whole;
+}
+
 static gpumem_status map_one(struct gm_extent *extent, size_t index,
                              CUmemGenericAllocationHandle handle) {
     CUdeviceptr address = address_of(extent, index);
@@ -48,8 +62,10 @@ static size_t release(struct gm_extent *extent, size_t index) {
     struct gm_chunk *chunk = &extent->chunks[index];
     gm_mirrors_detach(extent, offset_of(extent, index), chunk);
     int taken = gm_vmm_release(extent->device, extent->meter, chunk->handle, chunk->bytes);
+    gm_extent_lock_lists();
     chunk->handle = 0;
     extent->holes += chunk->bytes;
+    gm_extent_unlock_lists();
     return taken && !atomic_load(&extent->shared) ? chunk->bytes : 0;
 }
 
@@ -127,8 +143,10 @@ static gpumem_status fill_one(struct gm_extent *extent, const CUmemAllocationPro
             return status;
     }
     if (status == GPUMEM_OK) {
+        gm_extent_lock_lists();
         extent->chunks[index].handle = made.handle;
         extent->holes -= made.bytes;
+        gm_extent_unlock_lists();
         *filled = (unsigned char)how;
         return GPUMEM_OK;
     }
@@ -146,8 +164,10 @@ static void empty(struct gm_extent *extent, size_t index, enum filled how) {
         return;
     gm_mirrors_detach(extent, offset_of(extent, index), chunk);
     discard(extent, chunk, how);
+    gm_extent_lock_lists();
     chunk->handle = 0;
     extent->holes += chunk->bytes;
+    gm_extent_unlock_lists();
 }
 
 gpumem_status gm_extent_fill(struct gm_extent *extent, const CUmemAllocationProp *prop,

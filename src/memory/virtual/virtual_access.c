@@ -375,9 +375,11 @@ gpumem_status gpumem_buffer_get_access(gpumem_buffer *buffer, size_t offset, int
     const struct gm_extent *extent = &((struct gm_range *)buffer->allocation.cookie)->extent;
     size_t index = 0;
     pthread_rwlock_rdlock(&v->mapped.lock);
+    gm_extent_lock_lists();
     for (size_t end = extent->chunks[0].bytes; end <= offset; end += extent->chunks[index].bytes)
         index++;
     *access = gm_vmm_access_of_flags(gm_access_of(gm_extent_access(extent, index), location));
+    gm_extent_unlock_lists();
     pthread_rwlock_unlock(&v->mapped.lock);
     return GPUMEM_OK;
 }

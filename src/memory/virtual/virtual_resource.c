@@ -369,17 +369,8 @@ static gpumem_status share(const gpumem_allocation *allocation) {
 }
 
 static int is_whole(const gpumem_allocation *allocation, size_t offset, size_t bytes) {
-    const struct gm_extent *extent = &((const struct gm_range *)allocation->cookie)->extent;
-    size_t at = 0;
-    if (!extent->holes)
-        return 1;
-    for (size_t i = 0; i < extent->count && at < offset + bytes; i++) {
-        size_t end = at + extent->chunks[i].bytes;
-        if (!extent->chunks[i].handle && end > offset && bytes)
-            return 0;
-        at = end;
-    }
-    return 1;
+    const struct gm_range *range = allocation->cookie;
+    return gm_extent_is_whole(&range->extent, offset, bytes);
 }
 
 static int is_idle(void *user) {

@@ -76,6 +76,19 @@ static bool profile_folder(char *folder, int levels) {
     return true;
 }
 
+bool sg_profile_folder(char *folder) {
+    /* From lib/gpumem/softgpu, or lib/<machine>/gpumem/softgpu where a distribution has that level.
+     */
+    for (int levels = 4; levels >= 3; levels--) {
+        DIR *there = profile_folder(folder, levels) ? gm_fd_folder(folder) : NULL;
+        if (there) {
+            closedir(there);
+            return true;
+        }
+    }
+    return false;
+}
+
 bool sg_profile_load(struct sg_profile *profile, const char *choice, char *message, size_t size) {
     if (!choice[0]) {
         snprintf(message, size, "SOFTGPU_PROFILE is empty: wanted a name or a path");

@@ -50,6 +50,12 @@ bool sg_profile_parse(struct sg_profile *profile, const char *where, const char 
 bool sg_profile_load(struct sg_profile *profile, const char *choice, char *message,
                      size_t message_size);
 
+/* The folder of profiles that have names: PATH_MAX bytes are written. False if there is none. */
+bool sg_profile_folder(char *folder);
+/* "NAME CAPABILITY\n" for each profile that has a name, sorted by name, from malloc; NULL when out
+ * of memory. A file that is no profile is left out. */
+char *sg_profile_list(void);
+
 /* The text of profiles/h200.ini, compiled in, so that the libraries alone are enough. */
 const char *sg_profile_builtin(void);
 

@@ -9,6 +9,7 @@
 #include "softgpu/core/state.h"
 #include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
+#include "softgpu/device/profile.h"
 #include "softgpu/entry/entry.h"
 #include "softgpu/entry/fault.h"
 #include "softgpu/entry/rules.h"
@@ -17,6 +18,7 @@
 #include "softgpu/external/semaphore_fd.h"
 #include "softgpu/launch/kernel_profile.h"
 #include "softgpu/link/link_texts.h"
+#include "softgpu/module/loading.h"
 #include "softgpu/stream/stream.h"
 
 #include <gpumem/softgpu.h>
@@ -200,6 +202,13 @@ static char *kernel_profile(int json) {
     return text;
 }
 
+static char *profile_list(int *newest_ptx) {
+    GM_UNCANCELLED;
+    if (newest_ptx)
+        *newest_ptx = sg_loading_newest_ptx();
+    return sg_profile_list();
+}
+
 static const softgpu_control control = {
     .size = sizeof(softgpu_control),
     .fault_arm = fault_arm,
@@ -221,6 +230,10 @@ static const softgpu_control control = {
     .leak_mark = leak_mark,
     .leak_report_since = leak_report_since,
     .label_set = label_set,
+    .profile_list = profile_list,
+    .runtime_attach = sg_runtime_attach,
+    .runtime_enter = sg_runtime_enter,
+    .runtime_leave = sg_runtime_leave,
 };
 
 EXPORT const softgpu_control *softgpu_get_control(int version);

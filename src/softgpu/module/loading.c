@@ -5,6 +5,7 @@
 #include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
 #include "softgpu/device/device.h"
+#include "softgpu/module/holder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@
  * modelled here, so that by default all is taken that the reader knows; and more, where the driver
  * is said to be newer: what such a text uses beyond that is refused by name.
  */
-static int newest_ptx(void) {
+int sg_loading_newest_ptx(void) {
     int major = sg_driver_version() / 1000, minor = sg_driver_version() % 1000 / 10;
     int of_driver = 10 * (major - 4) + minor;
     return sg_config()->ptx_of_driver || of_driver > SG_PTX_NEWEST ? of_driver : SG_PTX_NEWEST;
@@ -67,7 +68,7 @@ struct sg_image_options sg_loading_options(int device, const char *name) {
     return (struct sg_image_options){
         .architecture = architecture,
         .suffix = architecture >= 90 ? 'a' : 0,
-        .newest_ptx = newest_ptx(),
+        .newest_ptx = sg_loading_newest_ptx(),
         .prefer_machine = !sg_config()->kernels, /* text is what runs */
         .either = sg_config()->kernels,
         .most_shared = (unsigned)attributes[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN],
@@ -116,7 +117,15 @@ CUresult sg_loaded_read(const void *bytes, size_t size, int device, const struct
     CUresult result = read_image(bytes, size, &options, jit, &log, &made->image);
     sg_jit_answer(jit, &log, started);
     sg_loading_explain(result, &log);
+    if (sg_config()->kernels &&
+        (result == CUDA_ERROR_NO_BINARY_FOR_GPU ||
+         (result == CUDA_SUCCESS && made->image->source == SG_IMAGE_MACHINE)))
+        made->holder = sg_holder_text(bytes, size, wrapped);
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU && wrapped && made->holder)
+        sg_log(SG_LOG_WARNING, "no kernel of a fat binary runs on this device (%d.%d): %s",
+               options.architecture / 10, options.architecture % 10, made->holder);
     if (result != CUDA_SUCCESS) {
+        free(made->holder);
         free(made);
         return result;
     }
@@ -134,6 +143,7 @@ void sg_loaded_unref(struct sg_loaded *program) {
     if (--program->refs > 0)
         return;
     sg_image_free(program->image);
+    free(program->holder);
     free(program);
 }
 

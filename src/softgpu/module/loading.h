@@ -11,6 +11,7 @@
 struct sg_loaded {
     unsigned refs;
     struct sg_image *image;
+    char *holder; /* of machine code: the file that it is in, what else is there; NULL: not known */
 };
 
 /* Options of the compiler, and where their answers go. */
@@ -33,6 +34,9 @@ struct sg_jit {
 CUresult sg_loading_init(void);
 /* Whether CUDA_MODULE_LOADING requests that everything be loaded at once. */
 bool sg_loading_eager(void);
+
+/* The newest .version that is taken, 92 for 9.2. Needs no lock. */
+int sg_loading_newest_ptx(void);
 
 /* Checks the options as an H200 does. SUCCESS, INVALID_VALUE, or what single options answer. */
 CUresult sg_jit_read(struct sg_jit *jit, unsigned count, CUjit_option *options, void **values);

@@ -246,12 +246,6 @@ static const char *check_cvt(const struct sg_instruction *one) {
     return NULL;
 }
 
-static const char *check_vector(const struct sg_instruction *one) {
-    if (one->vector * sg_type_bits(one->type) > 128)
-        return "a vector of more than 128 bits, which sm_90 does not have";
-    return NULL;
-}
-
 /* ldmatrix and stmatrix: .x1, .x2 or .x4 registers */
 static const char *check_matrices(const struct sg_instruction *one,
                                   const struct sg_operand *operands) {
@@ -269,12 +263,6 @@ const char *sg_build_check(const struct sg_program *program,
         return check_wmma(program, instruction, operands);
     case SG_OP_cvt:
         return check_cvt(instruction);
-    case SG_OP_ld:
-    case SG_OP_ldu:
-    case SG_OP_st:
-    case SG_OP_atom:
-    case SG_OP_red:
-        return check_vector(instruction);
     case SG_OP_ldmatrix:
     case SG_OP_stmatrix:
         return check_matrices(instruction, operands);

@@ -325,6 +325,7 @@ struct sg_ptx_shape {
     unsigned char class, width;    /* of a register, or of the first in {…}: struct sg_ptx_kind */
     unsigned char count;           /* of what is in {…} */
     unsigned char space;           /* of a variable, or of one whose address it is */
+    unsigned char widths;          /* of a special register: bytes, added up; 1: a predicate */
     bool vector : 1;               /* a register that is one */
     bool indexed : 1;              /* name[…] */
     bool real : 1;                 /* a constant of floating point, also one of those in {…} */

@@ -213,6 +213,8 @@ static bool ordered(const struct sg_ptx_opcode *opcode, const struct words *word
                      has(words, "shared_cluster");
     if (has(words, "nc") && (elsewhere || !has(words, "global")))
         return false;
+    if (has(words, "mmio") && (elsewhere || !has(words, "relaxed") || !has(words, "sys")))
+        return false;
     return order == scope && !((own || local) && order) && !(own && has(words, "volatile"));
 }
 
@@ -328,7 +330,7 @@ static unsigned char strict(const struct sg_ptx_opcode *opcode, const struct wor
     for (unsigned i = 0; i < words->type_count && in_list(opcode->name, "cvt"); i++) {
         if (AMONG(&words->types[i], "bf16|e4m3x2|e5m2x2"))
             width = 2;
-        else if (AMONG(&words->types[i], "bf16x2"))
+        else if (AMONG(&words->types[i], "bf16x2|tf32"))
             width = width ? width : 4;
     }
     return width;
@@ -341,6 +343,12 @@ static bool without_predicates(struct words *words) {
             words->types[kept++] = words->types[i];
     words->type_count = kept;
     return kept > 0;
+}
+
+/* Vectors of more than 128 bits are of targets from sm_100 on. */
+static bool narrow(const struct sg_ptx_combination *one) {
+    return !in_list(one->opcode->name, "atom|ld|ldu|mov|red|st") ||
+           (size_t)one->vector * one->types[0].width <= 16;
 }
 
 static struct sg_ptx_combination *combination(struct sg_ptx *ptx,
@@ -381,7 +389,7 @@ static struct sg_ptx_combination *combination(struct sg_ptx *ptx,
     table->used++;
     for (unsigned i = 0; i < words.type_count; i++)
         found->types[i] = sg_ptx_kind_of(words.types[i].text - 1, words.types[i].length + 1);
-    if (!words.too_many && ordered(opcode, &words))
+    if (!words.too_many && ordered(opcode, &words) && narrow(found))
         find(table, &words, found, &no_memory);
     /* ptxas accepts .pred beside other types, where it means nothing. */
     bool idle = (opcode->modifiers || in_list(opcode->name, "atom|red")) && given->predicate &&
@@ -460,11 +468,16 @@ static bool agrees(const struct sg_ptx_shape *shape, struct sg_ptx_kind type,
     return sg_ptx_agrees(kind(shape->class, shape->width), type, wider);
 }
 
+/* In braces; bits go with either. */
+static bool mixed(const struct sg_ptx_shape *shape) {
+    return shape->reals && shape->integers;
+}
+
 static bool vector(char letter, const struct sg_ptx_shape *shape, struct sg_ptx_kind type,
                    const struct sg_ptx_combination *one) {
     if (shape->vector)
         return true;
-    if (shape->reals && shape->integers) /* bits go with either */
+    if (mixed(shape))
         return false;
     if (shape->what == SG_SHAPE_VECTOR && (one->vector == 1 || shape->count == one->vector))
         return letter == 'D' ? !shape->whole && !shape->real && agrees(shape, type, one)
@@ -502,11 +515,20 @@ static bool read(char letter, const struct sg_ptx_shape *shape,
     case SG_SHAPE_NAME: /* a sum of a variable's address is computed; a name alone is not read */
         return (shape->sum || shape->function) && !shape->label && !one->video &&
                (type.class == SG_CLASS_INTEGER || type.class == SG_CLASS_BITS || shape->function);
-    case SG_SHAPE_SPECIAL:
-        return letter == '2' && one->converts && !one->strict;
+    case SG_SHAPE_SPECIAL: /* cvt makes integers of them */
+        return letter == '2' && one->converts && !one->strict && type.class == SG_CLASS_INTEGER &&
+               one->types[0].class == SG_CLASS_INTEGER && type.width <= shape->widths;
     default:
         return false;
     }
+}
+
+/* What mov reads of a special register. */
+static bool special(const struct sg_ptx_shape *shape, const struct sg_ptx_combination *one) {
+    struct sg_ptx_kind type = one->types[0];
+    bool bits = type.class == SG_CLASS_INTEGER || type.class == SG_CLASS_BITS;
+    return shape->triple == (shape->member == (one->vector == 1)) && shape->widths & type.width &&
+           (bits ? type.width > 1 : type.class == SG_CLASS_PREDICATE);
 }
 
 /* A register, or a variable, in its own space where cvta names one. */
@@ -555,14 +577,13 @@ static bool fits(char letter, const struct sg_ptx_shape *shape,
     case 'R':
         return !shape->holes;
     case 'N':
-        return shape->what == SG_SHAPE_VECTOR ? !shape->whole && !shape->real
+        return shape->what == SG_SHAPE_VECTOR ? !shape->whole && !shape->real && !mixed(shape)
                                               : shape->vector || written('d', shape, one);
     case 'm':
     case 'n':
         return shape->what != SG_SHAPE_ADDRESS && shape->what != SG_SHAPE_NOTHING &&
                !shape->holes && !shape->label &&
-               (shape->what != SG_SHAPE_SPECIAL ||
-                shape->triple == (shape->member == (one->vector == 1))) &&
+               (shape->what != SG_SHAPE_SPECIAL || special(shape, one)) && !mixed(shape) &&
                (!shape->opaque ||
                 (one->types[0].width == 8 && one->types[0].class == SG_CLASS_INTEGER)) &&
                (shape->what != SG_SHAPE_NUMBER || letter == 'n' || constant(shape, one->types[0]));

@@ -75,6 +75,19 @@ static void note_register(struct operands *list, struct sg_ptx_kind kind) {
         list->given->registers[list->given->count - 1] = kind;
 }
 
+/* What the special registers of a thread's place had when they had 16 bits is accepted still. */
+static unsigned char widths_of(const struct sg_word *name) {
+    if (sg_word_is(name, "%is_explicit_cluster"))
+        return 1;
+    if (sg_word_is(name, "%gridid"))
+        return 2 + 4 + 8;
+    if (sg_word_is_any(name, "%tid %ntid %ctaid %nctaid"))
+        return 2 + 4;
+    bool wide = sg_word_is_any(name, "%clock64 %globaltimer %current_graph_exec") ||
+                (name->length > 3 && memcmp(name->text + name->length - 3, "_64", 3) == 0);
+    return wide ? 8 : 4;
+}
+
 /* A name on the outside. */
 static void note_name(const struct sg_ptx *ptx, struct operands *list,
                       const struct sg_ptx_use *use) {
@@ -103,6 +116,7 @@ static void note_name(const struct sg_ptx *ptx, struct operands *list,
     if (!other && sg_ptx_special_register(ptx->word.text, ptx->word.length))
         of->what = ptx->word.text[0] == '%' ? SG_SHAPE_SPECIAL : SG_SHAPE_NUMBER;
     of->whole = of->what == SG_SHAPE_NUMBER;
+    of->widths = of->what == SG_SHAPE_SPECIAL ? widths_of(&ptx->word) : 0;
     of->triple = of->what == SG_SHAPE_SPECIAL && ptx->word.text[ptx->word.length - 1] == 'd' &&
                  sg_word_is_any(&ptx->word, "%tid %ntid %ctaid %nctaid %clusterid %nclusterid "
                                             "%cluster_ctaid %cluster_nctaid");

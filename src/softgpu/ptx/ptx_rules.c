@@ -46,6 +46,8 @@ struct sg_ptx_kind sg_ptx_kind_of(const char *name, size_t length) {
         {".f64", {SG_CLASS_REAL, 8}},      {".f16x2", {SG_CLASS_PAIR, 4}},
         {".bf16x2", {SG_CLASS_PAIR, 4}},   {".u16x2", {SG_CLASS_INTEGER, 4}},
         {".s16x2", {SG_CLASS_INTEGER, 4}}, {".pred", {SG_CLASS_PREDICATE, 1}},
+        {".tf32", {SG_CLASS_PAIR, 4}},     {".e4m3x2", {SG_CLASS_PAIR, 2}},
+        {".e5m2x2", {SG_CLASS_PAIR, 2}},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strlen(kinds[i].text) == length && memcmp(kinds[i].text, name, length) == 0)

@@ -10,23 +10,27 @@ struct row {
 };
 
 /* Greater than any version. */
-#define NEVER 1000
+#define NEVER    1000
+#define SPECIFIC 2000
 
 static const struct row rows[] = {
 #define SG_PTX_SINCE(opcode, version, words) {#opcode, version, words},
 #define SG_PTX_NEVER(opcode, words)          {#opcode, NEVER, words},
+#define SG_PTX_SPECIFIC(opcode, words)       {#opcode, SPECIFIC, words},
 #define SG_PTX_SINCE_ANY(version, words)
 #define SG_PTX_SINCE_REGISTER(version, name)
 #define SG_PTX_SINCE_DIRECTIVE(version, name)
 #include "softgpu/ptx/ptx_since.def"
 #undef SG_PTX_SINCE
 #undef SG_PTX_NEVER
+#undef SG_PTX_SPECIFIC
 #undef SG_PTX_SINCE_ANY
 };
 
 static const struct row of_any[] = {
 #define SG_PTX_SINCE(opcode, version, words)
 #define SG_PTX_NEVER(opcode, words)
+#define SG_PTX_SPECIFIC(opcode, words)
 #define SG_PTX_SINCE_ANY(version, words) {NULL, version, words},
 #include "softgpu/ptx/ptx_since.def"
 #undef SG_PTX_SINCE_ANY
@@ -104,10 +108,15 @@ static bool have(const struct sg_ptx_given *given, const char *words) {
 
 static bool old_enough(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
                        const struct sg_ptx_given *given, const struct row *row) {
-    bool never = row->version == NEVER;
-    if (row->version <= ptx->image->ptx_version || (never && ptx->image->target > 90) ||
-        !have(given, row->words))
+    bool never = row->version == NEVER, specific = row->version == SPECIFIC;
+    if (row->version <= ptx->image->ptx_version ||
+        ((never || specific) && ptx->image->target > 90) ||
+        (specific && ptx->image->target_suffix == 'a') || !have(given, row->words))
         return true;
+    if (specific)
+        return sg_ptx_wrong(ptx, "%s%.*s needs target sm_90a", opcode->name,
+                            given->modifiers_length < 80 ? (int)given->modifiers_length : 80,
+                            given->modifiers);
     if (never)
         return sg_ptx_wrong(ptx, "illegal modifier: there is no %s%.*s", opcode->name,
                             given->modifiers_length < 80 ? (int)given->modifiers_length : 80,

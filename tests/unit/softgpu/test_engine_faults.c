@@ -138,11 +138,12 @@ TEST(an_unsupported_instruction_is_refused_by_name) {
     char why[200] = "";
     struct sg_image_log log = {0};
     assert_int_equal(
-        sg_image_read(BODY("setmaxnreg.inc.sync.aligned.u32 240;"), SIZE_MAX, &h200, &log, &image),
+        sg_image_read(BODY("multimem.ld_reduce.relaxed.gpu.global.add.u32 %r2, [%rd1];"), SIZE_MAX,
+                      &h200, &log, &image),
         CUDA_SUCCESS);
     assert_int_equal(sg_program_make(image, "k", &log, &program), CUDA_SUCCESS);
     assert_false(sg_engine_can(program, why, sizeof why));
-    assert_non_null(strstr(why, "line 8: setmaxnreg"));
+    assert_non_null(strstr(why, "line 8: multimem"));
     assert_int_equal(sg_code_make(program, SG_LEVEL_GENERIC, 0, &code), CUDA_ERROR_NOT_SUPPORTED);
     assert_null(code);
     sg_program_free(program);

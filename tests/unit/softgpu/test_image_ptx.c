@@ -235,6 +235,25 @@ TEST(bodies_are_accepted_or_refused_by_their_statements) {
         refused(bad[i], CUDA_ERROR_INVALID_PTX);
 }
 
+TEST(instructions_of_one_device_need_its_target) {
+    /* clang-format off */
+    static const char *const bodies[] = {
+        "setmaxnreg.inc.sync.aligned.u32 64;", "wgmma.fence.sync.aligned;", "wgmma.wait_group.sync.aligned 0;",
+        ".reg .b64 d; tensormap.replace.tile.global_address.global.b1024.b64 [d], d;",
+    };
+    /* clang-format on */
+    static const char text[] =
+        ".version 8.3\n.target %s\n.address_size 64\n.entry k() { %s ret; }\n";
+    char of_all[300], of_one[300];
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        snprintf(of_all, sizeof of_all, text, "sm_90", bodies[i]);
+        refused(of_all, CUDA_ERROR_INVALID_PTX);
+        assert_non_null(strstr(error, "needs target sm_90a"));
+        snprintf(of_one, sizeof of_one, text, "sm_90a", bodies[i]);
+        sg_image_free(taken(of_one));
+    }
+}
+
 /* Pairs of what ptxas refuses and what it takes: each neighbour differs in one thing. */
 static const struct {
     const char *bad, *good;
@@ -331,6 +350,24 @@ static const struct {
     {".reg .b32 r; @r bra L; L:", ".reg .pred p; @p bra L; L:"},
     {"fence.sc.cluster.cluster;", "fence.sc.cluster;"},
     {".reg .b64 d; prefetch.global [d];", ".reg .b64 d; prefetch.global.L1 [d];"},
+    {".reg .b32 r; ld.release.gpu.global.u32 r, [g];", ".reg .b32 r; ld.acquire.gpu.global.u32 r, [g];"},
+    {".reg .b32 r; st.acquire.gpu.global.u32 [g], r;", ".reg .b32 r; st.release.gpu.global.u32 [g], r;"},
+    {".reg .b64 d; mov.u64 d, %clock;", ".reg .b64 d; mov.u64 d, %clock64; mov.b64 d, %gridid;"},
+    {".reg .b64 d; mov.u64 d, %tid.x;", ".reg .b16 h; mov.u16 h, %tid.x; mov.b16 h, %gridid;"},
+    {".reg .b64 d; mov.u64 d, %globaltimer_lo;", ".reg .b32 r; mov.s32 r, %globaltimer_lo;"},
+    {".reg .b32 r; mov.u32 r, %globaltimer;", ".reg .b64 d; mov.s64 d, %globaltimer;"},
+    {".reg .f32 f; mov.f32 f, %laneid;", ".reg .f32 f; mov.b32 f, %laneid; mov.b32 f, %pm0;"},
+    {".reg .b32 r; mov.u32 r, %is_explicit_cluster;", ".reg .pred p; mov.pred p, %is_explicit_cluster;"},
+    {".reg .b32 r; cvt.u32.u64 r, %tid.x;", ".reg .b32 r; cvt.u32.u64 r, %clock64; cvt.u32.u16 r, %tid.x;"},
+    {".reg .f32 f; cvt.rn.f32.u32 f, %tid.x;", ".reg .b64 d; cvt.u64.u32 d, %tid.x;"},
+    {".reg .b64 d<4>; ld.global.v4.b64 {d0, d1, d2, d3}, [g];", ".reg .b64 d<4>; ld.global.v2.b64 {d0, d1}, [g];"},
+    {".reg .b32 r<8>; st.global.v8.b32 [g], {r0, r1, r2, r3, r4, r5, r6, r7};", ".reg .b32 r<4>; st.global.v4.b32 [g], {r0, r1, r2, r3};"},
+    {".reg .u32 r; .reg .f32 f; cvt.rna.tf32.f32 r, f;", ".reg .b32 r; .reg .f32 f; cvt.rna.tf32.f32 r, f;"},
+    {".reg .u16 h; .reg .b32 r; cvt.rn.f16x2.e4m3x2 r, h;", ".reg .b16 h; .reg .b32 r; cvt.rn.f16x2.e4m3x2 r, h;"},
+    {".reg .b64 d; .reg .f32 f<2>; .reg .b32 r; tex.1d.v2.f32.s32 {f0, f1}, [d, {r}];", ".reg .b64 d; .reg .b32 r<3>; tex.1d.v2.f16x2.s32 {r0, r1}, [d, {r2}];"},
+    {".reg .b64 d; .reg .b32 r<5>; tex.1d.v4.f16x2.s32 {r0, r1, r2, r3}, [d, {r4}];", ".reg .b64 d; .reg .f32 f<4>; .reg .b32 r; tex.1d.v4.f32.s32 {f0, f1, f2, f3}, [d, {r}];"},
+    {".reg .b64 d; .reg .u32 r; .reg .f32 f; mov.b64 d, {r, f};", ".reg .b64 d; .reg .b32 r; .reg .f32 f; mov.b64 d, {r, f};"},
+    {".reg .b64 d; .reg .u32 r; .reg .f32 f; mov.b64 {f, r}, d;", ".reg .b64 d; .reg .u32 r; .reg .s32 i; mov.b64 {i, r}, d;"},
     {".reg .pred p; .reg .b32 r; selp.b32 r, r, r, !!p;", ".reg .pred p; .reg .b32 r; selp.b32 r, r, r, 1;"},
     /* clang-format on */
 };

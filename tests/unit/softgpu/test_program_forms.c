@@ -126,8 +126,6 @@ TEST(an_instruction_without_a_form_is_refused_with_its_reason) {
          "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes: copies by tensor maps are not run: under SOFTGPU_PROFILE=a100 compilers do without"},
         {"cp.async.bulk.prefetch.tensor.1d.L2.global [d0, {r1}];",
          "cp.async.bulk.prefetch.tensor.1d.L2.global: copies by tensor maps are not run: under SOFTGPU_PROFILE=a100 compilers do without"},
-        {"ld.global.v8.b32 {r0,r1,r2,r3,r4,r5,r6,r7}, [d0];",
-         "ld.global.v8.b32: a vector of more than 128 bits, which sm_90 does not have"},
         {"mov.b64 {r0,r1,r2}, d0;",
          "mov.b64: no form of it has these operands"},
         {"mov.u32 v4.b0, r0;",
