@@ -120,6 +120,7 @@ static void keep(struct gm_cache *cache, struct gm_source *source) {
     struct gm_error_record saved;
     gm_error_save(&saved);
     page->stuck = add(cache, source->segment, page->offset, page->chunk.bytes) != GPUMEM_OK;
+    cache->pages->stuck |= page->stuck;
     gm_error_restore(&saved);
 }
 
@@ -260,6 +261,7 @@ static void settle_failed(struct gm_cache *cache, struct gm_plan *plan, size_t s
             stuck--;
             settle_page(cache, plan, gap);
             page->stuck = 1;
+            cache->pages->stuck = 1;
             continue;
         }
         become(plan->segment, gap->offset, gap->bytes,

@@ -76,6 +76,7 @@ struct gm_pages {
     size_t unit; /* of pages */
     double ratio;
     int never_waits;
+    int stuck;             /* a page was, ever */
     struct gm_page *loose; /* the largest first */
     uint64_t loose_bytes, moved, waits, clock;
 };
@@ -127,6 +128,7 @@ int gm_pages_wait(struct gm_cache *cache);
 struct gm_source {
     struct gm_segment *segment;
     struct gm_page *page;
+    size_t bytes; /* of the page */
     enum { GM_SOURCE_STAYS, GM_SOURCE_MOVES, GM_SOURCE_GOES } fate;
     int unmapped;
 };
