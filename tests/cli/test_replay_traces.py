@@ -166,6 +166,29 @@ def test_snapshots_of_pytorch_are_replayed(folder):
     refused(folder, Path(both).read_text(), ": devices 0, 1 have traces: say which by --of-device")
 
 
+def step_of_torch(number):
+    """What tests/clients/programs/torch_snapshot.py does, as PyTorch frees: the first block when the other stream has passed."""
+    sizes = [f"+{(1 + i + number) * MIB // 4}" for i in range(8)]
+    return [*sizes, "+70000@1", *(f"-{i}" for i in range(1, 9)), "="]
+
+
+def test_a_snapshot_that_pytorch_wrote_is_replayed(folder):
+    """GPUMEM_TORCH_PYTHON: a python that has PyTorch, which writes another one."""
+    paths, python = [str(harness.SOURCE / "tests/fixtures/torch_snapshot.pickle.xz")], os.environ.get("GPUMEM_TORCH_PYTHON")
+    if python:
+        paths.append(str(folder / "live.pickle"))
+        program = harness.SOURCE / "tests/clients/programs/torch_snapshot.py"
+        more = dict(harness.bare_environment(), SOFTGPU_MEMORY="2G")
+        expect_status(harness.run_program([], python, program, paths[1], env=more), 0)
+    wanted = [f"+{3 * MIB}", *step_of_torch(0), "-9", *step_of_torch(1), "-9", *step_of_torch(2), "-9", "!",
+              *step_of_torch(3)]
+    for path in paths:
+        expect(converted(path) == wanted, f"{path}: {converted(path)}")
+    process, out = replay("--resource", "caching-virtual,driver", paths[0])
+    expect_status(process, 0)
+    expect(out["steps"] == 4 and all(row["done"] for row in out["resources"]), out)
+
+
 class Calls:
     def __reduce__(self):
         return os.system, ("touch called",)
