@@ -133,10 +133,10 @@ struct buffer {
 /* Raises the calling thread's last failure. Returns NULL. Call it before anything else of the
  * library is called. */
 PyObject *core_raise(gpumem_status status);
-/* An exception of gpumem.errors, by the name of its status: for what Python itself refuses. */
+/* An exception of gpumem.errors, by the status: for what Python itself refuses. */
 PyObject *core_refuse(gpumem_status status, const char *format, ...);
 
-/* ---- table.c --------------------------------------------------------- */
+/* ---- table.c --------------------------------------------------------------------------------- */
 
 int core_add_calls(PyObject *module);
 PyObject *core_result(size_t layout, const void *result);
