@@ -3,6 +3,8 @@
 GPUMEM_TRACES=all replays all of the recordings, also with late frees, in turn and under limits."""
 import json
 import os
+import subprocess
+import sys
 
 import harness
 from harness import expect, expect_nothing_left, expect_status, run
@@ -81,6 +83,22 @@ def test_two_programs_in_turn_stay_within_the_ratio(folder):
 
 def test_no_memory_is_wasted_in_place(_):
     judge({name: replay(trace(name), resource="caching")["ratio"] for name in NAMES}, IN_PLACE)
+
+
+def test_the_benchmark_prints_the_table(folder):
+    """Of peers that are not installed it says so: this interpreter finds no packages."""
+    command = [sys.executable, "-I", "-S", harness.BUILD / "bench/bench_traces", "--repeat", "1", "--resource",
+               "caching-virtual,driver", "--peers", "torch", first_steps(folder, "gnn", 4)]
+    done = subprocess.run(command, env=harness.environment(SOFTGPU_MEMORY="64G"), capture_output=True, text=True,
+                          timeout=200, check=False)
+    expect_status(done, 0)
+    tables = done.stdout.split("\n\n")
+    expect([table.strip().splitlines()[0] for table in tables[:3]] ==
+           ["peak committed / peak in use", "the same, streams 2,000 operations behind", "least limit / peak in use"],
+           done.stdout)
+    for table in tables[:3]:
+        name, *cells = table.strip().splitlines()[-1].split()
+        expect(name == "gnn" and len(cells) >= 2 and all(1 <= float(cell) < 3 for cell in cells[:2]), done.stdout)
 
 
 harness.main(globals())
