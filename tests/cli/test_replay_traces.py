@@ -67,7 +67,7 @@ def test_invalid_lines_of_a_compact_trace_are_refused(folder):
                        ("".join(f"+9@{i}\n" for i in range(5000)), ":4097: more than 4096 streams"),
                        (lzma.compress(b"+12\n-2\n"), ":2: 2 allocations back"),
                        (lzma.compress(SMALL.encode())[:-9], ": the packed file is incomplete"),
-                       (lzma.compress(bytes(64 * MIB), preset=0) * 17, ": more than 1024 MiB unpacked")):
+                       (lzma.compress(bytes(64 * MIB), preset=0) * 9, ": more than 512 MiB unpacked")):
         refused(folder, text, says)
     process, out = replay("--resource", "caching,driver", write(folder, "+4\n+18446744073709551000\n"))
     expect_status(process, 6)

@@ -9,7 +9,7 @@ import pickle
 import resource
 import sys
 
-MOST_UNPACKED = 1 << 30
+MOST_UNPACKED = 512 << 20
 MOST_TO_UNPACK = 128 << 20  # bytes of memory that xz may want for its dictionary
 STEP_NAMES = ("step", "ProfilerStep", "Optimizer.step", "## step", "## ProfilerStep", "## Optimizer.step")
 
