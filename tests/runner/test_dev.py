@@ -99,6 +99,8 @@ def help_builds_nothing(folder):
             status, output = place.run(*arguments)
             if status != 0 or f"usage: ./dev {command}" not in output:
                 problems.append(f"{arguments}: status {status}: {output}")
+            problems += [f"{len(line)} columns: {line}" for line in output.splitlines() if len(line) > 80]
+    problems += [f"{len(line)} columns: {line}" for line in place.run("help")[1].splitlines() if len(line) > 80]
     status, output = place.run("test", "--all", "--help")
     if status != 0 or "--long" not in output:
         problems.append(f"test --all --help: {status}: {output}")
