@@ -31,6 +31,7 @@ if(TARGET softgpu_audit)
     foreach(tool nvcc ptxas)
         install(PROGRAMS src/softgpu/audit/${tool}.sh DESTINATION ${clients_dir}/bin RENAME ${tool})
     endforeach()
+    install(FILES ${PROJECT_BINARY_DIR}/lib/gpumem/clients/python.zip DESTINATION ${clients_dir})
 endif()
 foreach(abi 12 13)
     install(TARGETS runtime${abi}

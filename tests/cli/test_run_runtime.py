@@ -4,6 +4,7 @@ here, because the real one is not free."""
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import harness
 from harness import Skip, expect, expect_status
@@ -28,6 +29,48 @@ USE = """
 import ctypes
 runtime, memory = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p()
 print(runtime.cudaMalloc(ctypes.byref(memory), 1000), bool(memory.value), runtime.cudaFree(memory))
+"""
+
+# Of nvcc: says how the first call of the runtime ends.
+KERNEL = """
+#include <cstdio>
+__global__ void add(int *to) { *to += 7; }
+int main() {
+    int count = 0, *memory = nullptr, host = 1;
+    if (cudaError_t error = cudaGetDeviceCount(&count))
+        return printf("%d\\n", error) < 0;
+    cudaMalloc(&memory, 4);
+    cudaMemset(memory, 0, 4);
+    add<<<1, 1>>>(memory);
+    cudaMemcpy(&host, memory, 4, cudaMemcpyDeviceToHost);
+    return printf("%d devices, %d\\n", count, host) < 0;
+}
+"""
+# A package that is built as cuda.bindings is: a table of functions, which stands for NVIDIA's own, and what uses it.
+BINDINGS = """
+import ctypes
+new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi))
+theirs, name = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda at: 77), b"cudaError_t (int *)"
+__pyx_capi__ = {key: new(ctypes.cast(theirs, ctypes.c_void_p), name, None)
+                for key in ("_cudaRuntimeGetVersion", "_cudaGetDevice", "_cudaStreamIsCapturing", "_notOfTheRuntime")}
+"""
+# Calls what is in the tables, and says what became of each; first the user's own sitecustomize.
+CALLER = """
+import ctypes, importlib, sys
+print(sys.modules["sitecustomize"].WHOSE, any("python.zip" in folder for folder in sys.path))
+get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+for module in sys.argv[1:]:
+    table = importlib.import_module("cuda.bindings." + module).__pyx_capi__
+    at = {key: get(capsule, b"cudaError_t (int *)") for key, capsule in table.items()}
+    version = ctypes.c_int()
+    answer = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(at["_cudaRuntimeGetVersion"])(ctypes.addressof(version))
+    print(answer, version.value, at["_notOfTheRuntime"] != at["_cudaGetDevice"])
+    library = "/proc/self/maps" if answer else next(line.split()[-1] for line in open("/proc/self/maps")
+                                                    if "libcudart" in line)
+    for suffix in () if answer else ("", "_ptsz"):
+        function = getattr(ctypes.CDLL(library), "cudaStreamIsCapturing" + suffix)
+        print(suffix or "plain", ctypes.cast(function, ctypes.c_void_p).value == at["_cudaStreamIsCapturing"])
 """
 
 
@@ -80,6 +123,70 @@ def test_nvcc_is_told_to_link_the_runtime_as_a_library(_folder):
                                    ([], {"NVCC_APPEND_FLAGS": "-g"}, "-g --cudart=shared")):
         done = run("sh", "-c", "echo $NVCC_APPEND_FLAGS", options=options, **given)
         expect(done.stdout == f"{wanted}\n", f"{options}: {done.stdout}{done.stderr}")
+
+
+def test_a_program_with_nvidias_runtime_inside_is_told_to_link_it_as_a_library(folder):
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if not nvcc:
+        raise Skip("there is no nvcc")
+    (folder / "add.cu").write_text(KERNEL)
+    target = ("-gencode", "arch=compute_80,code=compute_80", str(folder / "add.cu"), "-o")
+    # As users build it, without gpumem: the runtime is linked in.
+    subprocess.run([nvcc, *target, folder / "static"], check=True)
+    done = run(folder / "static")
+    expect(done.stdout == "1\n" and f"{folder}/static has NVIDIA's CUDA runtime linked into it" in done.stderr and
+           "nvcc --cudart=shared" in done.stderr and done.stderr.count("\n") == 1, f"{done.stdout}{done.stderr}")
+    expect_status(run(nvcc, *target, folder / "again"), 0)
+    done = run(folder / "again")
+    expect(done.stdout == "1 devices, 7\n" and not done.stderr, f"{done.stdout}{done.stderr}")
+    # Theirs as a library, which the option leaves.
+    done = run(folder / "again", options=["--nvidia-runtime"], LD_LIBRARY_PATH=f"{Path(nvcc).resolve().parents[1]}/lib64")
+    expect(done.stdout == "1\n" and "libcudart.so." in done.stderr and
+           "is NVIDIA's CUDA runtime, which asks" in done.stderr, f"{done.stdout}{done.stderr}")
+
+
+def bindings(folder, version, **tables):
+    """The package, in `folder`, which has a sitecustomize, too."""
+    package = folder / "cuda" / "bindings"
+    for name in tables:
+        path = package / (name.replace("__", "/") + ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(BINDINGS)
+        (path.parent / "__init__.py").write_text("")
+    (package / "__init__.py").write_text(f'__version__ = "{version}"\n')
+    (folder / "sitecustomize.py").write_text("WHOSE = 'mine'\n")
+
+
+def test_what_is_linked_into_cuda_bindings_is_answered_by_ours(folder):
+    ours = {"13.4.1": ("0 13050 True", "_internal.runtime"), "12.9.3": ("0 12090 True", "_bindings.cyruntime")}
+    for version, (answer, module) in ours.items():
+        there = folder / version
+        bindings(there, version, **{module.replace(".", "__"): 1, module.replace(".", "__") + "_ptds": 1})
+        for options, more, wanted in (
+                ((), {}, [answer, "plain True", "_ptsz False", answer, "plain False", "_ptsz True"]),
+                ((), {"CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM": "1"},
+                 [answer, "plain False", "_ptsz True"] * 2),
+                (("--nvidia-runtime",), {}, ["77 0 False"] * 2), (("--no-kernels",), {}, ["77 0 False"] * 2)):
+            done = run(sys.executable, "-c", CALLER, module, module + "_ptds", options=options,
+                       PYTHONPATH=str(there), **more)
+            expect_status(done, 0)
+            expect(done.stdout.splitlines() == ["mine False", *wanted],
+                   f"{version} {options} {more}: {done.stdout}{done.stderr}")
+
+
+def test_a_version_of_cuda_bindings_that_there_is_no_library_for_is_left_as_it_is(folder):
+    bindings(folder, "14.0.0", _internal__runtime=1)
+    done = run(sys.executable, "-c", CALLER, "_internal.runtime", PYTHONPATH=str(folder))
+    expect(done.stdout.splitlines() == ["mine False", "77 0 False"], f"{done.stdout}{done.stderr}")
+
+
+def test_a_sitecustomize_that_fails_says_what_it_says_without_gpumem(folder):
+    (folder / "sitecustomize.py").write_text("raise ValueError('mine')\n")
+    plain = subprocess.run([sys.executable, "-c", "print(1)"], env=harness.bare_environment(PYTHONPATH=str(folder)),
+                           capture_output=True, text=True, check=False)
+    done = run(sys.executable, "-c", "print(1)", PYTHONPATH=str(folder))
+    expect((done.stdout, done.returncode) == (plain.stdout, plain.returncode) and
+           "ValueError: mine" in done.stderr and "ValueError: mine" in plain.stderr, f"{done.stderr}{plain.stderr}")
 
 
 if __name__ == "__main__":

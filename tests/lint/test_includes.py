@@ -40,6 +40,8 @@ LIBRARIES = {
     "cpuid.h": ("src/mapped/copy",),
     "emmintrin.h": ("src/base",),
     "immintrin.h": ("src/mapped/copy",),
+    "Python.h": ("python/core",),
+    "structmember.h": ("python/core",),
     "vulkan/vulkan.h": ("tests/conformance", "tests/parity"),
     "vulkan/vulkan_core.h": ("src/vulkan",),
     "vulkan/vk_icd.h": ("tests/vulkan_icd",),

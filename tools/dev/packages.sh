@@ -7,7 +7,7 @@ PACKAGES_BASE="gcc libc6-dev cmake ninja-build"
 PACKAGES_EXTRA="liblz4-dev libvulkan-dev libzstd-dev zlib1g-dev"
 PACKAGES_BUILD="$PACKAGES_BASE $PACKAGES_EXTRA libcmocka-dev"
 # Tests in C++ are built where g++ is. The rest of those that compile skip where clang is missing.
-PACKAGES_TEST="python3 g++"
+PACKAGES_TEST="python3 python3-dev g++"
 PACKAGES_LINT="python3 clang clang-format clang-tidy cppcheck shellcheck"
 # clang only recommends its runtime libraries.
 PACKAGES_FUZZ="python3 clang libclang-rt-dev"

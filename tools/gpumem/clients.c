@@ -177,11 +177,12 @@ static int link_runtime_shared(void) {
     return set("NVCC_APPEND_FLAGS", whole);
 }
 
-/* The auditor answers by it for NVIDIA's library. */
+/* The auditor answers by it for NVIDIA's library; Python, for what is linked into cuda.bindings. */
 static int name_runtime(const char *folder) {
-    char runtime[2 * PATH_MAX], library[3 * PATH_MAX];
+    char runtime[2 * PATH_MAX], library[3 * PATH_MAX], python[2 * PATH_MAX];
     snprintf(runtime, sizeof runtime, "%s/runtime", folder);
     snprintf(library, sizeof library, "%s/13/libcudart.so.13", runtime);
+    snprintf(python, sizeof python, "%s/clients/python.zip", folder);
     if (access(library, R_OK) != 0) {
         cli_line(stderr,
                  "gpumem: %s is missing: programs of CUDA's runtime get NVIDIA's, which does not "
@@ -190,6 +191,8 @@ static int name_runtime(const char *folder) {
         return CLI_OK;
     }
     int status = set("GPUMEM_RUNTIME", runtime);
+    if (status == CLI_OK)
+        status = put_first("PYTHONPATH", python, NULL);
     return status == CLI_OK ? link_runtime_shared() : status;
 }
 

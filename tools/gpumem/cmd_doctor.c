@@ -32,7 +32,7 @@ const char cmd_doctor_usage[] =
     "\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
     "  --verbose         each Vulkan driver that was tried, and why it failed\n"
-    "  --json            an array of objects: verdict, topic, text; or one a file\n"
+    "  --json            an array of objects: verdict, topic, text; of files one each\n"
     "\n"
     "Exit status: 0 when a driver with a device was found and no check failed, 3\n"
     "when there is no usable driver, else 1. With files 0 when nothing in them is\n"

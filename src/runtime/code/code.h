@@ -46,6 +46,8 @@ struct rt_binary {
 enum rt_table_kind { RT_FUNCTIONS, RT_VARIABLES, RT_TABLES };
 /* By host address; NULL if there is none. Takes no lock. */
 struct rt_symbol *rt_find_symbol(enum rt_table_kind kind, const void *host);
+/* The next one from `place` on, which is 0 at first; NULL behind the last. */
+struct rt_symbol *rt_next_symbol(enum rt_table_kind kind, size_t *place);
 
 /* The library of a binary, loaded now if it was not. */
 cudaError_t rt_load_binary(struct rt_binary *binary, CUlibrary *library);
@@ -57,6 +59,9 @@ void rt_unload_binary(struct rt_binary *binary);
 cudaError_t rt_find_function(const void *function, CUfunction *found);
 /* The same as a function of the current context, of which attributes can be asked. */
 cudaError_t rt_find_loaded_function(const void *function, CUfunction *found);
+/* The way back: the address of the stub of a function or a kernel of the driver's; that itself where
+ * no stub is known. */
+void *rt_stub_of(CUfunction function, CUkernel kernel);
 cudaError_t rt_find_variable(const void *symbol, CUdeviceptr *address, size_t *size);
 /* A kernel handle that was given out is known from now on. */
 cudaError_t rt_kernel_of(const struct rt_symbol *symbol, CUkernel *kernel);

@@ -36,6 +36,17 @@ struct rt_symbol *rt_find_symbol(enum rt_table_kind kind, const void *host) {
     }
 }
 
+struct rt_symbol *rt_next_symbol(enum rt_table_kind kind, size_t *place) {
+    struct table *table = atomic_load_explicit(&tables[kind], memory_order_acquire);
+    while (table && *place < table->room) {
+        struct rt_symbol *symbol =
+            atomic_load_explicit(&table->slot[(*place)++], memory_order_acquire);
+        if (symbol && symbol != &gone)
+            return symbol;
+    }
+    return NULL;
+}
+
 static void put(struct table *table, struct rt_symbol *symbol) {
     size_t at = place_of(symbol->host, table->room);
     struct rt_symbol *there;

@@ -10,6 +10,68 @@
 #define END_SETS     rt_set
 #define END_KEEPS
 
+/* ---- Handles --------------------------------------------------------------------------------- */
+
+/*
+ * NULL in a handle's place is INVALID_RESOURCE_HANDLE, and so is one that does not fit the others.
+ * A handle that is gone is INVALID_VALUE: NVIDIA's libraries read its memory, which crashes. Asked
+ * when a call has failed; each takes the address of an argument.
+ */
+static bool dead_stream(const void *argument) {
+    CUstream stream = *(const CUstream *)argument;
+    unsigned flags;
+    return stream && CU(cuStreamGetFlags)(stream, &flags) == CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* In any mode of capture but the relaxed one the question itself could end the capture. */
+static bool dead_event(const void *argument) {
+    CUevent event = *(const CUevent *)argument;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (!event || CU(cuThreadExchangeStreamCaptureMode)(&mode) != CUDA_SUCCESS)
+        return false;
+    bool dead = CU(cuEventQuery)(event) == CUDA_ERROR_INVALID_HANDLE;
+    CU(cuThreadExchangeStreamCaptureMode)(&mode);
+    return dead;
+}
+
+static bool dead_array(const void *argument) {
+    CUarray array = *(const CUarray *)argument;
+    CUDA_ARRAY3D_DESCRIPTOR shape;
+    return array && CU(cuArray3DGetDescriptor_v2)(&shape, array) == CUDA_ERROR_INVALID_HANDLE;
+}
+
+static bool no_handle(const void *argument) {
+    (void)argument;
+    return false;
+}
+
+/* An argument's part of the question; nothing of none, which is what () has. */
+#define DEAD(x)                                                                                    \
+    SECOND(NO_ARGUMENT_##x, || _Generic((x), CUstream                                              \
+                                        : dead_stream, CUevent                                     \
+                                        : dead_event, CUarray                                      \
+                                        : dead_array, default                                      \
+                                        : no_handle)(&(x)), )
+#define NO_ARGUMENT_                                  ~,
+#define SECOND(first, ...)                            SECOND_OF(first, __VA_ARGS__)
+#define SECOND_OF(first, second, ...)                 second
+#define DEAD_1(x)                                     DEAD(x)
+#define DEAD_2(x, ...)                                DEAD(x) DEAD_1(__VA_ARGS__)
+#define DEAD_3(x, ...)                                DEAD(x) DEAD_2(__VA_ARGS__)
+#define DEAD_4(x, ...)                                DEAD(x) DEAD_3(__VA_ARGS__)
+#define DEAD_5(x, ...)                                DEAD(x) DEAD_4(__VA_ARGS__)
+#define DEAD_6(x, ...)                                DEAD(x) DEAD_5(__VA_ARGS__)
+#define DEAD_7(x, ...)                                DEAD(x) DEAD_6(__VA_ARGS__)
+#define DEAD_8(x, ...)                                DEAD(x) DEAD_7(__VA_ARGS__)
+#define DEAD_9(x, ...)                                DEAD(x) DEAD_8(__VA_ARGS__)
+#define TENTH(a, b, c, d, e, f, g, h, i, chosen, ...) chosen
+#define ANY_DEAD(...)                                                                              \
+    TENTH(__VA_ARGS__, DEAD_9, DEAD_8, DEAD_7, DEAD_6, DEAD_5, DEAD_4, DEAD_3, DEAD_2, DEAD_1, )   \
+    (__VA_ARGS__)
+#define CHECK_HANDLES(args)                                                                        \
+    if (__builtin_expect(error == cudaErrorInvalidResourceHandle, 0) && (false ANY_DEAD args))     \
+    error = cudaErrorInvalidValue
+
 /* ---- Twins ----------------------------------------------------------------------------------- */
 
 #define TWIN_PLAIN(name, stream, params, args)
@@ -43,6 +105,7 @@
         cudaError_t error = NEED_##use;                                                            \
         if (error == cudaSuccess)                                                                  \
             error = rt_error(CU(driver) driver_args);                                              \
+        CHECK_HANDLES(args);                                                                       \
         return END_##end(error);                                                                   \
     }                                                                                              \
     TWIN_##twin(name, stream, params, args)
@@ -58,6 +121,7 @@
         cudaError_t error = NEED_##use;                                                            \
         if (error == cudaSuccess)                                                                  \
             error = rt_##name args;                                                                \
+        CHECK_HANDLES(args);                                                                       \
         return END_##end(error);                                                                   \
     }                                                                                              \
     TWIN_##twin(name, stream, params, args)

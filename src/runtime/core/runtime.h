@@ -67,9 +67,9 @@ struct rt_thread {
 };
 extern __thread struct rt_thread rt_self;
 
-/* Keeps a failure as the last error, and returns it. */
+/* Keeps a failure as the last error, and returns it. What is not ready yet is no failure. */
 static inline cudaError_t rt_set(cudaError_t error) {
-    if (__builtin_expect(error != cudaSuccess, 0))
+    if (__builtin_expect(error != cudaSuccess, 0) && error != cudaErrorNotReady)
         rt_self.last = error;
     return error;
 }

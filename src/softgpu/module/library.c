@@ -102,13 +102,15 @@ static CUresult library_new(struct sg_loaded *program, CUresult refusal,
 
 static CUresult check_options(const CUlibraryOption *options, void **values, unsigned count,
                               bool from_file) {
-    (void)values;
     if (count > 0 && !options)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < count; i++) {
         if (options[i] < 0 || options[i] >= CU_LIBRARY_NUM_OPTIONS)
             return CUDA_ERROR_INVALID_VALUE;
         if (from_file && options[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
+            return CUDA_ERROR_INVALID_VALUE;
+        bool table = options[i] == CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE;
+        if (table && (!values || !values[i]))
             return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
@@ -151,16 +153,19 @@ CUresult sg_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
     struct sg_jit jit;
     unsigned char *bytes;
     size_t size;
-    if (!library || !fileName)
+    if (!library || !fileName || !*fileName)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_jit_read(&jit, numJitOptions, jitOptions, jitOptionsValues);
+    /* As recorded: that there are options, then the file, then what the options are. */
+    if (numJitOptions && (!jitOptions || !jitOptionsValues || numJitOptions > CU_JIT_NUM_OPTIONS))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_loading_file(fileName, &bytes, &size);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = sg_jit_read(&jit, numJitOptions, jitOptions, jitOptionsValues);
     if (result == CUDA_SUCCESS)
         result = check_options(libraryOptions, libraryOptionValues, numLibraryOptions, true);
     if (result == CUDA_SUCCESS)
-        result = sg_loading_file(fileName, &bytes, &size);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = size ? load(library, bytes, size, &jit) : CUDA_ERROR_INVALID_IMAGE;
+        result = size ? load(library, bytes, size, &jit) : CUDA_ERROR_INVALID_IMAGE;
     free(bytes);
     return result;
 }

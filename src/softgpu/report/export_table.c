@@ -7,18 +7,25 @@
 #include <stdatomic.h>
 #include <string.h>
 
+static bool is_the_runtime_itself(const char *file) {
+    const char *slash = strrchr(file, '/');
+    return strncmp(slash ? slash + 1 : file, "libcudart", strlen("libcudart")) == 0;
+}
+
 /* The runtime only says that a value is invalid, at whatever it is asked first: who looks for the
  * cause finds it here. */
 static void explain(void) {
     char file[256] = "a library";
     (void)sg_site_file(sg_thread()->caller, file, sizeof file);
-    sg_log_lasting(
-        SG_LOG_WARNING,
-        "%s asks for a private table of NVIDIA's driver (cuGetExportTable), which "
-        "softgpu does not have. NVIDIA's CUDA runtime needs it, and its calls fail. Linked as a "
-        "library (nvcc --cudart=shared) gpumem run puts gpumem's in its place; linked into a file "
-        "it cannot be replaced",
-        file);
+    bool itself = is_the_runtime_itself(file);
+    sg_log_lasting(SG_LOG_WARNING,
+                   "%s %s NVIDIA's CUDA runtime%s, which asks the driver for private tables "
+                   "(cuGetExportTable) that softgpu does not have: its calls fail. %s",
+                   file, itself ? "is" : "has", itself ? "" : " linked into it",
+                   itself ? "gpumem run puts gpumem's in its place, unless it is given "
+                            "--nvidia-runtime or --no-kernels"
+                          : "Link it again with nvcc --cudart=shared, and gpumem run puts gpumem's "
+                            "in its place; what comes linked, as cuBLAS, cannot be helped");
 }
 
 /* The table without which the runtime does not start: 11.0 to 13.5 ask for it, shared and static.

@@ -171,6 +171,9 @@ CUresult sg_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
     struct sg_event *event = sg_event_get(hEvent);
     if (!event)
         return not_an_event(hEvent);
+    result = stream->capture ? sg_capture_valid(stream) : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS)
+        return result;
     if (flags > CU_EVENT_RECORD_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
     if (event->context != sg_context_owner(stream->context))

@@ -48,6 +48,16 @@ def test_device_properties_are_queried():
     expect_equal(len(device.uuid), 36)
 
 
+def test_calls_of_the_runtime_inside_are_answered():
+    device, stream = begin()
+    buffer = device.allocate(SIZE, stream=stream)
+    buffer.fill(1, stream=stream)
+    device.sync()
+    expect(stream.is_done if hasattr(stream, "is_done") else True)
+    expect_equal(len(device.pci_bus_id.split(":")), 3)
+    buffer.close(stream)
+
+
 def test_the_device_pool_allocates_and_copies():
     device, stream = begin()
     first = device.allocate(SIZE, stream=stream)
