@@ -17,7 +17,7 @@ from tap_report import run_in_folders  # noqa: E402  pylint: disable=wrong-impor
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
 COMMANDS = ("demo", "test", "bench", "parity", "prove", "coverage", "mutate", "clients", "lint", "fuzz", "package",
-            "api", "floors", "bundle", "deps", "format")
+            "api", "docs", "floors", "bundle", "deps", "format")
 # A test that is quick and needs a build.
 QUICK = "docs/test_coverage_table"
 # What the commands call, of ours: each writes its name and number, and then does as $STAYS says.

@@ -28,6 +28,7 @@ usage: ./dev COMMAND
   package                make dist/gpumem_*.deb and dist/gpumem-*.whl
   api                    describe the public headers anew, and what is generated
                          from that
+  docs                   the API reference for C and C++, as pages of HTML
   floors [--svg FILE]    which folder of softgpu stands on which; its picture
   bundle                 make bundle/, a folder that runs on a bare machine with
                          a GPU
@@ -161,6 +162,13 @@ usage: ./dev api
 Reads include/gpumem with libclang and writes tools/api/api.json, which
 describes every function, struct, member and value, and
 include/gpumem/cpp/options.hpp, which is generated from it.
+USAGE
+    docs) cat <<'USAGE' ;;
+usage: ./dev docs
+
+Makes build/docs/api: a page for each header, one for C++, and a list of all
+names, of what the headers say. They need no network and build nothing. A
+declaration without a text is an error.
 USAGE
     floors) cat <<'USAGE' ;;
 usage: ./dev floors [--svg FILE]

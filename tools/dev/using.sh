@@ -98,6 +98,13 @@ command_api() {
     /usr/bin/python3 tools/api/describe.py
 }
 
+command_docs() {
+    no_arguments docs "$@"
+    need_for docs
+    python3 tools/api/reference.py "$BUILD/docs/api" || exit 1
+    say "made: $BUILD/docs/api/index.html"
+}
+
 command_floors() {
     need_for test
     quietly "building release" build || exit 1
