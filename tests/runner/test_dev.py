@@ -16,7 +16,7 @@ from tap_report import run_in_folders  # noqa: E402  pylint: disable=wrong-impor
 
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
-COMMANDS = ("demo", "test", "bench", "parity", "prove", "coverage", "mutate", "clients", "lint", "fuzz", "package",
+COMMANDS = ("demo", "test", "bench", "parity", "prove", "coverage", "mutate", "clients", "lint", "fuzz", "package", "release",
             "api", "docs", "floors", "bundle", "deps", "format")
 # A test that is quick and needs a build.
 QUICK = "docs/test_coverage_table"
@@ -113,7 +113,7 @@ def invalid_arguments_build_nothing(folder):
     for arguments in (["test", "--quik"], ["test", "a", "b"], ["test", "("], ["test", "--only"],
                       ["test", "--only", "x"], ["test", "--all", "--long"], ["test", "--long", "x"],
                       ["lint", "x"], ["lint", "format", "x"], ["deps", "x"], ["nothing"], ["prove"],
-                      ["package", "x"], ["bundle", "x"], ["format", "x"]):
+                      ["package", "x"], ["release", "x"], ["docs", "x"], ["bundle", "x"], ["format", "x"]):
         status, output = place.run(*arguments)
         if status != 2 or not output.strip():
             problems.append(f"{arguments}: status {status}: {output}")

@@ -26,6 +26,7 @@ usage: ./dev COMMAND
                          rules
   fuzz [SECONDS]         run the fuzz targets
   package                make dist/gpumem_*.deb and dist/gpumem-*.whl
+  release [--dry-run]    tarball, packages, checksums, bill of materials; a tag
   api                    describe the public headers anew, and what is generated
                          from that
   docs                   the API reference for C and C++, as pages of HTML
@@ -155,6 +156,14 @@ usage: ./dev package
 
 Makes dist/gpumem_*.deb and dist/gpumem-*.whl of the release build.
 Two minutes.
+USAGE
+    release) cat <<'USAGE' ;;
+usage: ./dev release [--dry-run]
+
+Makes dist/release: the sources as a tarball, the Debian package, the wheels,
+SHA256SUMS and a bill of materials (SPDX), twice, and compares the bytes. With
+--dry-run it lists what is in the way of a release and tags nothing; without,
+these are errors, and the tag is made. docs/release.md has the checklist.
 USAGE
     api) cat <<'USAGE' ;;
 usage: ./dev api

@@ -126,6 +126,16 @@ command_package() {
     [ "$status" = 0 ] || exit 2
 }
 
+command_release() {
+    [ $# -le 1 ] || wrong "release: '$2' is not understood"
+    case ${1:-} in '' | --dry-run) ;; *) wrong "release: '$1' is not understood" ;; esac
+    need_for package
+    guard release "$@"
+    # shellcheck disable=SC2086  # a list of words
+    quietly "building release" build $PRODUCT || exit 1
+    python3 packaging/release.py "$BUILD" "$ROOT/dist/release" "$@"
+}
+
 command_bundle() {
     no_arguments bundle "$@"
     need_a_build
