@@ -62,6 +62,22 @@ def shared_cache(folder, env):
     assert blocks(page, "")[-1] == said, said
 
 
+def vulkan_program(folder, env):
+    """docs/vkgdr.md's, with the UUID that the page's own command finds. Returns why it cannot be tried, or None."""
+    parts = shown.sections("vkgdr.md")["Without a GPU"]
+    for name, text in shown.files(parts).items():
+        (folder / name).write_text(text)
+    build, find, start = shown.commands(parts)
+    run(build[0], folder, env)
+    found = subprocess.run(["sh", "-c", find[0]], cwd=folder, env=env, capture_output=True, text=True, check=False).stdout
+    if "UUID" not in found:
+        return "Mesa's lavapipe is not installed"
+    uuid = found.split()[-1]
+    said = run(re.sub(r"--uuid \S+", f"--uuid {uuid}", start[0]), folder, env)
+    assert start[1] in said, said
+    return None
+
+
 def ci_files():
     """The two YAML files have the lines that the page's commands have, and are indented by spaces; the third's
     instructions are known."""
@@ -121,6 +137,11 @@ def main():
                 report.run(f"'{title}' of docs/cuda-programs.md runs as it is shown", section, title, parts[title], work, env)
             else:
                 report.skip(f"'{title}' of docs/cuda-programs.md runs as it is shown", f"{need} is not installed")
+        (folder / "vkgdr").mkdir()
+        why = []
+        report.run("the program of docs/vkgdr.md runs as it is shown", lambda: why.append(vulkan_program(folder / "vkgdr", env)))
+        if any(why):
+            report.skip("the program of docs/vkgdr.md, with a Vulkan driver", why[0])
         (folder / "ci").mkdir()
         report.run("the commands of docs/ci.md run", ci_commands, folder / "ci", env)
         (folder / "share").mkdir()
