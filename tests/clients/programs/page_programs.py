@@ -59,4 +59,15 @@ def test_the_fixture_skips_with_a_reason_without_a_device():
         expect(status == 0 and "1 skipped" in said and "gpumem run --softgpu" in said, said)
 
 
+def test_the_suite_of_softgpu_md_passes_with_and_without_its_fault():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write(folder, shown.sections("softgpu.md")["Using it"])
+        pytest = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k")
+        status, said = run(folder, *pytest, "not without_memory")
+        expect(status == 0 and "1 passed" in said, said)
+        status, said = run(folder, *pytest, "without_memory", SOFTGPU_FAULT="cuMemAlloc:1:CUDA_ERROR_OUT_OF_MEMORY:before")
+        expect(status == 0 and "1 passed" in said, said)
+
+
 main(globals())
