@@ -93,6 +93,17 @@ def digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def set_member_times(package, epoch):
+    """Of a Debian package, an ar archive: cpack writes when it was made into the header of each member."""
+    data = bytearray(package.read_bytes())
+    at = len(b"!<arch>\n")
+    while at + 60 <= len(data):
+        data[at + 16:at + 28] = f"{epoch:<12}".encode()
+        size = int(data[at + 48:at + 58])
+        at += 60 + size + size % 2
+    package.write_bytes(data)
+
+
 def make(folder, number, build, epoch):
     """All files of the release; what make.sh left out, as it says it."""
     folder.mkdir(parents=True)
@@ -101,6 +112,8 @@ def make(folder, number, build, epoch):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode not in (0, PARTLY):
         sys.exit(f"release.py: packaging failed\n{done.stdout}")
+    for package in folder.glob("*.deb"):
+        set_member_times(package, epoch)
     materials(folder, number, build, epoch)
     sums = "".join(f"{digest(path)}  {path.name}\n" for path in sorted(folder.iterdir()) if path.is_file())
     (folder / "SHA256SUMS").write_text(sums)

@@ -1,4 +1,4 @@
-// A cache of keys and values that grows at one address, and a second process that reads it meanwhile.
+// A cache of keys and values that grows at one address, and a second process that reads it.
 #include <cstdio>
 #include <cstdlib>
 #include <gpumem/gpumem.hpp>
@@ -12,7 +12,7 @@
 extern char **environ;
 
 constexpr std::size_t token_bytes = std::size_t{64} << 10; // keys and values of all layers
-constexpr std::size_t most_tokens = 4096;                  // addresses for 256 MiB, which cost no memory
+constexpr std::size_t most_tokens = 4096; // addresses for 256 MiB, which cost no memory
 
 struct accelerator {
     gpumem::library library = gpumem::library::open();
@@ -30,7 +30,7 @@ std::uint64_t hear(int socket) {
     return ::recv(socket, &tokens, sizeof tokens, MSG_WAITALL) == sizeof tokens ? tokens : 0;
 }
 
-// Each token's bytes are its number. Copies are queued, so the stream is waited for before others are told.
+// Each token's bytes are its number. Fills are queued, so the stream is waited for.
 void write_tokens(gpumem::buffer_ref cache, std::size_t first, std::size_t end) {
     for (std::size_t token = first; token < end; token++)
         cache.fill(token * token_bytes, token_bytes, static_cast<unsigned char>(token));
@@ -51,8 +51,8 @@ bool tokens_are_right(gpumem::buffer_ref cache, std::size_t tokens) {
 int read_cache(const char *path) {
     const accelerator gpu;
     const gpumem::connection connection = gpumem::connect(path);
-    const gpumem::buffer cache = gpumem::receive_buffer(
-        gpu.device, connection, {.capacity = most_tokens * token_bytes});
+    const gpumem::buffer cache =
+        gpumem::receive_buffer(gpu.device, connection, {.capacity = most_tokens * token_bytes});
     const CUdeviceptr before = cache.pointer();
     bool right = true;
     while (const std::uint64_t tokens = hear(connection)) {

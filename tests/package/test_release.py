@@ -37,6 +37,11 @@ def files_are_complete(dist, said):
     assert names == {"SHA256SUMS"}, f"without a checksum: {names}"
 
 
+def package_is_whole(dist):
+    said = run("dpkg-deb", "--contents", next(dist.glob("*.deb")))
+    assert said.returncode == 0 and "libgpumem.so.0" in said.stdout, said.stdout + said.stderr
+
+
 def sources_are_the_commits(clone, dist):
     with tarfile.open(next(dist.glob("*.tar.gz"))) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()} - {""}
@@ -75,6 +80,7 @@ def main():
                 (clone / "packaging" / script).chmod(0o755)
         said = release(clone, dist, "--dry-run")
         report.run("files are made twice, with checksums", files_are_complete, dist, said)
+        report.run("the Debian package can be read", package_is_whole, dist)
         report.run("the tarball has the commit's files", sources_are_the_commits, clone, dist)
         report.run("the bill of materials names what is linked in", materials_name_what_is_linked, dist)
         report.run("what is in the way of a release is an error", what_is_in_the_way_is_an_error, clone, dist)

@@ -100,8 +100,8 @@ class Pages:
         rows = "".join(f'<tr><td><a href="{header[:-2]}.html"><code>{header}</code></a></td><td>{html.escape(text.split(". ")[0].split(chr(10))[0])}</td></tr>'
                        for header, text in sorted(self.api["headers"].items()))
         names = "".join(f'<li><a href="{header[:-2]}.html#{name}">{name}</a></li>' for name, header in sorted(self.where.items()))
-        return self.page("gpumem: the interface in C", f"<table>{rows}</table><h2>All names</h2><p><input id=\"find\" type=\"search\" "
-                         f"placeholder=\"part of a name\" aria-label=\"Find a name\"></p><ul class=\"names\">{names}</ul>", FILTER)
+        return self.page("gpumem: the interface in C", f"<table>{rows}</table><h2>All names</h2><p><label for=\"find\">Part of a name</label> <input id=\"find\" type=\"search\" "
+                         f"aria-label=\"Part of a name\"></p><ul class=\"names\">{names}</ul>", FILTER)
 
     def cpp(self):
         """By C++ class: each function, and the C call whose contract it has."""
