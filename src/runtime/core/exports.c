@@ -1,8 +1,9 @@
 /*
  * The exported functions, made from the table: what a call needs is made ready, the work is done by
- * the driver or by rt_<name>, and a failure is kept as the thread's last error.
+ * the driver or by rt_<name>, and a failure is kept as the thread's last error. The thread notes
+ * the outermost function for those who report on the driver's calls.
  */
-#include "runtime/core/runtime.h"
+#include "runtime/core/values.h"
 
 #define NEED_NOTHING cudaSuccess
 #define NEED_DRIVER  rt_need_driver()
@@ -72,6 +73,27 @@ static bool no_handle(const void *argument) {
     if (__builtin_expect(error == cudaErrorInvalidResourceHandle, 0) && (false ANY_DEAD args))     \
     error = cudaErrorInvalidValue
 
+/* ---- Reports --------------------------------------------------------------------------------- */
+
+/* `work` sets `error`, unless an injected fault answers the call. Calls of ours by ours, and those
+ * of callbacks, are part of the outermost. */
+#define REPORTED(name, args, work)                                                                 \
+    struct rt_thread *self_ = &rt_self;                                                            \
+    const char *outside_ = self_->inside;                                                          \
+    cudaError_t error;                                                                             \
+    if (!outside_)                                                                                 \
+        self_->inside = #name;                                                                     \
+    if (!rt_is_watched() || outside_ || rt_enter(#name, &error)) {                                 \
+        work                                                                                       \
+    }                                                                                              \
+    CHECK_HANDLES(args);                                                                           \
+    if (__builtin_expect(error != cudaSuccess || rt_is_watched(), 0) && !outside_) {               \
+        const struct rt_value values_[] = {{RT_ADDRESS_VALUE, 0, 0}, RT_VALUES args};              \
+        self_->inside = NULL;                                                                      \
+        error = rt_leave(#name, values_ + 1, sizeof values_ / sizeof *values_ - 1, error);         \
+    }                                                                                              \
+    self_->inside = outside_;
+
 /* ---- Twins ----------------------------------------------------------------------------------- */
 
 #define TWIN_PLAIN(name, stream, params, args)
@@ -102,10 +124,9 @@ static bool no_handle(const void *argument) {
 #define PLAIN_FN(name, twin, stream, use, end, params, args, driver, driver_args)                  \
     RT_EXPORT cudaError_t name params;                                                             \
     cudaError_t name params {                                                                      \
-        cudaError_t error = NEED_##use;                                                            \
-        if (error == cudaSuccess)                                                                  \
-            error = rt_error(CU(driver) driver_args);                                              \
-        CHECK_HANDLES(args);                                                                       \
+        REPORTED(                                                                                  \
+            name, args, error = NEED_##use;                                                        \
+            if (error == cudaSuccess) { error = rt_error(CU(driver) driver_args); })               \
         return END_##end(error);                                                                   \
     }                                                                                              \
     TWIN_##twin(name, stream, params, args)
@@ -118,10 +139,8 @@ static bool no_handle(const void *argument) {
         static _Atomic(bool) said;                                                                 \
         if (!rt_##name)                                                                            \
             return END_##end(rt_refuse(#name, &said));                                             \
-        cudaError_t error = NEED_##use;                                                            \
-        if (error == cudaSuccess)                                                                  \
-            error = rt_##name args;                                                                \
-        CHECK_HANDLES(args);                                                                       \
+        REPORTED(                                                                                  \
+            name, args, error = NEED_##use; if (error == cudaSuccess) { error = rt_##name args; }) \
         return END_##end(error);                                                                   \
     }                                                                                              \
     TWIN_##twin(name, stream, params, args)
@@ -133,7 +152,7 @@ static bool no_handle(const void *argument) {
     RT_EXPORT cudaError_t name(void);                                                              \
     cudaError_t name(void) {                                                                       \
         static _Atomic(bool) said;                                                                 \
-        return rt_set(rt_refuse(#name, &said));                                                    \
+        return rt_set(rt_leave(#name, NULL, 0, rt_refuse(#name, &said)));                          \
     }
 
 #include "runtime/runtime.def"

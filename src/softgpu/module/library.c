@@ -1,5 +1,6 @@
 /* Libraries: a program with kernels, which gets a module in each context that asks for one. */
 #include "softgpu/core/calls.h"
+#include "softgpu/core/runtime_calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/module/module.h"
 #include "softgpu/stream/stream.h"
@@ -77,6 +78,12 @@ static bool make_contents(struct sg_library *library) {
     return library->kernels && library->managed && fill_kernels(library);
 }
 
+/* Loaded because a kernel or variable was needed, and not because the program asked for it. */
+static bool is_of_runtime(void) {
+    const char *call = sg_runtime_call();
+    return call && strncmp(call, "cudaLibrary", strlen("cudaLibrary")) != 0;
+}
+
 /* From a program, whose reference it takes even on failure; or from an image that cannot be read,
  * which an H200 notices when something in it is requested. */
 static CUresult library_new(struct sg_loaded *program, CUresult refusal,
@@ -89,6 +96,7 @@ static CUresult library_new(struct sg_loaded *program, CUresult refusal,
     }
     made->program = program;
     made->refusal = refusal;
+    made->of_runtime = is_of_runtime();
     made->handle = sg_handle_new(SG_KIND_LIBRARY, made);
     if (!made->handle || (program && !make_contents(made))) {
         library_free(made);
