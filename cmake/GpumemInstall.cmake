@@ -81,8 +81,9 @@ endforeach()
 file(WRITE ${PROJECT_BINARY_DIR}/copyright "${copyright}")
 install(FILES ${PROJECT_BINARY_DIR}/copyright README.md CHANGELOG.md DESTINATION ${doc_dir})
 install(FILES ${pages} DESTINATION ${doc_dir}/docs)
+install(DIRECTORY docs/pictures DESTINATION ${doc_dir}/docs FILES_MATCHING PATTERN "*.svg" PATTERN "*.png")
 install(FILES ${licences} DESTINATION ${doc_dir}/licences)
-install(DIRECTORY examples DESTINATION ${doc_dir} FILES_MATCHING PATTERN "*.c")
+install(DIRECTORY examples DESTINATION ${doc_dir} FILES_MATCHING PATTERN "*.c" PATTERN "*.cpp")
 install(DIRECTORY examples/building DESTINATION ${doc_dir}/examples)
 
 # pkg-config. Two files: in the prefix that the build was configured for its name is written, so that
