@@ -90,6 +90,9 @@ PROGRAMS_OF_PAGES = {"docs/test_api_tour.sh", "docs/test_cpp.sh", "docs/test_exa
 # After ./dev test: what stands here together is one queue of tests, once all of it is built.
 MORE = (
     Stage("clients", "real programs on softgpu", (Suite("clients", "release", ("clients",)),), "clients"),
+    Stage("traces", "recorded programs through the cache: memory, limits, late frees, turns",
+          (Suite("traces", "release", ("cli",), (("GPUMEM_TRACES", "all"),),
+                 lambda name: name == "cli/test_replay_bars.py"),)),
     Stage("nvcc", "programs of the CUDA runtime that nvcc compiles, under the checkers too",
           (Suite("nvcc", "release", ("nvcc",)),)),
     Stage("profiles", "conformance on the profiles wsl and mig", (profile("wsl"), profile("mig"))),

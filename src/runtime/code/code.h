@@ -59,8 +59,8 @@ void rt_unload_binary(struct rt_binary *binary);
 cudaError_t rt_find_function(const void *function, CUfunction *found);
 /* The same as a function of the current context, of which attributes can be asked. */
 cudaError_t rt_find_loaded_function(const void *function, CUfunction *found);
-/* The way back: the address of the stub of a function or a kernel of the driver's; that itself where
- * no stub is known. */
+/* The way back: the address of the stub of a function or a kernel of the driver's; that itself
+ * where no stub is known. */
 void *rt_stub_of(CUfunction function, CUkernel kernel);
 cudaError_t rt_find_variable(const void *symbol, CUdeviceptr *address, size_t *size);
 /* A kernel handle that was given out is known from now on. */

@@ -62,7 +62,8 @@ static void *ask(resolver resolve, const struct row *row, int newest) {
 }
 
 static void fill(void) {
-    void *symbol = dlsym(library, "cuGetProcAddress_v2");
+    /* softgpu exports each row under its own name: a thousand lines less in its trace. */
+    void *symbol = rt_driver_interprets ? NULL : dlsym(library, "cuGetProcAddress_v2");
     any_fn *slots = (any_fn *)(void *)&rt_driver;
     resolver resolve;
     memcpy(&resolve, &symbol, sizeof resolve);
@@ -86,8 +87,9 @@ static bool load(void) {
     /* Never unloaded: the driver's threads outlive any count of references. */
     library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library) {
-        fill();
         rt_driver_interprets = dlsym(library, "softgpu_version") != NULL;
+        rt_report_to(library);
+        fill();
     }
     return library != NULL;
 }

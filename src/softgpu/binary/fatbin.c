@@ -7,6 +7,7 @@
 #include "softgpu/image/reader.h"
 #include "softgpu/ptx/ptx.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #ifndef SG_WITHOUT_LZ4
@@ -245,4 +246,53 @@ CUresult sg_fatbin_read(struct sg_bytes bytes, const struct sg_image_options *op
     return options->either && entry.kind == KIND_PTX && other.kind
                ? read_either(&entry, &other, options, log, image)
                : read_entry(entry, options, log, image);
+}
+
+/* ---- Telling what it holds ------------------------------------------------------------------- */
+
+/* Appends " sm_90a" unless it is there. */
+static void list_one(const struct entry *entry, char *text, size_t size) {
+    char name[32];
+    snprintf(name, sizeof name, " %s_%d%s", entry->kind == KIND_PTX ? "compute" : "sm",
+             entry->architecture,
+             entry->flags & IS_SPECIFIC ? "a"
+             : entry->flags & IS_FAMILY ? "f"
+                                        : "");
+    size_t used = strlen(text), length = strlen(name);
+    for (const char *at = text; (at = strstr(at, name)); at += length)
+        if (at[length] == ' ' || !at[length])
+            return;
+    if (used + length < size)
+        memcpy(text + used, name, length + 1);
+}
+
+void sg_fatbin_list(struct sg_bytes fatbin, char *text, size_t size) {
+    char machine[160] = "", ptx[160] = "";
+    struct entry entry;
+    bool whole;
+    uint64_t at = sg_bytes_number(fatbin, 6, 2);
+    while (at >= 16 && next_entry(fatbin, &at, &entry, &whole)) {
+        if (entry.kind == KIND_ELF)
+            list_one(&entry, machine, sizeof machine);
+        else if (entry.kind == KIND_PTX)
+            list_one(&entry, ptx, sizeof ptx);
+    }
+    snprintf(text, size, "%s%s%s%s%s", machine[0] ? "machine code for" : "", machine,
+             machine[0] && ptx[0] ? ", " : "",
+             ptx[0]       ? "PTX for"
+             : machine[0] ? ""
+                          : "nothing",
+             ptx);
+}
+
+bool sg_fatbin_has_ptx_for(struct sg_bytes fatbin, int architecture) {
+    const struct sg_image_options options = {.architecture = architecture,
+                                             .suffix = architecture >= 90 ? 'a' : 0};
+    struct entry entry;
+    bool whole;
+    uint64_t at = sg_bytes_number(fatbin, 6, 2);
+    while (at >= 16 && next_entry(fatbin, &at, &entry, &whole))
+        if (entry.kind == KIND_PTX && fits(&entry, &options))
+            return true;
+    return false;
 }

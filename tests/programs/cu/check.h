@@ -1,4 +1,4 @@
-/* What the programs share: calls that must succeed, and results that are compared with the host's. */
+/* What the programs share: calls that must succeed, results that are compared with the host's. */
 #pragma once
 #include <cstdio>
 #include <cstdlib>
@@ -34,7 +34,7 @@ static void same(const char *what, const T *got, const T *want, size_t count) {
     printf("%s: all %zu as the host has them\n", what, count);
 }
 
-/* A device's copy of `count` values, and the way back. */
+/* A device's copy of `count` values, or zeros, which is there for streams that wait for no other, too; and the way back. */
 template <typename T> static T *to_device(const T *values, size_t count) {
     T *device;
     MUST(cudaMalloc(&device, count * sizeof *values));
@@ -42,6 +42,7 @@ template <typename T> static T *to_device(const T *values, size_t count) {
         MUST(cudaMemcpy(device, values, count * sizeof *values, cudaMemcpyHostToDevice));
     else
         MUST(cudaMemset(device, 0, count * sizeof *values));
+    MUST(cudaDeviceSynchronize());
     return device;
 }
 
