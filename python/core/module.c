@@ -64,6 +64,7 @@ static int begin(PyObject *module) {
         return -1;
     }
     core.module = module;
+    core.stream_word = PyUnicode_InternFromString("stream");
     bool failed =
         add_type(module, &core_object_spec, "Object", &core.object_type) < 0 ||
         add_type(module, &core_buffer_spec, "Buffer", &core.buffer_type) < 0 ||
