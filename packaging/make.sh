@@ -29,6 +29,11 @@ gzip -9nf "$share"/man/man1/*.1
 mv "$share/zsh/site-functions" "$share/zsh/vendor-completions"
 python3 packaging/changelog.py . "$share/doc/gpumem/changelog.gz"
 
+# The same bytes whenever it is made: of a commit's time, where one is given.
+if [ -n "${SOURCE_DATE_EPOCH:-}" ]; then
+    find "$tree" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+fi
+
 rm -f "$dist"/gpumem_*.deb "$dist"/gpumem-*.whl "$dist"/vkgdr-*.whl
 cpack --config packaging/deb.cmake -B "$dist" -D CPACK_PACKAGE_VERSION="$version" \
     -D CPACK_PACKAGE_DESCRIPTION_SUMMARY="$description" -D CPACK_INSTALLED_DIRECTORIES="$tree;/"

@@ -63,7 +63,8 @@ elf_files | xargs readelf -d 2>/dev/null | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p
     echo "with $name"
 done
 
-elf_files | xargs strip --strip-debug
+# NVIDIA's runtime stays as it is.
+elf_files | grep -v /nvidia/ | xargs strip --strip-debug
 
 # Every program must load from the bundle alone, with each library from libc or from here.
 failed=$(elf_files | while read -r file; do

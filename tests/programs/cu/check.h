@@ -1,7 +1,7 @@
 /* What the programs share: calls that must succeed, results that are compared with the host's. */
 #pragma once
-#include <cstdio>
-#include <cstdlib>
+#include <stdio.h>
+#include <stdlib.h>
 
 #define MUST(call) must((call), #call, __LINE__)
 
@@ -34,7 +34,8 @@ static void same(const char *what, const T *got, const T *want, size_t count) {
     printf("%s: all %zu as the host has them\n", what, count);
 }
 
-/* A device's copy of `count` values, or zeros, which is there for streams that wait for no other, too; and the way back. */
+/* A device's copy of `count` values, or zeros, there for streams that wait for no other, too;
+ * and the way back. */
 template <typename T> static T *to_device(const T *values, size_t count) {
     T *device;
     MUST(cudaMalloc(&device, count * sizeof *values));
