@@ -119,13 +119,15 @@ class Device {
     }
   }
 
-  addPieces(base, pieces, depth, resource, what) {
-    const states = { free: "free", in_use: "live", thread: "cached", stream: "cached", pending: "pending", graph: "pending" };
-    const titles = { free: `Free piece of a ${what}`, in_use: `Piece of a ${what}`, thread: "Kept by a thread",
+  addPieces(base, pieces, depth, resource, what, pages = []) {
+    const states = { bare: "reserved", free: "free", in_use: "live", thread: "cached", stream: "cached", pending: "pending", graph: "pending" };
+    const titles = { bare: "Addresses without memory", free: `Free piece of a ${what}`, in_use: `Piece of a ${what}`, thread: "Kept by a thread",
                      stream: "Kept by a stream", pending: "Waits for queued work", graph: "Freed in a capture; each launch of the graph uses it" };
     for (const piece of pieces || []) {
       const count = piece.count || 1;
-      this.add({ start: base + piece.offset, end: base + piece.offset + count * piece.bytes, depth, count,
+      const end = piece.offset + count * piece.bytes;
+      this.add({ start: base + piece.offset, end: base + end, depth, count,
+                 pages: pages.filter((page) => page.offset < end && page.offset + page.bytes > piece.offset),
                  state: states[piece.state] || "mapped", title: titles[piece.state] || piece.state, resource: resource.id });
     }
   }
@@ -138,7 +140,7 @@ class Device {
     }
     for (const segment of resource.cache?.segments || []) {
       this.contain(Number(segment.address), segment.bytes, "segment", resource.id, segment);
-      this.addPieces(Number(segment.address), segment.pieces, depth, resource, "segment");
+      this.addPieces(Number(segment.address), segment.pieces, depth, resource, "segment", segment.pages);
     }
     for (const range of resource.freed?.ranges || [])
       this.add({ start: Number(range.address), end: Number(range.address) + range.committed_bytes, depth, state: "cached",
@@ -273,6 +275,8 @@ function describePiece(device, region, piece) {
     lines.push(["Resource", device.name(item.resource)]);
   if (item?.handle)
     lines.push(["Handle", item.handle]);
+  if (item?.pages?.length)
+    lines.push(["Pages", `${item.pages.length}, moved ${item.pages.reduce((all, page) => all + page.moves, 0)} times`]);
   if (item?.stream)
     lines.push(["Stream", streamName(item.stream)]);
   if (item?.buffer)
