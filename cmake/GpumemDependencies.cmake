@@ -1,61 +1,40 @@
-# Libraries that are not libc. None is needed at run time: what cannot be linked statically (cmocka)
-# is used by tests alone. docs/dependencies.md says what each is for.
+# Libraries that are not libc. None is needed: what is missing switches off what needs it, which `gpumem doctor`
+# lists. None is needed at run time either: they are linked statically (cmocka is of tests alone).
+# docs/dependencies.md says what each is for.
 include_guard()
 
+# What the tests are not built without, and the features of a build that are off, as doctor prints them.
 set(missing "")
+set(GPUMEM_OFF "")
 
-find_path(GPUMEM_INIH_INCLUDE ini.h)
-find_library(GPUMEM_INIH_LIBRARY NAMES libinih.a inih)
-if(GPUMEM_INIH_INCLUDE AND GPUMEM_INIH_LIBRARY)
-    add_library(gpumem_inih INTERFACE)
-    target_include_directories(gpumem_inih SYSTEM INTERFACE ${GPUMEM_INIH_INCLUDE})
-    target_link_libraries(gpumem_inih INTERFACE ${GPUMEM_INIH_LIBRARY})
-else()
-    list(APPEND missing libinih-dev)
-endif()
-
-# Compressed entries of fatbins. Debian's archives are position independent, and the version script
-# keeps their symbols inside libsoftgpu.so.
-foreach(library zstd lz4)
-    string(TOUPPER ${library} upper)
-    find_path(GPUMEM_${upper}_INCLUDE ${library}.h)
-    find_library(GPUMEM_${upper}_LIBRARY NAMES lib${library}.a ${library})
-    if(GPUMEM_${upper}_INCLUDE AND GPUMEM_${upper}_LIBRARY)
-        add_library(gpumem_${library} INTERFACE)
-        target_include_directories(gpumem_${library} SYSTEM INTERFACE ${GPUMEM_${upper}_INCLUDE})
-        target_link_libraries(gpumem_${library} INTERFACE ${GPUMEM_${upper}_LIBRARY})
-    else()
-        list(APPEND missing lib${library}-dev)
+# Compressed entries of fatbins, and DEFLATE, as a device's engine for decompression knows it. Debian's archives
+# are position independent, and the version script keeps their symbols inside libsoftgpu.so.
+function(gpumem_decompressor name header package off)
+    string(TOUPPER ${name} upper)
+    find_path(GPUMEM_${upper}_INCLUDE ${header})
+    find_library(GPUMEM_${upper}_LIBRARY NAMES ${ARGN})
+    add_library(gpumem_${name} INTERFACE)
+    if(GPUMEM_EXTRAS AND GPUMEM_${upper}_INCLUDE AND GPUMEM_${upper}_LIBRARY)
+        target_include_directories(gpumem_${name} SYSTEM INTERFACE ${GPUMEM_${upper}_INCLUDE})
+        target_link_libraries(gpumem_${name} INTERFACE ${GPUMEM_${upper}_LIBRARY})
+        return()
     endif()
-endforeach()
-
-# DEFLATE, as a device's engine for decompression knows it.
-find_path(GPUMEM_ZLIB_INCLUDE zlib.h)
-find_library(GPUMEM_ZLIB_LIBRARY NAMES libz.a z)
-if(GPUMEM_ZLIB_INCLUDE AND GPUMEM_ZLIB_LIBRARY)
-    add_library(gpumem_zlib INTERFACE)
-    target_include_directories(gpumem_zlib SYSTEM INTERFACE ${GPUMEM_ZLIB_INCLUDE})
-    target_link_libraries(gpumem_zlib INTERFACE ${GPUMEM_ZLIB_LIBRARY})
-else()
-    list(APPEND missing zlib1g-dev)
-endif()
-
-# Header only: who includes it defines XXH_INLINE_ALL, so that libgpumem needs nothing but libc.
-find_path(GPUMEM_XXHASH_INCLUDE xxhash.h)
-if(GPUMEM_XXHASH_INCLUDE)
-    add_library(gpumem_xxhash INTERFACE)
-    target_include_directories(gpumem_xxhash SYSTEM INTERFACE ${GPUMEM_XXHASH_INCLUDE})
-else()
-    list(APPEND missing libxxhash-dev)
-endif()
+    target_compile_definitions(gpumem_${name} INTERFACE SG_WITHOUT_${upper}=1)
+    set(missing ${missing} ${package} PARENT_SCOPE)
+    set(GPUMEM_OFF ${GPUMEM_OFF} "${off} (${package})" PARENT_SCOPE)
+endfunction()
+gpumem_decompressor(zstd zstd.h libzstd-dev "kernels that CUDA 13 compressed" libzstd.a zstd)
+gpumem_decompressor(lz4 lz4.h liblz4-dev "kernels that CUDA 12 compressed" liblz4.a lz4)
+gpumem_decompressor(zlib zlib.h zlib1g-dev "cuMemBatchDecompressAsync of DEFLATE and wheels for gpumem doctor" libz.a z)
 
 # Declarations only: what has Vulkan's functions is found at run time.
 find_path(GPUMEM_VULKAN_INCLUDE vulkan/vulkan_core.h)
-if(GPUMEM_VULKAN_INCLUDE)
+if(GPUMEM_EXTRAS AND GPUMEM_VULKAN_INCLUDE)
     add_library(gpumem_vulkan_headers INTERFACE)
     target_include_directories(gpumem_vulkan_headers SYSTEM INTERFACE ${GPUMEM_VULKAN_INCLUDE})
 else()
     list(APPEND missing libvulkan-dev)
+    list(APPEND GPUMEM_OFF "device memory mapped for the CPU by Vulkan (libvulkan-dev)")
 endif()
 
 if(GPUMEM_TESTS)
@@ -68,9 +47,18 @@ if(GPUMEM_TESTS)
     else()
         list(APPEND missing libcmocka-dev)
     endif()
+    find_package(Python3 COMPONENTS Interpreter)
+    if(NOT Python3_FOUND)
+        list(APPEND missing python3)
+    endif()
 endif()
 
-if(missing)
-    list(JOIN missing " " missing)
-    message(FATAL_ERROR "Missing libraries: apt-get install ${missing} (or run ./dev deps)")
+if(GPUMEM_OFF)
+    list(JOIN GPUMEM_OFF ", " off)
+    message(STATUS "Off in this build: ${off}")
+endif()
+if(GPUMEM_TESTS AND missing)
+    list(JOIN missing " " packages)
+    message(STATUS "Tests are not built without: apt-get install ${packages}")
+    set(GPUMEM_TESTS OFF)
 endif()

@@ -85,7 +85,7 @@ function(gpumem_test_target target folder output link)
         <gpumem/driver.h> <gpumem/gpumem.h> <gpumem/softgpu.h>
         <errno.h> <pthread.h> <stdatomic.h> <stdio.h> <stdlib.h> <string.h> <unistd.h>)
     target_link_libraries(${target} PRIVATE
-        ${link} test_images test_matrices gpumem_cmocka gpumem_test_flags gpumem_xxhash ${CMAKE_DL_LIBS})
+        ${link} test_images test_matrices gpumem_cmocka gpumem_test_flags ${CMAKE_DL_LIBS})
     if(target MATCHES "vulkan")
         add_dependencies(${target} vulkan_icd)
     endif()

@@ -43,6 +43,7 @@ typedef enum softgpu_fault_mode {
                                  can be created */
 } softgpu_fault_mode;
 
+/* When queued work runs. */
 typedef enum softgpu_schedule {
     SOFTGPU_SCHEDULE_EAGER = 0, /* work runs as soon as it can */
     SOFTGPU_SCHEDULE_LATE = 1,  /* work runs when something waits for it, or nothing else can run */
@@ -74,11 +75,13 @@ typedef enum softgpu_function_state {
 #define SOFTGPU_SEMAPHORE_VERSION 1u
 #define SOFTGPU_SEMAPHORE_SIZE    4096
 
+/* What the value of a semaphore means. */
 typedef enum softgpu_semaphore_kind {
     SOFTGPU_SEMAPHORE_BINARY = 1,
     SOFTGPU_SEMAPHORE_TIMELINE = 2,
 } softgpu_semaphore_kind;
 
+/* A semaphore that another process may wait for. */
 typedef struct softgpu_semaphore {
     char magic[16];
     uint32_t version;
@@ -86,6 +89,19 @@ typedef struct softgpu_semaphore {
     uint64_t value;
 } softgpu_semaphore;
 
+/*
+ * A CUDA runtime over this driver, for runtime_attach: it names the function of its own that a
+ * thread is in, so that reports of the driver's calls below can name it too. Owned by the runtime,
+ * and never freed, nor its code unloaded.
+ */
+typedef struct softgpu_runtime {
+    size_t size; /* sizeof(softgpu_runtime) */
+    /* The outermost function of the runtime's that the calling thread is in ("cudaMalloc", a text
+     * that is never freed), or NULL. Called inside of the driver's calls: it may not call it. */
+    const char *(*call)(void);
+} softgpu_runtime;
+
+/* The functions of softgpu that tests call. */
 typedef struct softgpu_control {
     size_t size; /* of this struct, as built */
 
@@ -162,7 +178,8 @@ typedef struct softgpu_control {
      * fault_arm, with a function's name as a program's source has it: "cuMemAlloc" is all versions
      * and per-thread twins of it, counted together, whichever of them the program was compiled to
      * call. An exported name ("cuMemAlloc_v2"), "=" and an exported name where the first version
-     * has the plain one ("=cuMemAlloc"), and "*" are taken too, as in SOFTGPU_FAULT.
+     * has the plain one ("=cuMemAlloc"), "*" and a function of an attached runtime ("cudaMalloc")
+     * are taken too, as in SOFTGPU_FAULT.
      * A softgpu that lacks this and what follows has a smaller `size`.
      */
     int (*fault_arm_name)(const char *function, uint64_t n, int error, softgpu_fault_mode mode);
@@ -197,6 +214,21 @@ typedef struct softgpu_control {
      * out of memory. A softgpu that lacks this and what follows has a smaller `size`.
      */
     char *(*profile_list)(int *newest_ptx);
+
+    /*
+     * Makes a runtime known: from now on leak reports, the trace, checkers and the error log name
+     * its functions. Returns a word that is not 0 while the runtime is to tell of each call by
+     * runtime_enter and runtime_leave (it changes at any time: read it atomically); NULL if four
+     * are attached already. Reads the environment, as the first call of the driver does.
+     */
+    const unsigned *(*runtime_attach)(const softgpu_runtime *runtime);
+    /* Before the outermost function of the runtime's does anything. Returns 0 if an injected fault
+     * answers it: *error, a cudaError_t, is then what it returns, after runtime_leave. */
+    int (*runtime_enter)(const char *function, int *error);
+    /* When it is about to return `error`, a cudaError_t; while the word is 0, only if that is not
+     * cudaSuccess. `arguments` is text for the trace, or NULL. Returns the error that the function
+     * returns instead: an injected fault's, or `error`. */
+    int (*runtime_leave)(const char *function, const char *arguments, int error);
 } softgpu_control;
 
 /* The type of softgpu's symbol, named in this file's first comment. NULL for a version that this

@@ -3,15 +3,13 @@
 #include "load/pump.h"
 
 #include "base/cancel.h"
+#include "base/xxh.h"
 #include "memory/copy/copy.h"
 #include "memory/core/driver_error.h"
 #include "memory/object/buffer.h"
 
 #include <endian.h>
 #include <stdlib.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 struct checksum {
     uint64_t *hashes; /* one for each chunk */
@@ -32,7 +30,7 @@ static gpumem_status hash_buffer_chunk(void *user, struct gm_pump_slot *slot, ui
     if (status == GPUMEM_OK)
         status = gpumem_event_synchronize(sum->device, slot->event);
     if (status == GPUMEM_OK)
-        sum->hashes[index] = htole64(XXH3_64bits(slot->memory, bytes));
+        sum->hashes[index] = htole64(gm_xxh3(slot->memory, bytes, 0));
     return status;
 }
 
@@ -41,7 +39,7 @@ static gpumem_status hash_file_chunk(void *user, struct gm_pump_slot *slot, uint
     struct checksum *sum = user;
     gpumem_status status = gm_file_read(&sum->file, offset, slot->memory, bytes);
     if (status == GPUMEM_OK)
-        sum->hashes[index] = htole64(XXH3_64bits(slot->memory, bytes));
+        sum->hashes[index] = htole64(gm_xxh3(slot->memory, bytes, 0));
     return status;
 }
 
@@ -67,7 +65,7 @@ static gpumem_status run(struct gm_pump *pump, struct checksum *sum, uint64_t *c
     status = gm_pump_run(pump);
     gm_pump_finish(pump);
     if (status == GPUMEM_OK)
-        *checksum = XXH3_64bits(sum->hashes, gm_pump_chunks(pump) * sizeof *sum->hashes);
+        *checksum = gm_xxh3(sum->hashes, gm_pump_chunks(pump) * sizeof *sum->hashes, 0);
     return status;
 }
 

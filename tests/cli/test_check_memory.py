@@ -97,6 +97,7 @@ local:
 none: .callprototype _ ();
 }
 .global .align 1 .b8 text[4] = {97, 98, 99, 0};
+.global .attribute(.managed) .align 4 .b32 everyones = 7;
 .extern .func __assertfail (.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 g, .param .b64 s);
 .visible .entry asserts(.param .u64 n)
 {
@@ -266,6 +267,7 @@ softgpu: checked: 2 errors, 0 warnings, 0 remarks
 def test_leaks_are_reported_at_exit(folder):
     text = run(folder, 'a = alloc(400)\nput(a, b"1")\nsys.exit(0)')[2]
     expect("(memory, leak): 400 bytes" in text and "were not freed at exit" in text, text)
+    expect(text.count("leak") == 1, f"nor is a program to free its managed variables: {text}")
 
 
 def test_unused_allocations_are_reported(folder):

@@ -186,8 +186,23 @@ def test_damaged_logs_never_crash(folder):
 def test_invalid_usage_of_replay_is_refused(folder):
     path = Log().write(folder)
     for options, says in ((("--resource", "heap", path), "'heap' is not a resource"),
-                          (("--repeat", "0", path), "--repeat"), ((), "one LOG"),
-                          ((path, path), "one LOG"), (("--device", "x", path), "not a device number")):
+                          (("--resource", "limit", path), "'limit' is not a resource at this place"),
+                          (("--resource", "pool/virtual", path), "'pool' is not a resource at this place"),
+                          (("--resource", "limit/driver", path), "'driver' is not a resource at this place"),
+                          (("--resource", "/".join(["limit"] * 5), path), "'limit' is not a resource"),
+                          (("--resource", "caching" + ":never_waits" * 20, path), "too long"),
+                          (("--resource", "caching:colour=1", path), "'colour' is not an option"),
+                          (("--resource", "pool:never_waits", path), "'never_waits' is not an option"),
+                          (("--resource", "caching:committed_ratio=0.9", path), "'0.9' is not a value of"),
+                          (("--resource", "caching:segment_bytes=x", path), "'x' is not a value of"),
+                          (("--resource", "caching:segment_bytes", path), "'' is not a value of"),
+                          (("--resource", ",".join(f"caching:thread_bytes={i}M" for i in range(1, 19)), path),
+                           "more than 16"),
+                          (("--turns", "1,0", path, path), "--turns"), (("--turns", "1", path, path), "2 logs"),
+                          (("--turns", "1,", path), "--turns"), (("--defer", "0", path), "--defer"),
+                          (("--repeat", "0", path), "--repeat"), ((), "give a LOG"),
+                          ([path] * 17, "up to 16"), (("--device", "x", path), "not a device number"),
+                          (("--of-device", "-1", path), "not a device number")):
         process = run("replay", *options)
         expect_status(process, 2)
         expect(says in process.stderr, process.stderr)
@@ -215,6 +230,26 @@ def test_a_log_of_a_trace_resource_is_replayed(folder):
     expect_status(process, 0)
     expect(out["not_freed"] == 0 and out["allocations"] == 2, out)
     expect(out["resources"][0]["peak_committed"] == 4 * MIB, out)
+
+
+def test_options_and_wrappers_of_a_description_are_used(folder):
+    log = Log()
+    for i in range(1, 41):
+        log.row("allocate", i, 3 * MIB)
+    path = log.write(folder)
+    chosen = ("caching-virtual:reserve_bytes=300M", "caching-virtual:committed_ratio=inf:never_waits",
+              "caching:segment_bytes=4M:maximum_bytes=256M/log/limit:maximum_bytes=512M/virtual",
+              "limit:maximum_bytes=130M/pool:maximum_bytes=160M", "limit:maximum_bytes=100M/virtual")
+    process, out = replay(path, "--repeat", "1", "--resource", ",".join(chosen))
+    expect_status(process, 6)
+    reserved, _, layered, limited, short = out["resources"]
+    expect([row["resource"] for row in out["resources"]] == list(chosen), out)
+    expect(reserved["peak_committed"] >= 300 * MIB and layered["peak_committed"] < 256 * MIB, out)
+    expect(limited["done"] and not short["done"] and short["line"] == 2 + 34, out)
+    expect(short["status"] == "GPUMEM_ERROR_OUT_OF_CAPACITY", short)
+    text = run("replay", "--repeat", "1", "--resource", ",".join(chosen[:3]), path, COLUMNS="80")
+    expect(all(len(line) <= 80 for line in text.stdout.splitlines() if not line.startswith(("log ", "caching:"))),
+           text.stdout)
 
 
 def test_events_of_several_threads_are_replayed_in_log_order(folder):

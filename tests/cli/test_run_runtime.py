@@ -2,6 +2,7 @@
 """Under gpumem run our libcudart is loaded in the place of NVIDIA's, however that is named. NVIDIA's is a library made
 here, because the real one is not free."""
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -123,6 +124,66 @@ def test_nvcc_is_told_to_link_the_runtime_as_a_library(_folder):
                                    ([], {"NVCC_APPEND_FLAGS": "-g"}, "-g --cudart=shared")):
         done = run("sh", "-c", "echo $NVCC_APPEND_FLAGS", options=options, **given)
         expect(done.stdout == f"{wanted}\n", f"{options}: {done.stdout}{done.stderr}")
+
+
+# Frees what it allocates, and says each result.
+CALLS = """
+import ctypes
+runtime = ctypes.CDLL("libcudart.so.13")
+for _ in range(3):
+    memory = ctypes.c_void_p()
+    print(runtime.cudaMalloc(ctypes.byref(memory), 1000), runtime.cudaFree(memory))
+"""
+
+
+def test_faults_are_named_by_the_runtimes_functions_and_errors_or_the_drivers(_folder):
+    for fault, status, output in (("cudaMalloc:2:cudaErrorMemoryAllocation:before", 0, "0 0 2 0 0 0"),
+                                  ("cudaMalloc:1:CUDA_ERROR_OUT_OF_MEMORY:before", 0, "2 0 0 0 0 0"),
+                                  ("cuMemAlloc:3:cudaErrorUnknown:before", 0, "0 0 0 0 999 0"),
+                                  ("cudaFree:*:cudaErrorInvalidMemcpyDirection:after", 0, "0 21 0 21 0 21"),
+                                  ("cudaMalloc:4:cudaErrorUnknown:before", 0, "0 0 0 0 0 0"),
+                                  ("cudaMallocs:1:cudaErrorUnknown:before", 2, ""),
+                                  ("cudaMalloc:1:cudaErrorSome:before", 2, "")):
+        done = run(sys.executable, "-c", CALLS, options=["--fault", fault])
+        expect_status(done, status)
+        expect(" ".join(done.stdout.split()) == output, f"{fault}: {done.stdout}{done.stderr}")
+        expect(("never reached" in done.stderr) == (":4:" in fault), done.stderr)
+
+
+def test_faults_and_traces_of_what_needs_no_driver_open_it_for_that(_folder):
+    program = "import ctypes\nprint(ctypes.CDLL('libcudart.so.13').cudaRuntimeGetVersion(None))"
+    done = run(sys.executable, "-c", program, options=["--fault", "cudaRuntimeGetVersion:1:cudaErrorUnknown:before"])
+    expect(done.stdout == "999\n", f"{done.stdout}{done.stderr}")
+    done = run(sys.executable, "-c", program, options=["--trace", "-"])
+    expect("cudaRuntimeGetVersion(NULL) cudaErrorInvalidValue" in done.stderr, done.stderr)
+
+
+LAUNCH = """
+import ctypes, sys
+runtime, library, memory = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL(sys.argv[1]), ctypes.c_void_p()
+print(runtime.cudaMalloc(ctypes.byref(memory), 4), library.launch(memory), runtime.cudaDeviceSynchronize(),
+      runtime.cudaFree(memory))
+"""
+
+
+def test_a_kernel_without_ptx_is_refused_with_its_library_and_what_could_run_it(folder):
+    runtime = harness.BUILD / "lib/gpumem/runtime/13/libcudart.so.13"
+    source = (harness.SOURCE / "tests/cli/registers.c").read_text()
+    for image, profile, output, text in (
+            ("small.fatbin", "h200", "0 0 0 0", ""),
+            ("small-100.fatbin", "h200", "0 209 0 0", "libkernels.so holds machine code for sm_100; no profile runs it"),
+            ("small-90.fatbin", "h200", "0 801 0 0", "libkernels.so holds machine code for sm_90, PTX for compute_120; "
+                                                     "it runs with SOFTGPU_PROFILE=rtx5090"),
+            ("small-90.fatbin", "a100", "0 209 0 0", "it runs with SOFTGPU_PROFILE=rtx5090")):
+        data = (harness.SOURCE / "tests/fixtures/images" / image.replace("-90", "")).read_bytes()
+        if image == "small-90.fatbin":  # the architecture of its PTX, 75, is at byte 28 of the entry that has it
+            at = data.index(struct.pack("<HH", 1, 0x101)) + 28
+            data = data[:at] + b"\x78" + data[at + 1:]
+        (folder / image).write_bytes(data)
+        library = made(folder, "libkernels.so", source, "-shared", "-fPIC", runtime, f'-DIMAGE="{folder / image}"')
+        done = run(sys.executable, "-c", LAUNCH, library, options=["--profile", profile, "--fail-on", "leaks"])
+        expect_status(done, 0)
+        expect(done.stdout == f"{output}\n" and text in done.stderr, f"{image} {profile}: {done.stdout}{done.stderr}")
 
 
 def test_a_program_with_nvidias_runtime_inside_is_told_to_link_it_as_a_library(folder):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 # Seconds for the programs of a folder on a machine with nothing else to do, where 60 are not enough.
-LIMITS = {"abi": 300, "clients": 600, "install": 300, "lint": 300, "package": 300}
+LIMITS = {"abi": 300, "clients": 600, "install": 300, "lint": 300, "nvcc": 600, "package": 1200}
 LIMIT = 60
 SANITIZED_LIMIT = 240
 # With --long.
@@ -37,9 +37,11 @@ TARGETS = {
     "lint": PRODUCT,
     "long": (*PRODUCT, "tests/conformance/run"),
     "mutate": (),
+    "nvcc": PRODUCT,
     "package": PRODUCT,
     "parity": (*PRODUCT, "parity", "ptx_record", "tests/conformance/run"),
     "programs": (*PRODUCT, "programs"),
+    "python": (*PRODUCT, "gpumem_python"),
     "runner": (*PRODUCT, "must_fail", "parity"),
     "runtime": PRODUCT,
     "unit": (*PRODUCT, "vulkan_icd"),

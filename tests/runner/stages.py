@@ -80,8 +80,8 @@ def lint(part, title):
 
 TEST = (
     Stage("release", "the tests of the release build",
-          (Suite("release", "release", ("runner", "unit", "fault", "conformance", "runtime", "programs", "cli", "parity",
-                                        "coverage", "mutate", "docs", "lint"), everything=True),)),
+          (Suite("release", "release", ("runner", "unit", "fault", "conformance", "runtime", "programs", "cli", "python",
+                                        "parity", "coverage", "mutate", "docs", "lint"), everything=True),)),
 )
 
 # The others in tests/docs read pages, or measure.
@@ -90,11 +90,17 @@ PROGRAMS_OF_PAGES = {"docs/test_api_tour.sh", "docs/test_cpp.sh", "docs/test_exa
 # After ./dev test: what stands here together is one queue of tests, once all of it is built.
 MORE = (
     Stage("clients", "real programs on softgpu", (Suite("clients", "release", ("clients",)),), "clients"),
+    Stage("traces", "recorded programs through the cache: memory, limits, late frees, turns",
+          (Suite("traces", "release", ("cli",), (("GPUMEM_TRACES", "all"),),
+                 lambda name: name == "cli/test_replay_bars.py"),)),
+    Stage("nvcc", "programs of the CUDA runtime that nvcc compiles, under the checkers too",
+          (Suite("nvcc", "release", ("nvcc",)),)),
     Stage("profiles", "conformance on the profiles wsl and mig", (profile("wsl"), profile("mig"))),
     Stage("rules", "ABI, an installation, packages",
           (Suite("rules", "release", ("abi", "install", "package")),), "all"),
     Stage("asan", "AddressSanitizer, UndefinedBehaviorSanitizer",
-          (Suite("asan", "asan", ("unit", "fault", "conformance", "programs", "cli", "docs", "fuzz", "parity"),
+          (Suite("asan", "asan", ("unit", "fault", "conformance", "programs", "cli", "python", "docs", "fuzz",
+                                   "parity"),
                  chosen=lambda name: not name.startswith("docs/") or name in PROGRAMS_OF_PAGES),)),
     Stage("tsan", "ThreadSanitizer, on tests that have threads",
           (Suite("tsan", "tsan", ("programs", "unit", "conformance"), chosen=threaded.has_threads),)),

@@ -3,6 +3,7 @@
 temporary folder, and nothing running once it was killed. Nothing is built: cmake is one of ours."""
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,12 +16,13 @@ from tap_report import run_in_folders  # noqa: E402  pylint: disable=wrong-impor
 
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
-COMMANDS = ("demo", "test", "bench", "parity", "prove", "coverage", "mutate", "clients", "lint", "fuzz", "package",
-            "api", "floors", "bundle", "deps", "format")
+COMMANDS = ("demo", "test", "bench", "parity", "prove", "coverage", "mutate", "clients", "lint", "fuzz", "package", "release",
+            "api", "docs", "floors", "bundle", "deps", "format")
 # A test that is quick and needs a build.
 QUICK = "docs/test_coverage_table"
 # What the commands call, of ours: each writes its name and number, and then does as $STAYS says.
 STUB = """#!/bin/sh
+[ "$1" != --version ] || exit 0
 echo "${0##*/} $$ $*" >>"$NOTES"
 case " $STAYS " in *" ${0##*/} "*) sh -c 'echo "child $$" >>"$NOTES"; sleep 1000' ;; esac
 [ "${0##*/}" != cmake ] || { echo '[3/7] Building'; echo 'a warning'; }
@@ -31,23 +33,46 @@ MISSING = "#!/bin/sh\nexit 1\n"
 NOBODY = '#!/bin/sh\n[ "$1" != -u ] || { echo 1000; exit; }\nexec /usr/bin/id "$@"\n'
 
 
-class Place:
-    """A folder for one try: programs of ours in front of the PATH, notes, temporary files."""
+# Not on a machine with nothing.
+TOOLS = ("cc", "gcc", "g++", "c++", "clang", "cmake", "ninja", "make", "clang-format", "clang-tidy", "cppcheck",
+         "shellcheck", "pkg-config", "meson", "file", "readelf")
+# A compiler that finds the C library's headers alone.
+BARE_COMPILER = """#!/bin/sh
+[ "$1" != -E ] || { ! grep -E 'lz4|zstd|zlib|vulkan|cmocka'; exit; }
+"""
 
-    def __init__(self, folder, packages=INSTALLED, **environment):
+
+class Place:
+    """A folder for one try: programs of ours in front of the PATH, notes, temporary files. `hidden`: commands that
+    are not there; `more`: others of ours."""
+
+    def __init__(self, folder, packages=INSTALLED, hidden=(), more=None, **environment):
         self.notes = folder / "notes"
         self.temporary = folder / "temporary"
         programs = folder / "programs"
         for each in self.temporary, programs:
             each.mkdir()
-        for name, text in {"cmake": STUB, "clang-format": STUB, "clang-tidy": STUB, "cppcheck": STUB,
-                           "dpkg-query": packages, "id": NOBODY,
-                           "sudo": "#!/bin/sh\nexit 1\n"}.items():
-            (programs / name).write_text(text)
-            (programs / name).chmod(0o755)
-        self.environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}",
+        ours = {"cmake": STUB, "clang-format": STUB, "clang-tidy": STUB, "cppcheck": STUB, "dpkg-query": packages,
+                "id": NOBODY, "sudo": "#!/bin/sh\nexit 1\n", **(more or {})}
+        for name, text in ours.items():
+            if name not in hidden:
+                (programs / name).write_text(text)
+                (programs / name).chmod(0o755)
+        path = f"{programs}:{os.environ['PATH']}"
+        if hidden:
+            path = f"{programs}:{self.without(hidden, folder / 'rest')}"
+        self.environment = dict(os.environ, PATH=path,
                                 NOTES=str(self.notes), TMPDIR=str(self.temporary),
                                 GPUMEM_TEST_RECORDS=str(folder / "records"), **environment)
+
+    @staticmethod
+    def without(hidden, rest):
+        """All commands of the system but these."""
+        rest.mkdir()
+        for program in Path("/usr/bin").iterdir():
+            if program.name not in hidden:
+                (rest / program.name).symlink_to(program)
+        return rest
 
     def start(self, *arguments):
         return subprocess.Popen([str(SOURCE / "dev"), *arguments], env=self.environment,
@@ -74,6 +99,8 @@ def help_builds_nothing(folder):
             status, output = place.run(*arguments)
             if status != 0 or f"usage: ./dev {command}" not in output:
                 problems.append(f"{arguments}: status {status}: {output}")
+            problems += [f"{len(line)} columns: {line}" for line in output.splitlines() if len(line) > 80]
+    problems += [f"{len(line)} columns: {line}" for line in place.run("help")[1].splitlines() if len(line) > 80]
     status, output = place.run("test", "--all", "--help")
     if status != 0 or "--long" not in output:
         problems.append(f"test --all --help: {status}: {output}")
@@ -86,7 +113,7 @@ def invalid_arguments_build_nothing(folder):
     for arguments in (["test", "--quik"], ["test", "a", "b"], ["test", "("], ["test", "--only"],
                       ["test", "--only", "x"], ["test", "--all", "--long"], ["test", "--long", "x"],
                       ["lint", "x"], ["lint", "format", "x"], ["deps", "x"], ["nothing"], ["prove"],
-                      ["package", "x"], ["bundle", "x"], ["format", "x"]):
+                      ["package", "x"], ["release", "x"], ["docs", "x"], ["bundle", "x"], ["format", "x"]):
         status, output = place.run(*arguments)
         if status != 2 or not output.strip():
             problems.append(f"{arguments}: status {status}: {output}")
@@ -98,11 +125,11 @@ NEEDED = {
     "demo": (["gcc", "cmake"], ["python3", "clang", "cppcheck", "python3-venv", "g++"]),
     "bench": (["gcc", "cmake"], ["python3", "clang", "cppcheck"]),
     "bundle": (["gcc", "cmake"], ["python3", "clang", "cppcheck"]),
-    "test": (["gcc", "python3", "g++"], ["clang-format", "clang-tidy", "cppcheck", "python3-venv"]),
-    "test unit/test_limit": (["gcc", "python3"], ["clang-format", "clang-tidy", "cppcheck", "python3-venv"]),
-    "test --only asan": (["gcc", "python3"], ["clang-tidy", "cppcheck", "python3-venv"]),
+    "test": (["gcc", "g++"], ["clang-format", "clang-tidy", "cppcheck", "python3-venv"]),
+    "test unit/test_limit": (["gcc"], ["clang-format", "clang-tidy", "cppcheck", "python3-venv"]),
+    "test --only asan": (["gcc"], ["clang-tidy", "cppcheck", "python3-venv"]),
     "test --long tidy": (["clang-tidy"], ["python3-venv"]),
-    "parity": (["gcc", "python3"], ["clang-format", "clang-tidy", "cppcheck", "python3-venv"]),
+    "parity": (["gcc"], ["clang-format", "clang-tidy", "cppcheck", "python3-venv"]),
     "test --all": (["gcc", "clang-tidy", "cppcheck", "python3-venv", "g++", "pkg-config"], []),
     "test --long": (["gcc", "clang-tidy", "cppcheck", "python3-venv", "g++", "pkg-config"], []),
     "lint": (["clang-tidy", "cppcheck"], ["python3-venv", "dpkg-dev", "mesa-vulkan-drivers"]),
@@ -114,7 +141,7 @@ NEEDED = {
 
 
 def only_missing_packages_of_the_command_are_reported(folder):
-    place = Place(folder, packages=MISSING)
+    place = Place(folder, packages=MISSING, hidden=TOOLS)
     problems = []
     for command, (needed, others) in NEEDED.items():
         status, output = place.run(*command.split())
@@ -131,6 +158,33 @@ def only_missing_packages_of_the_command_are_reported(folder):
         if repeated or lacking or foreign:
             problems.append(f"{command}: repeats {repeated}, lacks {lacking}, has {foreign}")
     return problems + place.called()
+
+
+def what_is_there_is_used(folder):
+    """Whoever installed it; and what is missing but not needed stops nothing."""
+    problems = []
+    for number, (more, hidden, wanted, generator) in enumerate((
+            ({}, (), "", ""), ({"cc": BARE_COMPILER}, (), "without liblz4-dev libvulkan-dev libzstd-dev zlib1g-dev,", ""),
+            ({}, ("ninja",), "", " -G Unix Makefiles"))):
+        (folder / str(number)).mkdir()
+        place = Place(folder / str(number), packages=MISSING, hidden=hidden, more=more, STUB_STATUS="1")
+        _, output = place.run("demo")
+        configured = [line.split(" ", 2)[2] for line in place.called() if "--preset release" in line]
+        if configured[:1] != [f"--preset release{generator}"] or wanted not in output or "are missing" in output:
+            problems.append(f"{hidden}, {list(more)}: {place.called()}: {output}")
+    return problems
+
+
+def an_old_cmake_is_not_used(folder):
+    problems = []
+    for number, (version, enough) in enumerate((("3.21.4", False), ("2.8.12", False), ("3.22.1", True), ("4.4.0", True))):
+        (folder / str(number)).mkdir()
+        stub = f'#!/bin/sh\n[ "$1" != --version ] || {{ echo "cmake version {version}"; exit; }}\necho used >>"$NOTES"; exit 1\n'
+        place = Place(folder / str(number), packages=MISSING, more={"cmake": stub})
+        _, output = place.run("demo")
+        if bool(place.called()) != enough or ("apt-get install" in output and " cmake" in output) == enough:
+            problems.append(f"{version}: {place.called()}: {output}")
+    return problems
 
 
 def temporary_files_are_removed(folder):
@@ -232,6 +286,20 @@ def the_demo_builds_the_commands_that_it_suggests(folder):
     return problems
 
 
+def packages_that_were_made_are_named_when_one_is_not(folder):
+    """Without a network there is a Debian package and no wheel: this is not a failure of both."""
+    copy = folder / "copy"
+    for name in ("tools/dev", "packaging", "tests/runner"):
+        shutil.copytree(SOURCE / name, copy / name)
+    shutil.copy(SOURCE / "dev", copy / "dev")
+    (copy / "packaging/make.sh").write_text("#!/bin/sh\nmkdir -p $1; touch $1/gpumem_1.deb; echo 'make.sh: no wheel: why'\nexit 77\n")
+    place = Place(folder)
+    done = subprocess.run([copy / "dev", "package"], env=place.environment, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, check=False)
+    good = done.returncode == 2 and "made: dist/gpumem_1.deb" in done.stdout and "no wheel: why" in done.stderr
+    return [] if good and "failed" not in done.stderr else [f"status {done.returncode}: {done.stdout}{done.stderr}"]
+
+
 def nothing_outlives(command, number, group=False):
     """Of a group, as a terminal's Ctrl-C is."""
     def check(folder):
@@ -293,10 +361,10 @@ def killing_parity_ends_its_scenarios(folder):
 
 def main():
     tests = [help_builds_nothing, invalid_arguments_build_nothing,
-             only_missing_packages_of_the_command_are_reported, temporary_files_are_removed,
+             only_missing_packages_of_the_command_are_reported, what_is_there_is_used, an_old_cmake_is_not_used, temporary_files_are_removed,
              a_long_build_reports_its_progress, the_demo_and_the_tests_have_one_configuration,
              stages_and_parts_are_listed, a_cache_of_compilations_is_used_where_there_is_one,
-             the_demo_builds_the_commands_that_it_suggests]
+             the_demo_builds_the_commands_that_it_suggests, packages_that_were_made_are_named_when_one_is_not]
     tests += [nothing_outlives(command, number)
               for command in (["test"], ["test", QUICK], ["parity"], ["bench"], ["demo"])
               for number in (signal.SIGKILL, signal.SIGTERM)]

@@ -27,6 +27,9 @@ cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChan
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
                             int limit, void *tid, void *bid, dim3 *block, dim3 *grid, int *warp);
+void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext,
+                       size_t size, int constant, int global);
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream);
 void __cudaUnregisterFatBinary(void **handle);
 
 /* The program's copy of softgpu is what the runtime opens by the driver's name. */

@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 
 import options_hpp
+import python_tables
 
 SOURCE = Path(__file__).resolve().parents[2]
 INCLUDE = SOURCE / "include"
@@ -273,7 +274,7 @@ def main():
         return 77
     result = Description(cindex).read()
     outputs = {OUTPUT: json.dumps(result, indent=1, ensure_ascii=False) + "\n",
-               options_hpp.OUTPUT: options_hpp.text(result)}
+               options_hpp.OUTPUT: options_hpp.text(result), **python_tables.texts(result)}
     stale = [path for path, text in outputs.items()
              if not path.exists() or path.read_text() != text]
     if "--check" in sys.argv[1:]:

@@ -38,9 +38,10 @@ guard() {
     trap 'leave 143' TERM HUP
 }
 
-# How far a command has come, of which the output is in a file: ninja counts its steps.
+# How far a command has come, of which the output is in a file: ninja counts its steps, make tells percents.
 how_far() {
-    sed -n 's/^\[\([0-9]*\)\/\([0-9]*\)\].*/, step \1 of \2/p' "$1" | tail -n 1
+    sed -n -e 's/^\[\([0-9]*\)\/\([0-9]*\)\].*/, step \1 of \2/p' \
+        -e 's/^\[ *\([0-9]*\)%\].*/, \1 %/p' "$1" | tail -n 1
 }
 
 # watch LABEL LOG PID: tells every ten seconds that a command still runs; on a terminal in one line.
@@ -63,7 +64,10 @@ watch() {
     [ ! -t 1 ] || printf '\r\033[K'
 }
 
-# quietly LABEL COMMAND...: shows the output only of what fails. The command has a shell of its own,
+# What a command ends with that did a part of its work, and said on its last line what is left out.
+PARTLY=77
+
+# quietly LABEL COMMAND...: shows the output only of what fails; returns 1 then, or PARTLY. The command has a shell of its own,
 # because it may come back here, and POSIX sh has no local variables.
 quietly() {
     label=$1
@@ -75,8 +79,13 @@ quietly() {
     status=0
     wait "$CHILD" || status=$?
     CHILD=
+    if [ "$status" = "$PARTLY" ]; then
+        tail -n 1 "$log" >&2
+        rm -f "$log"
+        return "$PARTLY"
+    fi
     # Steps that went well say nothing but that.
-    [ "$status" = 0 ] || grep -v '^\[[0-9]*/[0-9]*\] ' "$log" >&2 || true
+    [ "$status" = 0 ] || grep -v -e '^\[[0-9]*/[0-9]*\] ' -e '^\[ *[0-9]*%\] ' "$log" >&2 || true
     rm -f "$log"
     [ "$status" != 0 ] || return 0
     printf 'dev: %s failed: %s\n' "$label" "$*" >&2
@@ -87,8 +96,17 @@ quietly() {
 # configuration for all commands, so that nothing is compiled twice. Not in the foreground of a terminal,
 # where ninja writes over its own lines.
 build() {
-    cmake --preset release || return 1
     [ $# -gt 0 ] || set -- all
-    # -k 0: one program that does not build must not hide the state of all the others.
-    cmake --build --preset release -j "$JOBS" --target "$@" -- -k 0
+    # -k: one program that does not build must not hide the state of all the others.
+    if has ninja-build; then
+        # What make configured, ninja cannot go on with.
+        if grep -q '^CMAKE_GENERATOR:INTERNAL=Unix' "$BUILD/CMakeCache.txt" 2>/dev/null; then
+            rm -rf "$BUILD/CMakeCache.txt" "$BUILD/CMakeFiles"
+        fi
+        cmake --preset release || return 1
+        cmake --build --preset release -j "$JOBS" --target "$@" -- -k 0
+    else
+        cmake --preset release -G 'Unix Makefiles' || return 1
+        cmake --build --preset release -j "$JOBS" --target "$@" -- -k
+    fi
 }

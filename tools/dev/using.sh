@@ -1,12 +1,16 @@
 # shellcheck shell=sh
 # ./dev demo, bench, package, bundle, floors. Sourced by ./dev.
 
+# All that is installed, so that `cmake --install build` works after ./dev demo.
+PRODUCT="gpumem_command gpumem_manual gpumem gpumem_static vkgdr softgpu softgpu_shim softgpu_audit
+    softgpu_wrappers gpumem_profiles runtime12 runtime13"
+
 # The largest of the C compiler's own programs: a real file that every building machine has.
 demo_file() {
     largest=
     size=0
     for name in cc1 cc1plus lto1 f951; do
-        path=$(cc "-print-prog-name=$name" 2>/dev/null || true)
+        path=$("${CC:-cc}" "-print-prog-name=$name" 2>/dev/null || true)
         [ -f "$path" ] || continue
         bytes=$(wc -c <"$path")
         if [ "$bytes" -gt "$size" ]; then
@@ -14,7 +18,7 @@ demo_file() {
             size=$bytes
         fi
     done
-    [ -n "$largest" ] || largest=$(command -v cc)
+    [ -n "$largest" ] || largest=$BUILD/lib/gpumem/softgpu/libsoftgpu.so.0
     readlink -f "$largest"
 }
 
@@ -28,10 +32,11 @@ pick_driver() {
 }
 
 command_demo() {
-    need_for build
+    need_a_build
     guard demo "$@"
     say "building into build/ ..."
-    quietly "building" build gpumem_command gpumem gpumem_static softgpu_shim example_tour || exit 1
+    # shellcheck disable=SC2086  # a list of words
+    quietly "building" build $PRODUCT example_tour || exit 1
     file=${1:-$(demo_file)}
     if [ -n "${GPUMEM_DRIVER:-}" ]; then
         say "driver: $GPUMEM_DRIVER, as GPUMEM_DRIVER says"
@@ -67,7 +72,7 @@ bench_peers() {
 }
 
 command_bench() {
-    need_for build
+    need_a_build
     guard bench "$@"
     quietly "building release" build || exit 1
     ls "$BUILD"/bench/bench_* >/dev/null 2>&1 || lack "bench/ has no benchmark"
@@ -93,6 +98,13 @@ command_api() {
     /usr/bin/python3 tools/api/describe.py
 }
 
+command_docs() {
+    no_arguments docs "$@"
+    need_for docs
+    python3 tools/api/reference.py "$BUILD/docs/api" || exit 1
+    say "made: $BUILD/docs/api/index.html"
+}
+
 command_floors() {
     need_for test
     quietly "building release" build || exit 1
@@ -103,15 +115,30 @@ command_package() {
     no_arguments package "$@"
     need_for package
     guard package "$@"
-    quietly "building release" build gpumem_manual gpumem_static vkgdr softgpu softgpu_shim softgpu_audit \
-        softgpu_wrappers gpumem_profiles runtime12 runtime13 || exit 1
-    quietly "packaging" packaging/make.sh dist "$BUILD" || exit 1
-    say "made:" dist/gpumem_*.deb dist/gpumem-*.whl dist/vkgdr-*.whl
+    # shellcheck disable=SC2086  # a list of words
+    quietly "building release" build $PRODUCT || exit 1
+    status=0
+    quietly "packaging" packaging/make.sh dist "$BUILD" || status=$?
+    [ "$status" = 0 ] || [ "$status" = "$PARTLY" ] || exit 1
+    # What is left of an earlier run make.sh has removed.
+    made=$(find dist -maxdepth 1 \( -name '*.deb' -o -name '*.whl' \) | sort | tr '\n' ' ')
+    say "made: $made"
+    [ "$status" = 0 ] || exit 2
+}
+
+command_release() {
+    [ $# -le 1 ] || wrong "release: '$2' is not understood"
+    case ${1:-} in '' | --dry-run) ;; *) wrong "release: '$1' is not understood" ;; esac
+    need_for package
+    guard release "$@"
+    # shellcheck disable=SC2086  # a list of words
+    quietly "building release" build $PRODUCT || exit 1
+    python3 packaging/release.py "$BUILD" "$ROOT/dist/release" "$@"
 }
 
 command_bundle() {
     no_arguments bundle "$@"
-    need_for build
+    need_a_build
     guard bundle "$@"
     quietly "building release" build || exit 1
     tests/bundle/make.sh "$BUILD" "$ROOT/bundle"

@@ -32,7 +32,7 @@ const char cmd_doctor_usage[] =
     "\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
     "  --verbose         each Vulkan driver that was tried, and why it failed\n"
-    "  --json            an array of objects: verdict, topic, text; or one a file\n"
+    "  --json            an array of objects: verdict, topic, text; of files one each\n"
     "\n"
     "Exit status: 0 when a driver with a device was found and no check failed, 3\n"
     "when there is no usable driver, else 1. With files 0 when nothing in them is\n"
@@ -178,6 +178,12 @@ static void check_softgpu(void) {
     gpumem_driver_close(driver);
 }
 
+/* What was not there when this was built, with the package that brings it. */
+static void check_build(void) {
+    if (GPUMEM_OFF[0])
+        add(NOTE, "build", "off, for want of a package when this was built: %s", GPUMEM_OFF);
+}
+
 static void check_limits(void) {
     struct rlimit limit;
     char size[32];
@@ -310,6 +316,7 @@ int cmd_doctor(int argc, char **argv) {
     if (usable)
         check_vulkan(choice, verbose || as_json);
     check_softgpu();
+    check_build();
     check_limits();
     check_memory();
     conclude(usable, soft);

@@ -2,23 +2,30 @@
 #include "cli.h"
 #include "json.h"
 #include "replay.h"
-#include "terminal.h"
+#include "replay_print.h"
 
 #include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define RESOURCES_MOST 6
+#define RESOURCES_MOST 16
+#define LOGS_MOST      16
 #define REPEAT_MOST    99
+#define STEPS_MOST     1000000
+#define DEFER_MOST     1000000000
 
 const char cmd_replay_usage[] =
-    "usage: gpumem replay [OPTION...] LOG\n"
+    "usage: gpumem replay [OPTION...] LOG...\n"
     "\n"
-    "Repeats the log of a trace resource: each allocation, resize and free, in the\n"
-    "order of the log, in one thread, with a stream for each stream of the log.\n"
-    "Nothing is copied, and operations that failed when the log was written are left\n"
-    "out.\n"
+    "Repeats a program's allocations, resizes and frees on resources that it could\n"
+    "have used: in the order of the log, in one thread, with a stream for each\n"
+    "stream of the log. Nothing is copied, and operations that failed when the log\n"
+    "was written are left out. Several logs take turns, each on streams of its own.\n"
+    "\n"
+    "LOG is the log of a trace resource, a compact trace (docs/replay.md), a memory\n"
+    "snapshot of PyTorch (the pickle of torch.cuda.memory._dump_snapshot, or JSON of\n"
+    "the same), or one of these packed by xz. Snapshots and packed files need\n"
+    "python3; nothing that a pickle names is imported or called.\n"
     "\n"
     "  --resource LIST   of these, separated by commas; default caching,pool,driver\n"
     "                      caching          the caching resource over a device pool\n"
@@ -29,111 +36,52 @@ const char cmd_replay_usage[] =
     "                      virtual          virtual memory: buffers that grow in\n"
     "                                       place\n"
     "                      pinned           host memory\n"
+    "  --least-limit     searches the least limit under which the log completes, to\n"
+    "                    0.1 % of what is in use at the peak\n"
+    "  --defer N         streams are N operations behind the host, as work on a GPU\n"
+    "                    is: a free passes that much later; times are not measured\n"
+    "  --turns SPEC      steps that each log takes at a time, as in 3,1; default 1\n"
+    "                    each; what has no steps is one\n"
+    "  --of-device N     of a snapshot with traces of several devices\n"
+    "  --convert         prints the log as a compact trace and replays nothing\n"
     "  --repeat N        timed runs, 1 to 99, of which the median counts; default 3\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
     "  --device N        default 0\n"
     "  --json            one object on standard output\n"
     "\n"
-    "For each resource it prints the time of all calls; the most memory taken from\n"
-    "the driver; the smallest share of it that was in no buffer (1 - peak in use /\n"
-    "peak committed); and how often a resize had to move. Memory is measured in a\n"
-    "separate run.\n"
+    "Options of a resource follow it after colons, and what it wraps after a slash:\n"
     "\n"
-    "Exit status: 0 run on all of them, 2 wrong usage, 3 no driver or device, 4 the\n"
+    "    caching-virtual:committed_ratio=1.2:reserve_bytes=2G\n"
+    "    caching:maximum_bytes=8G/log/virtual\n"
+    "\n"
+    "caching takes committed_ratio, reserve_bytes, never_waits (without a value),\n"
+    "segment_bytes, maximum_bytes, maximum_small_bytes, thread_bytes and idle_bytes;\n"
+    "pool maximum_bytes and release_threshold; virtual maximum_chunk_bytes and\n"
+    "cache_bytes; the wrapper limit maximum_bytes, the wrapper log nothing.\n"
+    "\n"
+    "For each resource it prints the most memory taken from the driver (committed)\n"
+    "and its ratio to the most bytes in use at a time; the median of that ratio at\n"
+    "the ends of steps; the least limit by the same peak; nanoseconds per operation\n"
+    "on a new resource, and when the log is repeated on it; free pages that moved,\n"
+    "and waits for queued work before they could. Memory is measured in a separate\n"
+    "run.\n"
+    "\n"
+    "Exit status: 0 run on all of them, 2 wrong usage, 3 no driver or device, 4 a\n"
     "log cannot be read or a line is invalid (the message says which), 6 a resource\n"
     "ran out of memory, 1 anything else.\n";
 
 struct arguments {
-    const char *driver, *path;
-    const char *resources[RESOURCES_MOST];
+    const char *driver;
+    const char *const *paths;
+    size_t path_count;
+    struct replay_description resources[RESOURCES_MOST];
     size_t resource_count;
-    int device, repeat;
-    bool json;
+    struct replay_settings settings;
+    unsigned turns[LOGS_MOST];
+    size_t turn_count;
+    int device, of_device;
+    bool json, convert;
 };
-
-static double fragmentation(const struct replay_log *log, const struct replay_result *result) {
-    if (result->peak_committed <= log->peak_bytes)
-        return 0;
-    return 1 - (double)log->peak_bytes / (double)result->peak_committed;
-}
-
-/* ---- Output ---------------------------------------------------------------------------------- */
-
-static void print_row(const struct replay_log *log, const struct replay_result *r) {
-    char size[32];
-    double each = log->count ? r->seconds / (double)log->count : 0;
-    if (r->done)
-        cli_line(stdout, "%-15s %9.3f ms %8.3f us %15s %13.1f %% %7llu", r->resource,
-                 1e3 * r->seconds, 1e6 * each, cli_format_size(r->peak_committed, size),
-                 100 * fragmentation(log, r), (unsigned long long)r->moved);
-    else if (r->failed_line)
-        cli_line(stdout, "%-15s ended at line %u: %s", r->resource, r->failed_line, r->message);
-    else
-        cli_line(stdout, "%-15s cannot be used: %s", r->resource, r->message);
-}
-
-static void print_text(const struct replay_log *log, const struct replay_result *results,
-                       size_t count) {
-    char size[32];
-    cli_line(stdout, "log       %s", log->path);
-    cli_line(stdout, "          %zu events in %.3f s: %llu %s, %zu %s, %zu %s", log->count,
-             log->seconds, (unsigned long long)log->allocations,
-             cli_plural(log->allocations, "buffer", "buffers"), log->streams,
-             cli_plural(log->streams, "stream", "streams"), log->threads,
-             cli_plural(log->threads, "thread", "threads"));
-    cli_line(stdout, "in use    %s at most; %llu %s failed, %llu %s not freed",
-             cli_format_size(log->peak_bytes, size), (unsigned long long)log->failed,
-             cli_plural(log->failed, "request", "requests"), (unsigned long long)log->alive,
-             cli_plural(log->alive, "buffer", "buffers"));
-    cli_line(stdout, "%s", "");
-    cli_line(stdout, "resource        %12s %11s %15s %15s %7s", "time", "per event",
-             "peak committed", "fragmentation", "moved");
-    for (size_t i = 0; i < count; i++)
-        print_row(log, &results[i]);
-}
-
-static void print_result(struct json *json, const struct replay_log *log,
-                         const struct replay_result *r) {
-    json_open(json, NULL, '{');
-    json_string(json, "resource", r->resource);
-    json_bool(json, "done", r->done);
-    if (r->done) {
-        json_number(json, "seconds", r->seconds);
-        json_unsigned(json, "peak_committed", r->peak_committed);
-        json_number(json, "fragmentation", fragmentation(log, r));
-        json_unsigned(json, "moved", r->moved);
-    } else {
-        json_string(json, "status", gpumem_status_name(r->status));
-        json_string(json, "message", r->message);
-        if (r->failed_line)
-            json_unsigned(json, "line", r->failed_line);
-    }
-    json_close(json, '}');
-}
-
-static int print_json(const struct replay_log *log, const struct replay_result *results,
-                      size_t count) {
-    struct json json;
-    json_begin(&json);
-    json_open(&json, NULL, '{');
-    json_string(&json, "log", log->path);
-    json_unsigned(&json, "events", log->count);
-    json_number(&json, "logged_seconds", log->seconds);
-    json_unsigned(&json, "allocations", log->allocations);
-    json_unsigned(&json, "resizes", log->resizes);
-    json_unsigned(&json, "streams", log->streams);
-    json_unsigned(&json, "threads", log->threads);
-    json_unsigned(&json, "failed", log->failed);
-    json_unsigned(&json, "notes", log->notes);
-    json_unsigned(&json, "not_freed", log->alive);
-    json_unsigned(&json, "peak_in_use", log->peak_bytes);
-    json_open(&json, "resources", '[');
-    for (size_t i = 0; i < count; i++)
-        print_result(&json, log, &results[i]);
-    json_close(&json, ']');
-    json_close(&json, '}');
-    return json_print(&json);
-}
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
@@ -155,13 +103,15 @@ static int with_device(const struct arguments *arguments, const struct replay_lo
     struct replay_result results[RESOURCES_MOST];
     size_t count = arguments->resource_count;
     for (size_t i = 0; i < count; i++)
-        replay_run(log, device, arguments->resources[i], arguments->repeat, &results[i]);
-    int printed = CLI_OK;
+        replay_run(log, device, &arguments->resources[i], &arguments->settings, &results[i]);
+    int printed = CLI_OK, status = exit_status(results, count);
     if (arguments->json)
-        printed = print_json(log, results, count);
+        printed = replay_print_json(log, arguments->paths, arguments->path_count, results, count);
     else
-        print_text(log, results, count);
-    return printed != CLI_OK ? printed : exit_status(results, count);
+        replay_print_text(log, arguments->paths, arguments->path_count, results, count);
+    for (size_t i = 0; i < count; i++)
+        replay_result_clear(&results[i]);
+    return printed != CLI_OK ? printed : status;
 }
 
 static int with_log(const struct arguments *arguments, const struct replay_log *log) {
@@ -183,63 +133,144 @@ static int with_log(const struct arguments *arguments, const struct replay_log *
     return result == CLI_OK && status != GPUMEM_OK ? cli_fail(status) : result;
 }
 
-static bool add_resource(struct arguments *arguments, const char *name, size_t length) {
-    for (size_t i = 0; i < arguments->resource_count; i++)
-        if (strlen(arguments->resources[i]) == length &&
-            strncmp(arguments->resources[i], name, length) == 0)
-            return true;
-    for (size_t i = 0; replay_resources[i]; i++) {
-        if (strlen(replay_resources[i]) == length &&
-            strncmp(replay_resources[i], name, length) == 0) {
-            arguments->resources[arguments->resource_count++] = replay_resources[i];
-            return true;
-        }
+static int with_logs(const struct arguments *arguments, struct replay_log *logs) {
+    struct replay_log merged = {0};
+    const struct replay_log *log = logs;
+    int result = CLI_OK;
+    for (size_t i = 0; result == CLI_OK && i < arguments->path_count; i++)
+        result = replay_read(arguments->paths[i], arguments->of_device, &logs[i]);
+    if (result == CLI_OK && arguments->path_count > 1) {
+        result = replay_merge(logs, arguments->path_count, arguments->turns, &merged);
+        log = &merged;
     }
-    return false;
+    if (result == CLI_OK)
+        result = arguments->convert ? replay_print_compact(log) : with_log(arguments, log);
+    replay_clear(&merged);
+    for (size_t i = 0; i < arguments->path_count; i++)
+        replay_clear(&logs[i]);
+    return result;
 }
+
+/* ---- Arguments ------------------------------------------------------------------------------- */
 
 static int parse_resources(struct arguments *arguments, const char *list) {
     while (true) {
-        size_t length = strcspn(list, ",");
-        if (!add_resource(arguments, list, length))
-            return cli_error(CLI_USAGE,
-                             "replay: '%.*s' is not a resource; try 'gpumem help replay'",
-                             (int)(length < 40 ? length : 40), list);
+        size_t length = strcspn(list, ","), count = arguments->resource_count;
+        if (count == RESOURCES_MOST)
+            return cli_error(CLI_USAGE, "replay: more than %d resources", RESOURCES_MOST);
+        if (!replay_describe(list, length, &arguments->resources[count]))
+            return CLI_USAGE;
+        bool known = false;
+        for (size_t i = 0; i < count; i++)
+            known |= strcmp(arguments->resources[i].name, arguments->resources[count].name) == 0;
+        arguments->resource_count += !known;
         if (!list[length])
             return CLI_OK;
         list += length + 1;
     }
 }
 
+/* A decimal number of 1 to `most`, which ends at *end. */
+static bool parse_count(const char *text, uint64_t most, uint64_t *count, const char **end) {
+    *count = 0;
+    for (*end = text; **end >= '0' && **end <= '9' && *count <= most; ++*end)
+        *count = 10 * *count + (uint64_t)(**end - '0');
+    return *count >= 1 && *count <= most;
+}
+
+static int parse_turns(struct arguments *arguments, const char *text) {
+    uint64_t steps;
+    const char *at = text, *end = text;
+    for (arguments->turn_count = 0; arguments->turn_count < LOGS_MOST; at = end + 1) {
+        if (!parse_count(at, STEPS_MOST, &steps, &end) || (*end && *end != ','))
+            break;
+        arguments->turns[arguments->turn_count++] = (unsigned)steps;
+        if (!*end)
+            return CLI_OK;
+    }
+    return cli_error(CLI_USAGE, "replay: --turns has a number of steps for each log, not '%s'",
+                     text);
+}
+
+static int parse_defer(struct arguments *arguments, const char *text) {
+    const char *end;
+    if (!parse_count(text, DEFER_MOST, &arguments->settings.defer, &end) || *end)
+        return cli_error(CLI_USAGE, "replay: --defer is 1 to %d, not '%s'", DEFER_MOST, text);
+    return CLI_OK;
+}
+
+static int parse_ordinal(const char *text, int *ordinal) {
+    if (!cli_parse_ordinal(text, ordinal))
+        return cli_error(CLI_USAGE, "replay: '%s' is not a device number", text);
+    return CLI_OK;
+}
+
+static int parse_repeat(struct arguments *arguments, const char *text) {
+    int *repeat = &arguments->settings.repeat;
+    if (!cli_parse_ordinal(text, repeat) || *repeat < 1 || *repeat > REPEAT_MOST)
+        return cli_error(CLI_USAGE, "replay: --repeat is 1 to %d, not '%s'", REPEAT_MOST, text);
+    return CLI_OK;
+}
+
+static int parse_rest(int argc, char **argv, struct arguments *arguments) {
+    arguments->paths = (const char *const *)&argv[optind];
+    arguments->path_count = (size_t)(argc - optind);
+    if (!arguments->path_count || arguments->path_count > LOGS_MOST)
+        return cli_error(CLI_USAGE, "replay: give a LOG, or up to %d; try 'gpumem help replay'",
+                         LOGS_MOST);
+    if (arguments->turn_count && arguments->turn_count != arguments->path_count)
+        return cli_error(CLI_USAGE, "replay: --turns has %zu %s for %zu %s", arguments->turn_count,
+                         cli_plural(arguments->turn_count, "number", "numbers"),
+                         arguments->path_count, cli_plural(arguments->path_count, "log", "logs"));
+    for (size_t i = arguments->turn_count; i < arguments->path_count; i++)
+        arguments->turns[i] = 1;
+    return arguments->resource_count ? CLI_OK : parse_resources(arguments, "caching,pool,driver");
+}
+
 static int parse(int argc, char **argv, struct arguments *arguments) {
-    enum { DRIVER = 256, DEVICE, RESOURCE, REPEAT, JSON };
+    enum { DRIVER = 256, DEVICE, OF_DEVICE, RESOURCE, LEAST, DEFER, TURNS, CONVERT, REPEAT, JSON };
     static const struct option options[] = {
         {"driver", required_argument, NULL, DRIVER},
         {"device", required_argument, NULL, DEVICE},
+        {"of-device", required_argument, NULL, OF_DEVICE},
         {"resource", required_argument, NULL, RESOURCE},
+        {"least-limit", no_argument, NULL, LEAST},
+        {"defer", required_argument, NULL, DEFER},
+        {"turns", required_argument, NULL, TURNS},
+        {"convert", no_argument, NULL, CONVERT},
         {"repeat", required_argument, NULL, REPEAT},
         {"json", no_argument, NULL, JSON},
         {0},
     };
-    int option;
-    while ((option = cli_option("replay", argc, argv, options, false)) != -1) {
+    int option, result = CLI_OK;
+    while (result == CLI_OK && (option = cli_option("replay", argc, argv, options, false)) != -1) {
         switch (option) {
         case DRIVER:
             arguments->driver = optarg;
             break;
         case DEVICE:
-            if (!cli_parse_ordinal(optarg, &arguments->device))
-                return cli_error(CLI_USAGE, "replay: '%s' is not a device number", optarg);
+            result = parse_ordinal(optarg, &arguments->device);
+            break;
+        case OF_DEVICE:
+            result = parse_ordinal(optarg, &arguments->of_device);
             break;
         case RESOURCE:
-            if (parse_resources(arguments, optarg) != CLI_OK)
-                return CLI_USAGE;
+            result = parse_resources(arguments, optarg);
+            break;
+        case LEAST:
+            arguments->settings.least_limit = true;
+            break;
+        case DEFER:
+            result = parse_defer(arguments, optarg);
+            break;
+        case TURNS:
+            result = parse_turns(arguments, optarg);
+            break;
+        case CONVERT:
+            arguments->convert = true;
             break;
         case REPEAT:
-            if (!cli_parse_ordinal(optarg, &arguments->repeat) || arguments->repeat < 1 ||
-                arguments->repeat > REPEAT_MOST)
-                return cli_error(CLI_USAGE, "replay: --repeat is 1 to %d, not '%s'", REPEAT_MOST,
-                                 optarg);
+            result = parse_repeat(arguments, optarg);
             break;
         case JSON:
             arguments->json = true;
@@ -249,21 +280,19 @@ static int parse(int argc, char **argv, struct arguments *arguments) {
             return CLI_USAGE;
         }
     }
-    if (optind != argc - 1)
-        return cli_error(CLI_USAGE, "replay: give one LOG; try 'gpumem help replay'");
-    arguments->path = argv[optind];
-    return arguments->resource_count ? CLI_OK : parse_resources(arguments, "caching,pool,driver");
+    return result == CLI_OK ? parse_rest(argc, argv, arguments) : result;
 }
 
 int cmd_replay(int argc, char **argv) {
-    struct arguments arguments = {.repeat = 3};
-    struct replay_log log;
-    int result = parse(argc, argv, &arguments);
-    if (result != CLI_OK)
-        return result;
-    result = replay_read(arguments.path, &log);
+    struct arguments *arguments = calloc(1, sizeof *arguments);
+    struct replay_log logs[LOGS_MOST] = {0};
+    if (!arguments)
+        return cli_error(CLI_NO_MEMORY, "replay: no memory");
+    arguments->settings.repeat = 3;
+    arguments->of_device = -1;
+    int result = parse(argc, argv, arguments);
     if (result == CLI_OK)
-        result = with_log(&arguments, &log);
-    replay_clear(&log);
+        result = with_logs(arguments, logs);
+    free(arguments);
     return result;
 }

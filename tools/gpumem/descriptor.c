@@ -34,6 +34,14 @@ int cli_make_memory(const char *name) {
     return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
+FILE *cli_make_memory_text(const char *name) {
+    int memory = cli_make_memory(name);
+    FILE *file = memory >= 0 ? fdopen(memory, "r+") : NULL;
+    if (!file && memory >= 0)
+        close(memory);
+    return file;
+}
+
 int cli_make_unnamed(void) {
     const char *folder = getenv("TMPDIR");
     int fd = open(folder && folder[0] ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

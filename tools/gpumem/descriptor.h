@@ -21,6 +21,8 @@ FILE *cli_make_text(const char *path);
 DIR *cli_open_folder(const char *path);
 /* -1 with errno. */
 int cli_make_memory(const char *name);
+/* The same as a file to write and read; NULL with errno set. */
+FILE *cli_make_memory_text(const char *name);
 /* A file without a name, in TMPDIR or /tmp, or else in memory. -1 with errno. */
 int cli_make_unnamed(void);
 /* A connected pair, both above `floor`. 0 or an errno. */

@@ -1,4 +1,5 @@
-/* Reads the log of a trace resource: CSV according to RFC 4180, checked line by line. */
+/* Reads a log: that of a trace resource here, CSV according to RFC 4180, checked line by line; a
+ * compact trace, or a snapshot that is made into one, in the files beside it. */
 #include "cli.h"
 #include "descriptor.h"
 #include "replay.h"
@@ -40,12 +41,6 @@ static const char first_line[] = "#gpumem-log,1\n";
 /* Of a log, which is held in memory. */
 #define MOST ((size_t)16 << 30)
 
-/* Distinct values, numbered in order of appearance. */
-struct list {
-    uint64_t *values;
-    size_t count, room;
-};
-
 struct reader {
     struct replay_log *log;
     char *text, *end, *at;
@@ -57,7 +52,7 @@ struct reader {
     uint64_t *sizes;     /* of each live buffer, by number from 1; 0 for others */
     unsigned char *seen; /* whether there has been a buffer of that number */
     uint64_t in_use;
-    struct list streams, threads;
+    struct replay_numbers streams, threads;
 };
 
 static int refuse(const struct reader *r, const char *format, ...)
@@ -78,20 +73,6 @@ static int no_memory(void) {
 }
 
 /* ---- Text ------------------------------------------------------------------------------------ */
-
-static int load_text(struct reader *r) {
-    FILE *file = cli_open_text(r->log->path);
-    if (!file) {
-        (void)cli_error(CLI_FILE, "%s: %s", r->log->path, strerror(errno));
-        return CLI_FILE;
-    }
-    struct cli_text text;
-    int result = cli_read_text(file, r->log->path, MOST, &text);
-    fclose(file);
-    r->text = r->at = text.text;
-    r->end = text.text + text.size;
-    return result;
-}
 
 /* Takes a field in quotes: the doubled ones inside become one, in place. False if it does not end
  * or something follows it. */
@@ -167,29 +148,12 @@ static int take_numbers(const struct reader *r, uint64_t values[COLUMNS]) {
 
 /* ---- Meaning --------------------------------------------------------------------------------- */
 
-/* The index of `value` in the list, to which it is appended; UINT32_MAX without memory. */
-static uint32_t index_of(struct list *list, uint64_t value) {
-    for (size_t i = list->values ? list->count : 0; i-- > 0;)
-        if (list->values[i] == value)
-            return (uint32_t)i;
-    if (!list->values || list->count == list->room) {
-        size_t room = list->room ? 2 * list->room : 16;
-        uint64_t *more = realloc(list->values, room * sizeof *more);
-        if (!more)
-            return UINT32_MAX;
-        list->values = more;
-        list->room = room;
-    }
-    list->values[list->count] = value;
-    return (uint32_t)list->count++;
-}
-
 /* Handles are compared by value; those that do not denote a separate stream are the default
  * stream's. */
 static uint32_t stream_index(struct reader *r, uint64_t handle) {
     if (handle <= LEGACY_STREAM || handle == (uint64_t)(uintptr_t)GPUMEM_STREAM_NONE)
         handle = 0;
-    return index_of(&r->streams, handle);
+    return replay_number(&r->streams, handle);
 }
 
 static int check_allocate(struct reader *r, const uint64_t v[COLUMNS]) {
@@ -202,7 +166,6 @@ static int check_allocate(struct reader *r, const uint64_t v[COLUMNS]) {
                       (unsigned long long)v[BYTES], (unsigned long long)v[ALIGNMENT],
                       (unsigned long long)v[CAPACITY]);
     r->seen[v[BUFFER]] = 1;
-    r->log->allocations++;
     if (v[BUFFER] > r->log->buffers)
         r->log->buffers = (size_t)v[BUFFER];
     return CLI_OK;
@@ -225,9 +188,6 @@ static int check_event(struct reader *r, enum replay_kind kind, const uint64_t v
         return refuse(r, "%llu bytes overflow the total", (unsigned long long)now);
     r->in_use += now - *size;
     *size = now;
-    r->log->resizes += kind == REPLAY_RESIZE;
-    if (r->in_use > r->log->peak_bytes)
-        r->log->peak_bytes = r->in_use;
     return CLI_OK;
 }
 
@@ -238,6 +198,8 @@ static int add_event(struct reader *r, enum replay_kind kind, const uint64_t v[C
     uint32_t stream = stream_index(r, v[STREAM]);
     if (stream == UINT32_MAX)
         return no_memory();
+    if (stream >= REPLAY_STREAMS_MOST)
+        return refuse(r, "more than %d streams", REPLAY_STREAMS_MOST);
     r->log->events[r->log->count++] = (struct replay_event){.kind = kind,
                                                             .buffer = (uint32_t)v[BUFFER] - 1,
                                                             .stream = stream,
@@ -245,6 +207,16 @@ static int add_event(struct reader *r, enum replay_kind kind, const uint64_t v[C
                                                             .bytes = v[BYTES],
                                                             .alignment = v[ALIGNMENT],
                                                             .capacity = v[CAPACITY]};
+    return CLI_OK;
+}
+
+/* A note "step", or one that begins with that word, is the end of a step of the program. */
+static int take_note(struct reader *r) {
+    const char *text = field(r, NOTE);
+    r->log->notes++;
+    if (strncmp(text, "step", 4) == 0 && (!text[4] || text[4] == ' '))
+        r->log->events[r->log->count++] =
+            (struct replay_event){.kind = REPLAY_STEP, .line = r->begun};
     return CLI_OK;
 }
 
@@ -271,12 +243,10 @@ static int take_event(struct reader *r) {
         return refuse(r, "column 'status': '%.40s' is not a status", status);
     if (kind == 4)
         return refuse(r, "column 'event': '%.40s' is not an event", field(r, EVENT));
-    if (index_of(&r->threads, v[THREAD]) == UINT32_MAX)
+    if (replay_number(&r->threads, v[THREAD]) == UINT32_MAX)
         return no_memory();
-    if (kind == 3) {
-        r->log->notes++;
-        return CLI_OK;
-    }
+    if (kind == 3)
+        return take_note(r);
     if (strcmp(status, "OK") != 0) {
         r->log->failed++;
         return CLI_OK;
@@ -313,25 +283,57 @@ static int take_all(struct reader *r) {
     int result = take_header(r);
     while (result == CLI_OK && r->at < r->end)
         result = take_event(r);
-    for (size_t i = 1; i <= r->lines; i++)
-        log->alive += r->sizes[i] != 0;
     log->streams = r->streams.count;
     log->threads = r->threads.count;
     log->seconds = 1e-9 * (double)r->time;
+    return result != CLI_OK || replay_count(log) ? result : no_memory();
+}
+
+static int read_csv(const struct cli_text *text, struct replay_log *log) {
+    struct reader reader = {
+        .log = log, .text = text->text, .at = text->text, .end = text->text + text->size};
+    int result = take_all(&reader);
+    free(reader.sizes);
+    free(reader.seen);
+    replay_numbers_clear(&reader.streams);
+    replay_numbers_clear(&reader.threads);
     return result;
 }
 
-int replay_read(const char *path, struct replay_log *log) {
-    *log = (struct replay_log){.path = path};
-    struct reader reader = {.log = log};
-    int result = load_text(&reader);
+/* ---- Which form it has ----------------------------------------------------------------------- */
+
+/* The first bytes of packed files, of pickles since protocol 2, and of JSON. */
+static bool is_converted(int first) {
+    return first == 0xfd || first == 0x80 || first == '{';
+}
+
+static bool is_compact(const char *text) {
+    return (text[0] && strchr("+-*=!", text[0])) ||
+           (text[0] == '#' && strncmp(text, "#gpumem-log", 11) != 0);
+}
+
+static int load(FILE *file, const char *path, int device, struct replay_log *log) {
+    struct cli_text text = {0};
+    int first = getc(file);
+    (void)ungetc(first, file);
+    int result = is_converted(first) ? replay_convert(file, path, device, &text)
+                                     : cli_read_text(file, path, MOST, &text);
     if (result == CLI_OK)
-        result = take_all(&reader);
-    free(reader.text);
-    free(reader.sizes);
-    free(reader.seen);
-    free(reader.streams.values);
-    free(reader.threads.values);
+        result = is_compact(text.text) ? replay_read_compact(text.text, text.size, log)
+                                       : read_csv(&text, log);
+    free(text.text);
+    return result;
+}
+
+int replay_read(const char *path, int device, struct replay_log *log) {
+    *log = (struct replay_log){.path = path};
+    FILE *file = cli_open_text(path);
+    if (!file) {
+        (void)cli_error(CLI_FILE, "%s: %s", path, strerror(errno));
+        return CLI_FILE;
+    }
+    int result = load(file, path, device, log);
+    fclose(file);
     return result;
 }
 

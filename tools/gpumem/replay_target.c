@@ -5,45 +5,59 @@
 
 /* ---- Resources ------------------------------------------------------------------------------- */
 
-static gpumem_status make_pool(gpumem_device *device, gpumem_resource **pool) {
-    return gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), pool);
+static gpumem_status make_layer(struct replay_target *target, size_t at) {
+    const struct replay_layer *layer = &target->description->layers[at];
+    gpumem_resource **made = &target->layers[at];
+    switch (layer->kind) {
+    case REPLAY_CACHING:
+        return gpumem_caching_resource_create(target->layers[at + 1], &layer->caching, made);
+    case REPLAY_LIMIT:
+        return gpumem_limiting_resource_create(target->layers[at + 1], layer->limit, made);
+    case REPLAY_LOGGING:
+        return gpumem_logging_resource_create(
+            target->layers[at + 1], GPUMEM_LOGGING_OPTIONS(.level = GPUMEM_LOG_DEBUG), made);
+    case REPLAY_POOL:
+        return gpumem_device_pool_resource_create(target->device, &layer->pool, made);
+    case REPLAY_VIRTUAL:
+        return gpumem_virtual_resource_create(target->device, &layer->virtual_memory, made);
+    default:
+        return gpumem_pinned_resource_create(target->device, NULL, made);
+    }
 }
 
-/* Segments are not exported, and have room to grow as large as needed. */
-static gpumem_status make_virtual(gpumem_device *device, gpumem_resource **resource) {
-    return gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.handle_type = GPUMEM_HANDLE_NONE), resource);
+static gpumem_status library_end(struct replay_target *target) {
+    gpumem_status first = GPUMEM_OK;
+    for (size_t i = 0; i < target->description->count; i++) {
+        gpumem_status status = gpumem_resource_destroy(target->layers[i]);
+        first = first == GPUMEM_OK ? status : first;
+        target->layers[i] = NULL;
+    }
+    return first;
 }
 
-static gpumem_status make_caching(struct replay_target *target, bool over_virtual) {
-    gpumem_status status = over_virtual ? make_virtual(target->device, &target->upstream)
-                                        : make_pool(target->device, &target->upstream);
-    if (status != GPUMEM_OK)
-        return status;
-    status = gpumem_caching_resource_create(target->upstream, NULL, &target->resource);
-    if (status != GPUMEM_OK)
-        (void)gpumem_resource_destroy(target->upstream);
-    return status;
-}
-
-static gpumem_status library_begin(struct replay_target *target, const char *name) {
-    gpumem_status status;
-    if (strcmp(name, "caching") == 0)
-        status = make_caching(target, false);
-    else if (strcmp(name, "caching-virtual") == 0)
-        status = make_caching(target, true);
-    else if (strcmp(name, "pool") == 0)
-        status = make_pool(target->device, &target->resource);
-    else if (strcmp(name, "pinned") == 0)
-        status = gpumem_pinned_resource_create(target->device, NULL, &target->resource);
-    else
-        status = gpumem_virtual_resource_create(target->device, NULL, &target->resource);
+static gpumem_status library_begin(struct replay_target *target) {
+    gpumem_status status = GPUMEM_OK;
+    for (size_t i = target->description->count; status == GPUMEM_OK && i-- > 0;)
+        status = make_layer(target, i);
     gpumem_resource_properties properties = {.size = sizeof properties};
     if (status == GPUMEM_OK)
-        status = gpumem_resource_get_properties(target->resource, &properties);
+        status = gpumem_resource_get_properties(target->layers[0], &properties);
     target->resizes = properties.can_resize;
-    return status;
+    if (status != GPUMEM_OK) {
+        /* Ending it would replace the message. */
+        char message[256];
+        snprintf(message, sizeof message, "%s", gpumem_last_error()->message);
+        (void)library_end(target);
+        return gpumem_set_last_error(status, message);
+    }
+    return GPUMEM_OK;
+}
+
+gpumem_resource *replay_cache_of(const struct replay_target *target) {
+    for (size_t i = 0; i < target->description->count; i++)
+        if (target->description->layers[i].kind == REPLAY_CACHING)
+            return target->layers[i];
+    return NULL;
 }
 
 static gpumem_status library_allocate(struct replay_target *target,
@@ -53,7 +67,8 @@ static gpumem_status library_allocate(struct replay_target *target,
                                      .stream = stream,
                                      .alignment = event->alignment,
                                      .capacity = target->resizes ? event->capacity : 0};
-    gpumem_status status = gpumem_buffer_allocate(target->resource, bytes, &options, &slot->buffer);
+    gpumem_status status =
+        gpumem_buffer_allocate(target->layers[0], bytes, &options, &slot->buffer);
     if (status == GPUMEM_OK)
         slot->bytes = bytes;
     return status;
@@ -77,20 +92,23 @@ static gpumem_status library_free(struct replay_target *target, struct replay_sl
     return gpumem_buffer_free(buffer, stream);
 }
 
+static gpumem_status library_use(struct replay_target *target, struct replay_slot *slot,
+                                 CUstream stream) {
+    (void)target;
+    return gpumem_buffer_use(slot->buffer, stream);
+}
+
+static gpumem_status library_empty(struct replay_target *target) {
+    return gpumem_resource_trim(target->layers[0], 0);
+}
+
 /* Of the innermost resource, where the memory comes from. */
 static gpumem_status library_committed(struct replay_target *target, uint64_t *bytes) {
     gpumem_stats stats = {.size = sizeof stats};
     gpumem_status status =
-        gpumem_resource_get_stats(target->upstream ? target->upstream : target->resource, &stats);
+        gpumem_resource_get_stats(target->layers[target->description->count - 1], &stats);
     *bytes = stats.committed_bytes;
     return status;
-}
-
-static gpumem_status library_end(struct replay_target *target) {
-    gpumem_status status = gpumem_resource_destroy(target->resource);
-    gpumem_status upstream =
-        status == GPUMEM_OK ? gpumem_resource_destroy(target->upstream) : status;
-    return upstream;
 }
 
 const struct replay_target_ops replay_library = {
@@ -98,6 +116,8 @@ const struct replay_target_ops replay_library = {
     .allocate = library_allocate,
     .resize = library_resize,
     .free = library_free,
+    .use = library_use,
+    .empty = library_empty,
     .committed = library_committed,
     .end = library_end,
 };
@@ -117,9 +137,9 @@ static gpumem_status refused(struct replay_target *target, CUresult result, cons
                                  text);
 }
 
-static gpumem_status driver_begin(struct replay_target *target, const char *name) {
-    (void)name;
-    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED};
+static gpumem_status driver_begin(struct replay_target *target) {
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .maxSize = target->description->layers[0].pool.maximum_bytes};
     props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     props.location.id = gpumem_device_handle(target->device);
     target->cu = gpumem_driver_table(gpumem_library_driver(gpumem_device_library(target->device)));
@@ -163,6 +183,11 @@ static gpumem_status driver_free(struct replay_target *target, struct replay_slo
     return result == CUDA_SUCCESS ? GPUMEM_OK : refused(target, result, "cuMemFreeAsync");
 }
 
+static gpumem_status driver_empty(struct replay_target *target) {
+    CUresult result = target->cu->cuMemPoolTrimTo(target->pool, 0);
+    return result == CUDA_SUCCESS ? GPUMEM_OK : refused(target, result, "cuMemPoolTrimTo");
+}
+
 static gpumem_status driver_committed(struct replay_target *target, uint64_t *bytes) {
     cuuint64_t value = 0;
     CUresult result = target->cu->cuMemPoolGetAttribute(
@@ -182,6 +207,7 @@ const struct replay_target_ops replay_driver = {
     .begin = driver_begin,
     .allocate = driver_allocate,
     .free = driver_free,
+    .empty = driver_empty,
     .committed = driver_committed,
     .end = driver_end,
 };

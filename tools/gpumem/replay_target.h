@@ -16,25 +16,33 @@ struct replay_slot {
 struct replay_target {
     const struct replay_target_ops *ops;
     gpumem_device *device;
-    gpumem_resource *upstream, *resource; /* upstream: that of `resource`, or NULL */
-    bool resizes;                         /* buffers can grow in place */
+    const struct replay_description *description;
+    gpumem_resource *layers[REPLAY_LAYERS_MOST]; /* the outermost first */
+    bool resizes;                                /* buffers can grow in place */
     const gpumem_driver_api *cu;
     CUmemoryPool pool;
 };
 
-/* All return OK, or leave a message in gpumem_last_error or `target->ops->explain`. */
+/* All return OK, or leave a message in gpumem_last_error. */
 struct replay_target_ops {
-    gpumem_status (*begin)(struct replay_target *target, const char *name);
+    gpumem_status (*begin)(struct replay_target *target);
     gpumem_status (*allocate)(struct replay_target *target, const struct replay_event *event,
                               uint64_t bytes, CUstream stream, struct replay_slot *slot);
     /* Resizes in place; NULL if the target never can. */
     gpumem_status (*resize)(struct replay_target *target, struct replay_slot *slot, uint64_t bytes,
                             CUstream stream);
     gpumem_status (*free)(struct replay_target *target, struct replay_slot *slot, CUstream stream);
+    /* Another stream uses the buffer, too. NULL: the target has no need to know. */
+    gpumem_status (*use)(struct replay_target *target, struct replay_slot *slot, CUstream stream);
+    /* Gives back what is not in use. */
+    gpumem_status (*empty)(struct replay_target *target);
     /* Bytes currently taken from the driver. */
     gpumem_status (*committed)(struct replay_target *target, uint64_t *bytes);
     gpumem_status (*end)(struct replay_target *target);
 };
+
+/* The cache among the layers, or NULL. */
+gpumem_resource *replay_cache_of(const struct replay_target *target);
 
 extern const struct replay_target_ops replay_library, replay_driver;
 

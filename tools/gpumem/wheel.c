@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#ifndef SG_WITHOUT_ZLIB
 #include <zlib.h>
+#endif
 
 enum { END = 22, END64 = 56, LOCATOR = 20, DIRECTORY = 46, LOCAL = 30, STORED = 0, DEFLATED = 8 };
 enum { PIECE = 64 * 1024, NAME_ROOM = 1024 };
@@ -153,6 +155,13 @@ struct unpacking {
     uint32_t crc;
 };
 
+#ifdef SG_WITHOUT_ZLIB
+static bool inflate_all(struct unpacking *unpacking) {
+    (void)write_all, (void)unpacking;
+    errno = ENOTSUP;
+    return false;
+}
+#else
 /* What was inflated; false ends it. */
 static bool take(struct unpacking *unpacking, const unsigned char *bytes, size_t size) {
     for (size_t i = 0; i < size && unpacking->made + i < sizeof unpacking->first; i++)
@@ -195,6 +204,7 @@ static bool inflate_all(struct unpacking *unpacking) {
     inflateEnd(&stream);
     return state == Z_STREAM_END;
 }
+#endif
 
 static bool begins_like_elf(const struct source *packed, const struct member *member) {
     struct unpacking beginning = {.packed = packed, .fd = -1, .most = UINT64_MAX};
@@ -234,6 +244,10 @@ static bool look_at(const struct source *source, const struct member *member, st
         return true;
     if (member->flags & 1)
         return FAILS("%s in it is encrypted", member->name);
+#ifdef SG_WITHOUT_ZLIB
+    if (member->method == DEFLATED)
+        return FAILS("%s in it is deflated, and this gpumem was built without zlib", member->name);
+#endif
     if (member->method != STORED && member->method != DEFLATED)
         return FAILS("%s in it is compressed by method %u; only stored (0) and deflated (8) "
                      "members are read",

@@ -16,6 +16,8 @@
  */
 #include "mapped/copy/copy.h"
 
+#include "base/xxh.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -23,9 +25,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #define FIRST_LINE "gpumem copy plan 1\n"
 #define CHECK      "check "
@@ -101,7 +100,7 @@ size_t gm_copy_plan_encode(const struct gm_copy_plan *plan, const struct gm_copy
     add_cutover(&text, "load", &plan->load);
     if (text.length == GM_COPY_TEXT_ROOM)
         return 0;
-    uint64_t check = XXH64(bytes, text.length, 0);
+    uint64_t check = gm_xxh64(bytes, text.length);
     add(&text, CHECK "%016" PRIx64 "\n", check);
     return text.length == GM_COPY_TEXT_ROOM ? 0 : text.length;
 }

@@ -46,8 +46,15 @@ cudaError_t rt_cudaFuncGetAttributes(cudaFuncAttributes *attr, const void *func)
     return cudaSuccess;
 }
 
+/* What can only be read is refused before it is looked at whose it is. */
+static bool can_be_set(cudaFuncAttribute attr) {
+    return attr >= CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+}
+
 cudaError_t rt_cudaFuncSetAttribute(const void *func, cudaFuncAttribute attr, int value) {
     CUfunction function = NULL;
+    if (!can_be_set(attr))
+        return cudaErrorInvalidValue;
     cudaError_t error = rt_find_loaded_function(func, &function);
     return error == cudaSuccess ? rt_error(CU(cuFuncSetAttribute)(function, attr, value)) : error;
 }
@@ -77,5 +84,7 @@ cudaError_t rt_cudaFuncGetParamInfo(const void *func, size_t paramIndex, size_t 
 
 cudaError_t rt_cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribute attr,
                                                int value, int device) {
-    return rt_error(CU(cuKernelSetAttribute)(attr, value, kernel, device));
+    return kernel && can_be_set(attr)
+               ? rt_error(CU(cuKernelSetAttribute)(attr, value, kernel, device))
+               : cudaErrorInvalidValue;
 }

@@ -23,12 +23,13 @@ bool rt_image_has_ptx(const void *image);
 
 struct rt_binary;
 
-/* A function or a variable of a registered fat binary. */
+/* A function or a variable of a registered fat binary. Its memory is never freed, but used again:
+ * a thread that looks for another symbol may still look at it. */
 struct rt_symbol {
-    const void *host; /* the address that the program has */
-    const char *name; /* in the device code */
+    _Atomic(const void *) host; /* the address that the program has; NULL: not in use */
+    const char *name;           /* in the device code */
     struct rt_binary *binary;
-    struct rt_symbol *next; /* of the same binary */
+    struct rt_symbol *next; /* of the same binary, or of those not in use */
     size_t size;            /* of a variable */
     bool managed;
     _Atomic(CUkernel) kernel; /* of a function, once it was needed */
@@ -40,12 +41,14 @@ struct rt_binary {
     struct rt_symbol *functions, *variables;
     _Atomic(CUlibrary) library;
     void *linked; /* what the parts became */
-    bool pointers_filled;
+    _Atomic(bool) pointers_filled;
 };
 
 enum rt_table_kind { RT_FUNCTIONS, RT_VARIABLES, RT_TABLES };
 /* By host address; NULL if there is none. Takes no lock. */
 struct rt_symbol *rt_find_symbol(enum rt_table_kind kind, const void *host);
+/* The next one from `place` on, which is 0 at first; NULL behind the last. */
+struct rt_symbol *rt_next_symbol(enum rt_table_kind kind, size_t *place);
 
 /* The library of a binary, loaded now if it was not. */
 cudaError_t rt_load_binary(struct rt_binary *binary, CUlibrary *library);
@@ -57,6 +60,9 @@ void rt_unload_binary(struct rt_binary *binary);
 cudaError_t rt_find_function(const void *function, CUfunction *found);
 /* The same as a function of the current context, of which attributes can be asked. */
 cudaError_t rt_find_loaded_function(const void *function, CUfunction *found);
+/* The way back: the address of the stub of a function or a kernel of the driver's; that itself
+ * where no stub is known. */
+void *rt_stub_of(CUfunction function, CUkernel kernel);
 cudaError_t rt_find_variable(const void *symbol, CUdeviceptr *address, size_t *size);
 /* A kernel handle that was given out is known from now on. */
 cudaError_t rt_kernel_of(const struct rt_symbol *symbol, CUkernel *kernel);

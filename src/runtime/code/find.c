@@ -47,8 +47,6 @@ cudaError_t rt_find_function(const void *function, CUfunction *found) {
 cudaError_t rt_find_loaded_function(const void *function, CUfunction *found) {
     CUfunction launchable = NULL;
     cudaError_t error = rt_find_function(function, &launchable);
-    if (error == cudaErrorInvalidResourceHandle && !rt_find_symbol(RT_FUNCTIONS, function))
-        return cudaErrorInvalidDeviceFunction;
     if (error != cudaSuccess)
         return error;
     CUresult result = CU(cuKernelGetFunction)(found, (CUkernel)launchable);
@@ -57,6 +55,19 @@ cudaError_t rt_find_loaded_function(const void *function, CUfunction *found) {
         return cudaSuccess;
     }
     return rt_error(result);
+}
+
+void *rt_stub_of(CUfunction function, CUkernel kernel) {
+    size_t place = 0;
+    CUfunction loaded = NULL;
+    for (struct rt_symbol *symbol; (symbol = rt_next_symbol(RT_FUNCTIONS, &place));) {
+        CUkernel known = atomic_load(&symbol->kernel);
+        if (known &&
+            (known == kernel || known == (CUkernel)function ||
+             (CU(cuKernelGetFunction)(&loaded, known) == CUDA_SUCCESS && loaded == function)))
+            return (void *)(uintptr_t)symbol->host;
+    }
+    return function ? (void *)function : (void *)kernel;
 }
 
 cudaError_t rt_find_variable(const void *symbol, CUdeviceptr *address, size_t *size) {
@@ -96,11 +107,13 @@ cudaError_t rt_cudaGetSymbolSize(size_t *size, const void *symbol) {
 }
 
 cudaError_t rt_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) {
-    if (!functionPtr)
-        return cudaErrorInvalidValue;
+    CUfunction found = NULL;
     if (!rt_find_symbol(RT_FUNCTIONS, symbolPtr))
         return cudaErrorInvalidDeviceFunction;
-    return rt_find_loaded_function(symbolPtr, functionPtr);
+    cudaError_t error = rt_find_loaded_function(symbolPtr, &found);
+    if (error == cudaSuccess && functionPtr) /* an H200 takes NULL, and says nothing */
+        *functionPtr = found;
+    return error;
 }
 
 cudaError_t rt_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) {

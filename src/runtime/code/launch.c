@@ -16,6 +16,8 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void 
 }
 
 cudaError_t rt___cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream) {
+    if (!grid || !block || !shared || !stream)
+        return cudaErrorInvalidValue;
     if (rt_self.calls == 0)
         return cudaErrorMissingConfiguration;
     struct rt_call call = rt_self.call[--rt_self.calls];
@@ -32,6 +34,8 @@ cudaError_t rt___cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *share
  * launch looks again and reports for itself.
  */
 cudaError_t rt___cudaGetKernel(cudaKernel_t *kernel, const void *function) {
+    if (!kernel)
+        return cudaErrorInvalidValue;
     *kernel = (cudaKernel_t)(uintptr_t)function;
     return cudaSuccess;
 }
@@ -39,12 +43,15 @@ cudaError_t rt___cudaGetKernel(cudaKernel_t *kernel, const void *function) {
 cudaError_t rt___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
                                   size_t shared, cudaStream_t stream) {
     cudaError_t error = rt_cudaLaunchKernel(kernel, grid, block, args, shared, stream);
-    /* An H200's answer here to a shape that does not fit (runtime 13.0). */
-    return error == cudaErrorInvalidConfiguration ? cudaErrorInvalidValue : error;
+    return error == cudaErrorInvalidConfiguration ? cudaErrorInvalidValue
+                                                  : error; /* 13's, in 12 too */
 }
 
 /* ---- By name --------------------------------------------------------------------------------- */
 
+/* 12 says of a shape that does not fit that it is the configuration; 13, on an H200, the driver's
+ * INVALID_VALUE. */
+#if RT_ABI == 12
 static bool fits(unsigned x, unsigned y, unsigned z, CUdevice_attribute first, int device) {
     unsigned size[3] = {x, y, z};
     int most = 0;
@@ -70,6 +77,12 @@ cudaError_t rt_launch_error(CUresult result, dim3 grid, dim3 block) {
         return cudaErrorInvalidConfiguration;
     return rt_error(result);
 }
+#else
+cudaError_t rt_launch_error(CUresult result, dim3 grid, dim3 block) {
+    (void)grid, (void)block;
+    return rt_error(result);
+}
+#endif
 
 cudaError_t rt_cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args, size_t shared,
                                 cudaStream_t stream) {
@@ -77,8 +90,6 @@ cudaError_t rt_cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **
     cudaError_t error = rt_find_function(func, &function);
     if (error != cudaSuccess)
         return error;
-    if (shared > UINT_MAX)
-        return cudaErrorInvalidValue;
     return rt_launch_error(CU(cuLaunchKernel)(function, grid.x, grid.y, grid.z, block.x, block.y,
                                               block.z, (unsigned)shared, stream, args, NULL),
                            grid, block);
@@ -90,8 +101,6 @@ cudaError_t rt_cudaLaunchCooperativeKernel(const void *func, dim3 grid, dim3 blo
     cudaError_t error = rt_find_function(func, &function);
     if (error != cudaSuccess)
         return error;
-    if (shared > UINT_MAX)
-        return cudaErrorInvalidValue;
     return rt_launch_error(CU(cuLaunchCooperativeKernel)(function, grid.x, grid.y, grid.z, block.x,
                                                          block.y, block.z, (unsigned)shared, stream,
                                                          args),
@@ -129,28 +138,26 @@ cudaError_t rt_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void 
 
 /* ---- How many fit ---------------------------------------------------------------------------- */
 
-cudaError_t rt_cudaOccupancyMaxActiveClusters(int *numClusters, const void *func,
-                                              const cudaLaunchConfig_t *config) {
+typedef CUresult(CUDAAPI *cluster_question)(int *, CUfunction, const CUlaunchConfig *);
+
+static cudaError_t ask_of_clusters(cluster_question ask, int *answer, const void *func,
+                                   const cudaLaunchConfig_t *config) {
     CUlaunchConfig converted;
     CUfunction function = NULL;
-    if (!numClusters || !config || !convert(config, &converted))
+    if (!answer || !config || !convert(config, &converted))
         return cudaErrorInvalidValue;
     cudaError_t error = rt_find_loaded_function(func, &function);
-    return error != cudaSuccess
-               ? error
-               : rt_error(CU(cuOccupancyMaxActiveClusters)(numClusters, function, &converted));
+    return error != cudaSuccess ? error : rt_error(ask(answer, function, &converted));
+}
+
+cudaError_t rt_cudaOccupancyMaxActiveClusters(int *numClusters, const void *func,
+                                              const cudaLaunchConfig_t *config) {
+    return ask_of_clusters(CU(cuOccupancyMaxActiveClusters), numClusters, func, config);
 }
 
 cudaError_t rt_cudaOccupancyMaxPotentialClusterSize(int *clusterSize, const void *func,
                                                     const cudaLaunchConfig_t *config) {
-    CUlaunchConfig converted;
-    CUfunction function = NULL;
-    if (!clusterSize || !config || !convert(config, &converted))
-        return cudaErrorInvalidValue;
-    cudaError_t error = rt_find_loaded_function(func, &function);
-    return error != cudaSuccess ? error
-                                : rt_error(CU(cuOccupancyMaxPotentialClusterSize)(
-                                      clusterSize, function, &converted));
+    return ask_of_clusters(CU(cuOccupancyMaxPotentialClusterSize), clusterSize, func, config);
 }
 
 cudaError_t rt_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func,
@@ -163,7 +170,7 @@ cudaError_t rt_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, con
 cudaError_t rt_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags) {
     CUfunction function = NULL;
-    if (!numBlocks)
+    if (!numBlocks && func)
         return cudaErrorInvalidValue;
     cudaError_t error = rt_find_loaded_function(func, &function);
     return error != cudaSuccess ? error

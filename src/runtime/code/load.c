@@ -1,5 +1,6 @@
 /* Loads a fat binary into the driver, when something in it is first needed. */
 #include "runtime/code/code.h"
+#include "runtime/memory/reach.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -84,4 +85,15 @@ void rt_unload_binary(struct rt_binary *binary) {
     if (library && atomic_load(&rt_phase) == RT_READY)
         CU(cuLibraryUnload)(library); /* at exit the driver may have gone before */
     free(binary->linked);
+}
+
+cudaError_t rt_cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
+                                   cudaJitOption *jitOptions, void **jitOptionsValues,
+                                   unsigned int numJitOptions, cudaLibraryOption *libraryOptions,
+                                   void **libraryOptionValues, unsigned int numLibraryOptions) {
+    if (!rt_cpu_reads(code, sizeof(uint32_t)))
+        return cudaErrorInvalidValue;
+    return rt_error(CU(cuLibraryLoadData)(library, code, jitOptions, jitOptionsValues,
+                                          numJitOptions, libraryOptions, libraryOptionValues,
+                                          numLibraryOptions));
 }

@@ -1,6 +1,7 @@
 /* Copies and sets of a range of bytes, symbols and peers among them. */
 #include "runtime/code/code.h"
 #include "runtime/copy/shapes.h"
+#include "runtime/memory/reach.h"
 
 #include <stddef.h>
 
@@ -16,6 +17,9 @@ cudaError_t rt_cudaMemcpy(void *dst, const void *src, size_t count, cudaMemcpyKi
     CUdeviceptr to = RT_ADDRESS(dst), from = RT_ADDRESS(src);
     if (!count)
         return cudaSuccess;
+    cudaError_t error = rt_check_low(dst, src, rt_default_stream());
+    if (error != cudaSuccess)
+        return error;
     switch (kind) {
     case cudaMemcpyHostToDevice:
         return rt_error(CHOOSE(cuMemcpyHtoD_v2, cuMemcpyHtoD_v2_ptds, to, src, count));
@@ -35,6 +39,9 @@ cudaError_t rt_cudaMemcpyAsync(void *dst, const void *src, size_t count, cudaMem
     CUdeviceptr to = RT_ADDRESS(dst), from = RT_ADDRESS(src);
     if (!count)
         return cudaSuccess;
+    cudaError_t error = rt_check_low(dst, src, stream);
+    if (error != cudaSuccess)
+        return error;
     switch (kind) {
     case cudaMemcpyHostToDevice:
         return rt_error(CU(cuMemcpyHtoDAsync_v2)(to, src, count, stream));
@@ -51,14 +58,18 @@ cudaError_t rt_cudaMemcpyAsync(void *dst, const void *src, size_t count, cudaMem
 
 /* ---- Symbols --------------------------------------------------------------------------------- */
 
-static cudaError_t place_in(const void *symbol, size_t offset, size_t count, char **place) {
+/* An H200 looks at the symbol first, then at the range, then at the direction. */
+static cudaError_t place_in(const void *symbol, size_t offset, size_t count, bool right_kind,
+                            char **place) {
     CUdeviceptr address = 0;
     size_t size = 0;
     cudaError_t error = rt_find_variable(symbol, &address, &size);
     if (error != cudaSuccess)
         return error;
-    if (offset > size || count > size - offset)
+    if (count && (offset > size || count > size - offset))
         return cudaErrorInvalidValue;
+    if (count && !right_kind)
+        return cudaErrorInvalidMemcpyDirection;
     *place = (char *)(uintptr_t)address + offset;
     return cudaSuccess;
 }
@@ -76,36 +87,28 @@ static bool from_device(cudaMemcpyKind kind) {
 cudaError_t rt_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset,
                                   cudaMemcpyKind kind) {
     char *place = NULL;
-    if (!to_device(kind))
-        return cudaErrorInvalidMemcpyDirection;
-    cudaError_t error = place_in(symbol, offset, count, &place);
+    cudaError_t error = place_in(symbol, offset, count, to_device(kind), &place);
     return error == cudaSuccess ? rt_cudaMemcpy(place, src, count, kind) : error;
 }
 
 cudaError_t rt_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count,
                                        size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
     char *place = NULL;
-    if (!to_device(kind))
-        return cudaErrorInvalidMemcpyDirection;
-    cudaError_t error = place_in(symbol, offset, count, &place);
+    cudaError_t error = place_in(symbol, offset, count, to_device(kind), &place);
     return error == cudaSuccess ? rt_cudaMemcpyAsync(place, src, count, kind, stream) : error;
 }
 
 cudaError_t rt_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset,
                                     cudaMemcpyKind kind) {
     char *place = NULL;
-    if (!from_device(kind))
-        return cudaErrorInvalidMemcpyDirection;
-    cudaError_t error = place_in(symbol, offset, count, &place);
+    cudaError_t error = place_in(symbol, offset, count, from_device(kind), &place);
     return error == cudaSuccess ? rt_cudaMemcpy(dst, place, count, kind) : error;
 }
 
 cudaError_t rt_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset,
                                          cudaMemcpyKind kind, cudaStream_t stream) {
     char *place = NULL;
-    if (!from_device(kind))
-        return cudaErrorInvalidMemcpyDirection;
-    cudaError_t error = place_in(symbol, offset, count, &place);
+    cudaError_t error = place_in(symbol, offset, count, from_device(kind), &place);
     return error == cudaSuccess ? rt_cudaMemcpyAsync(dst, place, count, kind, stream) : error;
 }
 
@@ -119,8 +122,10 @@ static cudaError_t contexts(int dstDevice, int srcDevice, CUcontext *to, CUconte
 cudaError_t rt_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice,
                               size_t count) {
     CUcontext to = NULL, from = NULL;
+    if (!count)
+        return cudaSuccess;
     cudaError_t error = contexts(dstDevice, srcDevice, &to, &from);
-    if (error != cudaSuccess || !count)
+    if (error != cudaSuccess)
         return error;
     return rt_error(CU(cuMemcpyPeer)(RT_ADDRESS(dst), to, RT_ADDRESS(src), from, count));
 }
@@ -128,8 +133,10 @@ cudaError_t rt_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int src
 cudaError_t rt_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice,
                                    size_t count, cudaStream_t stream) {
     CUcontext to = NULL, from = NULL;
+    if (!count)
+        return cudaSuccess;
     cudaError_t error = contexts(dstDevice, srcDevice, &to, &from);
-    if (error != cudaSuccess || !count)
+    if (error != cudaSuccess)
         return error;
     return rt_error(
         CU(cuMemcpyPeerAsync)(RT_ADDRESS(dst), to, RT_ADDRESS(src), from, count, stream));
@@ -170,6 +177,8 @@ static cudaError_t set_box(cudaPitchedPtr place, int value, cudaExtent extent, b
                            cudaStream_t stream) {
     size_t slices = extent.depth, rows = extent.height;
     cudaError_t error = cudaSuccess;
+    if (extent.height && slices && extent.width > place.pitch)
+        return cudaErrorInvalidValue;
     if (rows == place.ysize) {
         rows *= slices;
         slices = slices ? 1 : 0;

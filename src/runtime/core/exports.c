@@ -1,14 +1,98 @@
 /*
  * The exported functions, made from the table: what a call needs is made ready, the work is done by
- * the driver or by rt_<name>, and a failure is kept as the thread's last error.
+ * the driver or by rt_<name>, and a failure is kept as the thread's last error. The thread notes
+ * the outermost function for those who report on the driver's calls.
  */
-#include "runtime/core/runtime.h"
+#include "runtime/core/values.h"
 
 #define NEED_NOTHING cudaSuccess
 #define NEED_DRIVER  rt_need_driver()
 #define NEED_CONTEXT rt_need_context()
 #define END_SETS     rt_set
 #define END_KEEPS
+
+/* ---- Handles --------------------------------------------------------------------------------- */
+
+/*
+ * NULL in a handle's place is INVALID_RESOURCE_HANDLE, and so is one that does not fit the others.
+ * A handle that is gone is INVALID_VALUE: NVIDIA's libraries read its memory, which crashes. Asked
+ * when a call has failed; each takes the address of an argument.
+ */
+static bool dead_stream(const void *argument) {
+    CUstream stream = *(const CUstream *)argument;
+    unsigned flags;
+    return stream && CU(cuStreamGetFlags)(stream, &flags) == CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* In any mode of capture but the relaxed one the question itself could end the capture. */
+static bool dead_event(const void *argument) {
+    CUevent event = *(const CUevent *)argument;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (!event || CU(cuThreadExchangeStreamCaptureMode)(&mode) != CUDA_SUCCESS)
+        return false;
+    bool dead = CU(cuEventQuery)(event) == CUDA_ERROR_INVALID_HANDLE;
+    CU(cuThreadExchangeStreamCaptureMode)(&mode);
+    return dead;
+}
+
+static bool dead_array(const void *argument) {
+    CUarray array = *(const CUarray *)argument;
+    CUDA_ARRAY3D_DESCRIPTOR shape;
+    return array && CU(cuArray3DGetDescriptor_v2)(&shape, array) == CUDA_ERROR_INVALID_HANDLE;
+}
+
+static bool no_handle(const void *argument) {
+    (void)argument;
+    return false;
+}
+
+/* An argument's part of the question; nothing of none, which is what () has. */
+#define DEAD(x)                                                                                    \
+    SECOND(NO_ARGUMENT_##x, || _Generic((x), CUstream                                              \
+                                        : dead_stream, CUevent                                     \
+                                        : dead_event, CUarray                                      \
+                                        : dead_array, default                                      \
+                                        : no_handle)(&(x)), )
+#define NO_ARGUMENT_                                  ~,
+#define SECOND(first, ...)                            SECOND_OF(first, __VA_ARGS__)
+#define SECOND_OF(first, second, ...)                 second
+#define DEAD_1(x)                                     DEAD(x)
+#define DEAD_2(x, ...)                                DEAD(x) DEAD_1(__VA_ARGS__)
+#define DEAD_3(x, ...)                                DEAD(x) DEAD_2(__VA_ARGS__)
+#define DEAD_4(x, ...)                                DEAD(x) DEAD_3(__VA_ARGS__)
+#define DEAD_5(x, ...)                                DEAD(x) DEAD_4(__VA_ARGS__)
+#define DEAD_6(x, ...)                                DEAD(x) DEAD_5(__VA_ARGS__)
+#define DEAD_7(x, ...)                                DEAD(x) DEAD_6(__VA_ARGS__)
+#define DEAD_8(x, ...)                                DEAD(x) DEAD_7(__VA_ARGS__)
+#define DEAD_9(x, ...)                                DEAD(x) DEAD_8(__VA_ARGS__)
+#define TENTH(a, b, c, d, e, f, g, h, i, chosen, ...) chosen
+#define ANY_DEAD(...)                                                                              \
+    TENTH(__VA_ARGS__, DEAD_9, DEAD_8, DEAD_7, DEAD_6, DEAD_5, DEAD_4, DEAD_3, DEAD_2, DEAD_1, )   \
+    (__VA_ARGS__)
+#define CHECK_HANDLES(args)                                                                        \
+    if (__builtin_expect(error == cudaErrorInvalidResourceHandle, 0) && (false ANY_DEAD args))     \
+    error = cudaErrorInvalidValue
+
+/* ---- Reports --------------------------------------------------------------------------------- */
+
+/* `work` sets `error`, unless an injected fault answers the call. Calls of ours by ours, and those
+ * of callbacks, are part of the outermost. */
+#define REPORTED(name, args, work)                                                                 \
+    struct rt_thread *self_ = &rt_self;                                                            \
+    const char *outside_ = self_->inside;                                                          \
+    cudaError_t error;                                                                             \
+    if (!outside_)                                                                                 \
+        self_->inside = #name;                                                                     \
+    if (!rt_is_watched() || outside_ || rt_enter(#name, &error)) {                                 \
+        work                                                                                       \
+    }                                                                                              \
+    CHECK_HANDLES(args);                                                                           \
+    if (__builtin_expect(error != cudaSuccess || rt_is_watched(), 0) && !outside_) {               \
+        const struct rt_value values_[] = {{RT_ADDRESS_VALUE, 0, 0}, RT_VALUES args};              \
+        self_->inside = NULL;                                                                      \
+        error = rt_leave(#name, values_ + 1, sizeof values_ / sizeof *values_ - 1, error);         \
+    }                                                                                              \
+    self_->inside = outside_;
 
 /* ---- Twins ----------------------------------------------------------------------------------- */
 
@@ -40,9 +124,9 @@
 #define PLAIN_FN(name, twin, stream, use, end, params, args, driver, driver_args)                  \
     RT_EXPORT cudaError_t name params;                                                             \
     cudaError_t name params {                                                                      \
-        cudaError_t error = NEED_##use;                                                            \
-        if (error == cudaSuccess)                                                                  \
-            error = rt_error(CU(driver) driver_args);                                              \
+        REPORTED(                                                                                  \
+            name, args, error = NEED_##use;                                                        \
+            if (error == cudaSuccess) { error = rt_error(CU(driver) driver_args); })               \
         return END_##end(error);                                                                   \
     }                                                                                              \
     TWIN_##twin(name, stream, params, args)
@@ -55,9 +139,8 @@
         static _Atomic(bool) said;                                                                 \
         if (!rt_##name)                                                                            \
             return END_##end(rt_refuse(#name, &said));                                             \
-        cudaError_t error = NEED_##use;                                                            \
-        if (error == cudaSuccess)                                                                  \
-            error = rt_##name args;                                                                \
+        REPORTED(                                                                                  \
+            name, args, error = NEED_##use; if (error == cudaSuccess) { error = rt_##name args; }) \
         return END_##end(error);                                                                   \
     }                                                                                              \
     TWIN_##twin(name, stream, params, args)
@@ -69,7 +152,7 @@
     RT_EXPORT cudaError_t name(void);                                                              \
     cudaError_t name(void) {                                                                       \
         static _Atomic(bool) said;                                                                 \
-        return rt_set(rt_refuse(#name, &said));                                                    \
+        return rt_set(rt_leave(#name, NULL, 0, rt_refuse(#name, &said)));                          \
     }
 
 #include "runtime/runtime.def"

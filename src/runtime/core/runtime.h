@@ -33,6 +33,9 @@
 extern gpumem_driver_api rt_driver;
 #define CU(name) (rt_driver.name)
 
+/* A fork's child: code/registry.c. */
+void rt_registry_in_child(void);
+
 enum rt_phase { RT_UNOPENED, RT_READY, RT_FORKED };
 extern _Atomic(int) rt_phase;
 /* The slow way: opens the driver, or says why there is none. */
@@ -55,6 +58,7 @@ enum { RT_CALLS = 16 };
 struct rt_thread {
     cudaError_t last;
     int device;          /* chosen by cudaSetDevice */
+    const char *inside;  /* the outermost function of ours that it is in, or NULL */
     unsigned per_thread; /* twins around this call whose default stream is the thread's own */
     CUcontext context;   /* the current one when it was last looked at ... */
     unsigned generation; /* ... and rt_generation then */
@@ -67,9 +71,9 @@ struct rt_thread {
 };
 extern __thread struct rt_thread rt_self;
 
-/* Keeps a failure as the last error, and returns it. */
+/* Keeps a failure as the last error, and returns it. What is not ready yet is no failure. */
 static inline cudaError_t rt_set(cudaError_t error) {
-    if (__builtin_expect(error != cudaSuccess, 0))
+    if (__builtin_expect(error != cudaSuccess, 0) && error != cudaErrorNotReady)
         rt_self.last = error;
     return error;
 }
@@ -87,6 +91,40 @@ static inline CUstream rt_default_stream(void) {
 static inline CUstream rt_stream(CUstream stream) {
     return stream ? stream : rt_default_stream();
 }
+
+/* ---- Reports of calls ------------------------------------------------------------------------ */
+
+/*
+ * softgpu names our functions in its trace, faults, leak reports and error log. With another driver
+ * there is nothing to tell. rt_watched points to a word of softgpu's, which is not 0 while it wants
+ * to hear of each call.
+ */
+extern const unsigned *rt_watched;
+void rt_report_to(void *library);
+
+static inline bool rt_is_watched(void) {
+    const unsigned *word = __atomic_load_n(&rt_watched, __ATOMIC_RELAXED);
+    return __builtin_expect(__atomic_load_n(word, __ATOMIC_RELAXED) != 0, 0);
+}
+
+/* An argument as the trace shows it. */
+struct rt_value {
+    enum {
+        RT_ADDRESS_VALUE,
+        RT_SIGNED_VALUE,
+        RT_UNSIGNED_VALUE,
+        RT_REAL_VALUE,
+        RT_STRUCT_VALUE
+    } kind;
+    uint64_t bits;
+    double real;
+};
+
+/* Of a watched call: false if *error is the answer. */
+bool rt_enter(const char *function, cudaError_t *error);
+/* Of a watched call, and of any that fails; returns what the function returns. */
+cudaError_t rt_leave(const char *function, const struct rt_value *values, size_t count,
+                     cudaError_t error);
 
 /* ---- The context ----------------------------------------------------------------------------- */
 

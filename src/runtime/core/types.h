@@ -334,6 +334,52 @@ typedef struct cudaExternalMemoryBufferDesc {
 #endif
 } cudaExternalMemoryBufferDesc;
 
+typedef struct cudaExternalMemoryMipmappedArrayDesc {
+    unsigned long long offset;
+    cudaChannelFormatDesc formatDesc;
+    cudaExtent extent;
+    unsigned int flags, numLevels;
+#if RT_ABI >= 13
+    unsigned int reserved[16];
+#endif
+} cudaExternalMemoryMipmappedArrayDesc;
+
+#if RT_ABI == 12
+/* Of programs built before 11.2. */
+typedef struct cudaExternalSemaphoreSignalParams_v1 {
+    struct {
+        struct {
+            unsigned long long value;
+        } fence;
+        union {
+            void *fence;
+            unsigned long long reserved;
+        } nvSciSync;
+        struct {
+            unsigned long long key;
+        } keyedMutex;
+    } params;
+    unsigned int flags;
+} cudaExternalSemaphoreSignalParams_v1;
+
+typedef struct cudaExternalSemaphoreWaitParams_v1 {
+    struct {
+        struct {
+            unsigned long long value;
+        } fence;
+        union {
+            void *fence;
+            unsigned long long reserved;
+        } nvSciSync;
+        struct {
+            unsigned long long key;
+            unsigned int timeoutMs;
+        } keyedMutex;
+    } params;
+    unsigned int flags;
+} cudaExternalSemaphoreWaitParams_v1;
+#endif
+
 typedef struct cudaExternalSemaphoreHandleDesc {
     CUexternalSemaphoreHandleType type;
     union {

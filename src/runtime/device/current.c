@@ -110,19 +110,21 @@ cudaError_t rt_cudaDeviceReset(void) {
     cudaError_t error = check(device);
     if (error != cudaSuccess)
         return error;
+    error = rt_error(CU(cuDevicePrimaryCtxReset_v2)(device));
+    if (error != cudaSuccess)
+        return error;
     pthread_mutex_lock(&lock);
     bool retained = primaries[device] != NULL;
     primaries[device] = NULL;
     atomic_fetch_add(&rt_generation, 1);
     pthread_mutex_unlock(&lock);
-    error = rt_error(CU(cuDevicePrimaryCtxReset_v2)(device));
     if (retained)
         CU(cuDevicePrimaryCtxRelease_v2)(device);
     if (rt_self.context)
         CU(cuCtxSetCurrent)(NULL);
     rt_self.context = NULL;
     rt_self.last = cudaSuccess;
-    return error;
+    return cudaSuccess;
 }
 
 cudaError_t rt_cudaDeviceSynchronize(void) {

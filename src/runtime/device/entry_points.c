@@ -6,11 +6,14 @@ static cudaError_t find(const char *symbol, void **function, int version, unsign
                         cudaDriverEntryPointQueryResult *status) {
     CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     void *address = NULL;
-    if (!symbol || !function || !symbol[0])
+    if (!symbol || !function)
         return cudaErrorInvalidValue;
     if (flags == CU_GET_PROC_ADDRESS_DEFAULT && rt_self.per_thread)
         flags = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    cudaError_t error = rt_error(CU(cuGetProcAddress_v2)(symbol, &address, version, flags, &found));
+    /* The empty name is one of no function, which the driver takes for a wrong argument. */
+    cudaError_t error = cudaErrorSymbolNotFound;
+    if (symbol[0])
+        error = rt_error(CU(cuGetProcAddress_v2)(symbol, &address, version, flags, &found));
     if (error == cudaErrorSymbolNotFound) {
         error = status ? cudaSuccess : cudaErrorSymbolNotFound;
         address = NULL;

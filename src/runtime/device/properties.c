@@ -1,5 +1,5 @@
 /* What a device is. */
-#include "runtime/core/runtime.h"
+#include "runtime/memory/reach.h"
 
 #include <limits.h>
 #include <string.h>
@@ -69,6 +69,8 @@ static cudaError_t properties(cudaDeviceProp *prop, int device) {
         return cudaErrorInvalidValue;
     if (device < 0 || device >= rt_device_count)
         return cudaErrorInvalidDevice;
+    if (!rt_cpu_reads(prop, sizeof *prop))
+        return cudaErrorInvalidValue;
     memset(&found, 0, sizeof found);
     cudaError_t error = fill(&found, device);
     if (error == cudaSuccess)
@@ -83,12 +85,13 @@ cudaError_t rt_cudaGetDeviceProperties_v2(cudaDeviceProp *prop, int device) {
 
 /* Programs built with CUDA 11 call this name, and have room for what was known then. */
 cudaError_t rt_cudaGetDeviceProperties(void *prop, int device) {
-    cudaDeviceProp found;
-    if (!prop)
-        return cudaErrorInvalidValue;
-    cudaError_t error = properties(&found, device);
+    cudaDeviceProp found = {.name = ""};
+    const size_t known = offsetof(cudaDeviceProp, hostRegisterSupported);
+    cudaError_t error = prop ? properties(&found, device) : cudaErrorInvalidValue;
+    if (error == cudaSuccess && !rt_cpu_reads(prop, known))
+        error = cudaErrorInvalidValue;
     if (error == cudaSuccess)
-        memcpy(prop, &found, offsetof(cudaDeviceProp, hostRegisterSupported));
+        memcpy(prop, &found, known);
     return error;
 }
 #else

@@ -7,10 +7,9 @@
 
 #include <string.h>
 
+/* The export has looked at it just before. */
 static CUcontext current(void) {
-    CUcontext now = NULL;
-    CU(cuCtxGetCurrent)(&now);
-    return now;
+    return rt_self.context;
 }
 
 /* ---- Kernels --------------------------------------------------------------------------------- */
@@ -72,9 +71,9 @@ cudaError_t rt_cudaGraphKernelNodeGetParams(cudaGraphNode_t node,
     cudaError_t error = rt_error(CU(cuGraphKernelNodeGetParams_v2)(node, &kernel));
     if (error != cudaSuccess)
         return error;
-    /* A function or a kernel of the driver's: either is taken where a program passes a function. */
+    /* What the program passed, so that it can be compared with that. */
     *pNodeParams = (cudaKernelNodeParams){
-        .func = kernel.func ? (void *)kernel.func : (void *)kernel.kern,
+        .func = rt_stub_of(kernel.func, kernel.kern),
         .gridDim = {kernel.gridDimX, kernel.gridDimY, kernel.gridDimZ},
         .blockDim = {kernel.blockDimX, kernel.blockDimY, kernel.blockDimZ},
         .sharedMemBytes = kernel.sharedMemBytes,

@@ -1,5 +1,5 @@
 /* Device, pinned and managed memory. 0 bytes are NULL, and NULL is freed without effect. */
-#include "runtime/core/runtime.h"
+#include "runtime/memory/reach.h"
 
 /* Sets the program's pointer when the driver has succeeded. */
 static cudaError_t give(CUresult result, const CUdeviceptr *address, void **pointer) {
@@ -72,7 +72,8 @@ cudaError_t rt_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags)
     CUdeviceptr address = 0;
     if (!devPtr)
         return cudaErrorInvalidValue;
-    return give(CU(cuMemAllocManaged)(&address, size, flags), &address, devPtr);
+    return give(size ? CU(cuMemAllocManaged)(&address, size, flags) : CUDA_SUCCESS, &address,
+                devPtr);
 }
 
 cudaError_t rt_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) {
@@ -123,4 +124,55 @@ cudaError_t rt_cudaPointerGetAttributes(cudaPointerAttributes *attributes, const
     }
     *attributes = found;
     return cudaSuccess;
+}
+
+/* ---- Values of attributes -------------------------------------------------------------------- */
+
+/* What `value` points to is a number of at most this size. */
+enum { VALUE = sizeof(cuuint64_t) };
+
+#define WITH_VALUE(call) (rt_cpu_reads(value, VALUE) ? rt_error(call) : cudaErrorInvalidValue)
+
+/* The device is looked at first. */
+static bool is_device(int device) {
+    return device >= 0 && device < rt_device_count;
+}
+
+cudaError_t rt_cudaDeviceGetGraphMemAttribute(int device, cudaGraphMemAttributeType attr,
+                                              void *value) {
+    if (!is_device(device))
+        return cudaErrorInvalidDevice;
+    return WITH_VALUE(CU(cuDeviceGetGraphMemAttribute)(device, attr, value));
+}
+
+cudaError_t rt_cudaDeviceSetGraphMemAttribute(int device, cudaGraphMemAttributeType attr,
+                                              void *value) {
+    if (!is_device(device))
+        return cudaErrorInvalidDevice;
+    return WITH_VALUE(CU(cuDeviceSetGraphMemAttribute)(device, attr, value));
+}
+
+cudaError_t rt_cudaMemPoolGetAttribute(cudaMemPool_t memPool, cudaMemPoolAttr attr, void *value) {
+    return WITH_VALUE(CU(cuMemPoolGetAttribute)(memPool, attr, value));
+}
+
+cudaError_t rt_cudaMemPoolSetAttribute(cudaMemPool_t memPool, cudaMemPoolAttr attr, void *value) {
+    return WITH_VALUE(CU(cuMemPoolSetAttribute)(memPool, attr, value));
+}
+
+cudaError_t rt_cudaMemPoolExportToShareableHandle(void *value, cudaMemPool_t memPool,
+                                                  cudaMemAllocationHandleType handleType,
+                                                  unsigned int flags) {
+    return WITH_VALUE(CU(cuMemPoolExportToShareableHandle)(value, memPool, handleType, flags));
+}
+
+/* What NVIDIA's copy first: as many as there is no room for are MEMORY_ALLOCATION. */
+cudaError_t rt_cudaMemPoolSetAccess(cudaMemPool_t memPool, const cudaMemAccessDesc *descList,
+                                    size_t count) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, sizeof *descList, &bytes))
+        return cudaErrorMemoryAllocation;
+    if (!memPool || (count && !rt_cpu_reads(descList, bytes)))
+        return cudaErrorInvalidValue;
+    return count ? rt_error(CU(cuMemPoolSetAccess)(memPool, descList, count)) : cudaSuccess;
 }

@@ -19,6 +19,17 @@ cudaError_t rt_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) 
     return rt_error(CU(cuEventCreate)(event, flags));
 }
 
+cudaError_t rt_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) {
+    return ms ? rt_error(CU(cuEventElapsedTime)(ms, start, end)) : cudaErrorInvalidValue;
+}
+
+/* 0 is no attribute, and is refused before the stream is looked at. */
+cudaError_t rt_cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
+                                      const cudaLaunchAttributeValue *param) {
+    return attr && param ? rt_error(CU(cuStreamSetAttribute)(stream, attr, param))
+                         : cudaErrorInvalidValue;
+}
+
 /* The program's callback has the runtime's type of error, with the same numbers. */
 struct callback {
     cudaStreamCallback_t call;

@@ -1,5 +1,5 @@
-/* Arrays, textures and surfaces, and what other APIs share. */
-#include "runtime/copy/shapes.h"
+/* Arrays, textures and surfaces. */
+#include "runtime/texture/texture.h"
 
 #include <string.h>
 
@@ -60,8 +60,8 @@ static cudaChannelFormatDesc desc_of(CUarray_format format, unsigned count) {
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 
-static cudaError_t shape_of(const cudaChannelFormatDesc *desc, cudaExtent extent, unsigned flags,
-                            CUDA_ARRAY3D_DESCRIPTOR *shape) {
+cudaError_t rt_array_shape(const cudaChannelFormatDesc *desc, cudaExtent extent, unsigned flags,
+                           CUDA_ARRAY3D_DESCRIPTOR *shape) {
     *shape = (CUDA_ARRAY3D_DESCRIPTOR){
         .Width = extent.width, .Height = extent.height, .Depth = extent.depth, .Flags = flags};
     return channels_of(desc, &shape->Format, &shape->NumChannels)
@@ -75,7 +75,7 @@ cudaError_t rt_cudaMalloc3DArray(cudaArray_t *array, const cudaChannelFormatDesc
     CUarray made = NULL;
     if (!array || !desc)
         return cudaErrorInvalidValue;
-    cudaError_t error = shape_of(desc, extent, flags, &shape);
+    cudaError_t error = rt_array_shape(desc, extent, flags, &shape);
     if (error == cudaSuccess)
         error = rt_error(CU(cuArray3DCreate_v2)(&made, &shape));
     if (error == cudaSuccess)
@@ -95,7 +95,7 @@ cudaError_t rt_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray,
     CUmipmappedArray made = NULL;
     if (!mipmappedArray || !desc)
         return cudaErrorInvalidValue;
-    cudaError_t error = shape_of(desc, extent, flags, &shape);
+    cudaError_t error = rt_array_shape(desc, extent, flags, &shape);
     if (error == cudaSuccess)
         error = rt_error(CU(cuMipmappedArrayCreate)(&made, &shape, numLevels));
     if (error == cudaSuccess)
@@ -145,10 +145,10 @@ static cudaError_t resource_of(const cudaResourceDesc *desc, CUDA_RESOURCE_DESC 
     switch (desc->resType) {
     case cudaResourceTypeArray:
         resource->res.array.hArray = desc->res.array.array;
-        break;
+        return desc->res.array.array ? cudaSuccess : cudaErrorInvalidResourceHandle;
     case cudaResourceTypeMipmappedArray:
         resource->res.mipmap.hMipmappedArray = desc->res.mipmap.mipmap;
-        break;
+        return desc->res.mipmap.mipmap ? cudaSuccess : cudaErrorInvalidResourceHandle;
     case cudaResourceTypeLinear:
         resource->res.linear.devPtr = RT_ADDRESS(desc->res.linear.devPtr);
         resource->res.linear.sizeInBytes = desc->res.linear.sizeInBytes;
@@ -237,9 +237,11 @@ cudaError_t rt_cudaCreateTextureObject(cudaTextureObject_t *pTexObject,
     CUDA_RESOURCE_DESC resource;
     CUDA_RESOURCE_VIEW_DESC view;
     CUtexObject made = 0;
-    if (!pTexObject || !pResDesc || !pTexDesc)
+    if (!pResDesc)
         return cudaErrorInvalidValue;
     cudaError_t error = resource_of(pResDesc, &resource);
+    if (error == cudaSuccess && (!pTexObject || !pTexDesc))
+        error = cudaErrorInvalidValue;
     if (error != cudaSuccess)
         return error;
     CUDA_TEXTURE_DESC sampling = sampling_of(pTexDesc);
@@ -292,7 +294,7 @@ cudaError_t rt_cudaGetTextureObjectTextureDesc(cudaTextureDesc *pTexDesc,
                                                cudaTextureObject_t texObject) {
     CUDA_TEXTURE_DESC sampling;
     if (!pTexDesc)
-        return cudaErrorInvalidValue;
+        return cudaErrorInvalidResourceHandle; /* an H200's answer */
     cudaError_t error = rt_error(CU(cuTexObjectGetTextureDesc)(&sampling, texObject));
     if (error != cudaSuccess)
         return error;
@@ -312,42 +314,4 @@ cudaError_t rt_cudaGetTextureObjectTextureDesc(cudaTextureDesc *pTexDesc,
     };
     memcpy(pTexDesc->borderColor, sampling.borderColor, sizeof pTexDesc->borderColor);
     return cudaSuccess;
-}
-
-/* ---- Of other APIs --------------------------------------------------------------------------- */
-
-_Static_assert(sizeof(((cudaExternalMemoryHandleDesc *)0)->handle) ==
-                   sizeof(((CUDA_EXTERNAL_MEMORY_HANDLE_DESC *)0)->handle),
-               "copied whole");
-
-cudaError_t rt_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out,
-                                        const cudaExternalMemoryHandleDesc *desc) {
-    if (!extMem_out || !desc)
-        return cudaErrorInvalidValue;
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC converted = {
-        .type = desc->type, .size = desc->size, .flags = desc->flags};
-    memcpy(&converted.handle, &desc->handle, sizeof converted.handle);
-    return rt_error(CU(cuImportExternalMemory)(extMem_out, &converted));
-}
-
-cudaError_t rt_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem,
-                                                 const cudaExternalMemoryBufferDesc *desc) {
-    CUdeviceptr address = 0;
-    if (!devPtr || !desc)
-        return cudaErrorInvalidValue;
-    CUDA_EXTERNAL_MEMORY_BUFFER_DESC converted = {
-        .offset = desc->offset, .size = desc->size, .flags = desc->flags};
-    cudaError_t error = rt_error(CU(cuExternalMemoryGetMappedBuffer)(&address, extMem, &converted));
-    if (error == cudaSuccess)
-        *devPtr = (void *)(uintptr_t)address;
-    return error;
-}
-
-cudaError_t rt_cudaImportExternalSemaphore(cudaExternalSemaphore_t *extSem_out,
-                                           const cudaExternalSemaphoreHandleDesc *desc) {
-    if (!extSem_out || !desc)
-        return cudaErrorInvalidValue;
-    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC converted = {.type = desc->type, .flags = desc->flags};
-    memcpy(&converted.handle, &desc->handle, sizeof converted.handle);
-    return rt_error(CU(cuImportExternalSemaphore)(extSem_out, &converted));
 }

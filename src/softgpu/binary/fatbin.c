@@ -7,10 +7,15 @@
 #include "softgpu/image/reader.h"
 #include "softgpu/ptx/ptx.h"
 
-#include <lz4.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifndef SG_WITHOUT_LZ4
+#include <lz4.h>
+#endif
+#ifndef SG_WITHOUT_ZSTD
 #include <zstd.h>
+#endif
 
 enum { KIND_PTX = 1, KIND_ELF = 2 };
 
@@ -122,22 +127,54 @@ static CUresult choose(struct sg_bytes bytes, const struct sg_image_options *opt
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+#define NONE_MADE UINT64_MAX
+
+/* Each returns how many bytes it made of at most `room`. */
+static uint64_t from_lz4(struct sg_bytes from, unsigned char *to, uint64_t room) {
+#ifdef SG_WITHOUT_LZ4
+    (void)from, (void)to, (void)room;
+    return NONE_MADE;
+#else
+    int result =
+        LZ4_decompress_safe((const char *)from.data, (char *)to, (int)from.size, (int)room);
+    return result < 0 ? NONE_MADE : (uint64_t)result;
+#endif
+}
+
+static uint64_t from_zstd(struct sg_bytes from, unsigned char *to, uint64_t room) {
+#ifdef SG_WITHOUT_ZSTD
+    (void)from, (void)to, (void)room;
+    return NONE_MADE;
+#else
+    size_t result = ZSTD_decompress(to, (size_t)room, from.data, from.size);
+    return ZSTD_isError(result) ? NONE_MADE : result;
+#endif
+}
+
+/* The library that this build lacks for an entry; NULL if it has it. */
+static const char *lacks(uint32_t flags) {
+#ifdef SG_WITHOUT_LZ4
+    if (flags & IS_LZ4)
+        return "LZ4";
+#endif
+#ifdef SG_WITHOUT_ZSTD
+    if ((flags & (IS_LZ4 | IS_ZSTD)) == IS_ZSTD)
+        return "zstd";
+#endif
+    (void)flags;
+    return NULL;
+}
+
 static CUresult decompress(const struct entry *entry, unsigned char **plain) {
     struct sg_bytes from = entry->payload;
+    if (lacks(entry->flags))
+        return CUDA_ERROR_NOT_SUPPORTED;
     if (entry->plain > MOST_PLAIN || entry->plain > MOST_TIMES * (from.size + 16))
         return CUDA_ERROR_INVALID_IMAGE;
     *plain = malloc((size_t)entry->plain + 1);
     if (!*plain)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    uint64_t made;
-    if (entry->flags & IS_LZ4) {
-        int result = LZ4_decompress_safe((const char *)from.data, (char *)*plain, (int)from.size,
-                                         (int)entry->plain);
-        made = result < 0 ? UINT64_MAX : (uint64_t)result;
-    } else {
-        size_t result = ZSTD_decompress(*plain, (size_t)entry->plain, from.data, from.size);
-        made = ZSTD_isError(result) ? UINT64_MAX : result;
-    }
+    uint64_t made = (entry->flags & IS_LZ4 ? from_lz4 : from_zstd)(from, *plain, entry->plain);
     if (made == entry->plain)
         return CUDA_SUCCESS;
     free(*plain);
@@ -165,6 +202,10 @@ static CUresult read_entry(struct entry entry, const struct sg_image_options *op
     }
     if (result == CUDA_SUCCESS)
         result = read_plain(entry.kind, entry.payload, options, log, image);
+    else if (lacks(entry.flags))
+        sg_image_log_error(log, options->name, 0,
+                           "an entry is compressed, and this softgpu was built without %s",
+                           lacks(entry.flags));
     else
         sg_image_log_error(log, options->name, 0, "an entry cannot be decompressed");
     free(plain);
@@ -205,4 +246,53 @@ CUresult sg_fatbin_read(struct sg_bytes bytes, const struct sg_image_options *op
     return options->either && entry.kind == KIND_PTX && other.kind
                ? read_either(&entry, &other, options, log, image)
                : read_entry(entry, options, log, image);
+}
+
+/* ---- Telling what it holds ------------------------------------------------------------------- */
+
+/* Appends " sm_90a" unless it is there. */
+static void list_one(const struct entry *entry, char *text, size_t size) {
+    char name[32];
+    snprintf(name, sizeof name, " %s_%d%s", entry->kind == KIND_PTX ? "compute" : "sm",
+             entry->architecture,
+             entry->flags & IS_SPECIFIC ? "a"
+             : entry->flags & IS_FAMILY ? "f"
+                                        : "");
+    size_t used = strlen(text), length = strlen(name);
+    for (const char *at = text; (at = strstr(at, name)); at += length)
+        if (at[length] == ' ' || !at[length])
+            return;
+    if (used + length < size)
+        memcpy(text + used, name, length + 1);
+}
+
+void sg_fatbin_list(struct sg_bytes fatbin, char *text, size_t size) {
+    char machine[160] = "", ptx[160] = "";
+    struct entry entry;
+    bool whole;
+    uint64_t at = sg_bytes_number(fatbin, 6, 2);
+    while (at >= 16 && next_entry(fatbin, &at, &entry, &whole)) {
+        if (entry.kind == KIND_ELF)
+            list_one(&entry, machine, sizeof machine);
+        else if (entry.kind == KIND_PTX)
+            list_one(&entry, ptx, sizeof ptx);
+    }
+    snprintf(text, size, "%s%s%s%s%s", machine[0] ? "machine code for" : "", machine,
+             machine[0] && ptx[0] ? ", " : "",
+             ptx[0]       ? "PTX for"
+             : machine[0] ? ""
+                          : "nothing",
+             ptx);
+}
+
+bool sg_fatbin_has_ptx_for(struct sg_bytes fatbin, int architecture) {
+    const struct sg_image_options options = {.architecture = architecture,
+                                             .suffix = architecture >= 90 ? 'a' : 0};
+    struct entry entry;
+    bool whole;
+    uint64_t at = sg_bytes_number(fatbin, 6, 2);
+    while (at >= 16 && next_entry(fatbin, &at, &entry, &whole))
+        if (entry.kind == KIND_PTX && fits(&entry, &options))
+            return true;
+    return false;
 }

@@ -60,6 +60,12 @@ static bool choose(const void *data, size_t size, struct sg_choice *choice) {
     }
 }
 
+bool sg_image_is_fatbin(const void *data, size_t size, bool wrapped, struct sg_bytes *fatbin) {
+    if (magic_of(data, size) == SG_FATBIN_WRAPPER_MAGIC && (!wrapped || !unwrapped(&data, &size)))
+        return false;
+    return magic_of(data, size) == SG_FATBIN_MAGIC && bounded(data, size, sg_fatbin_extent, fatbin);
+}
+
 CUresult sg_image_read(const void *data, size_t size, const struct sg_image_options *options,
                        struct sg_image_log *log, struct sg_image **image) {
     struct sg_choice choice;

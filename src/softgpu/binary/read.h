@@ -26,6 +26,14 @@ sg_reader sg_fatbin_read; /* from 0xba55ed50 on */
 bool sg_cubin_extent(const void *data, size_t size, uint64_t *extent);
 bool sg_fatbin_extent(const void *data, size_t size, uint64_t *extent);
 
+/* The fatbin that sg_image_read would read; false where the image is something else. */
+bool sg_image_is_fatbin(const void *data, size_t size, bool wrapped, struct sg_bytes *fatbin);
+/* "machine code for sm_80, sm_90a, PTX for compute_90": the kinds of entries, cut off where `size`
+ * ends. */
+void sg_fatbin_list(struct sg_bytes fatbin, char *text, size_t size);
+/* Whether it has PTX for a device of that architecture (90 for 9.0). */
+bool sg_fatbin_has_ptx_for(struct sg_bytes fatbin, int architecture);
+
 #define SG_FATBIN_WRAPPER_MAGIC 0x466243b1u
 #define SG_FATBIN_MAGIC         0xba55ed50u
 #define SG_ELF_MAGIC            0x464c457fu

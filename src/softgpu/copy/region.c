@@ -74,7 +74,11 @@ static bool empty(const struct sg_box *box) {
 static CUresult copy_ends(const struct end *to, const struct end *from, struct sg_box box,
                           CUstream stream, enum sg_sync_mode mode) {
     if (!empty(&box)) {
-        CUresult result = place_of(to, &box, &box.to);
+        /* As on an H200, whether the stream may be used comes before the ends. */
+        struct sg_stream *found;
+        CUresult result = sg_stream_find_valid(stream, &found);
+        if (result == CUDA_SUCCESS)
+            result = place_of(to, &box, &box.to);
         if (result == CUDA_SUCCESS)
             result = place_of(from, &box, &box.from);
         if (result != CUDA_SUCCESS)

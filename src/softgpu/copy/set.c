@@ -90,12 +90,18 @@ static bool fits_a_number(const struct set *set) {
            !__builtin_add_overflow(rows, set->width, &bytes);
 }
 
+static bool is_aligned(const struct set *set) {
+    return set->to % set->element == 0 &&
+           (set->height <= 1 || (set->pitch % set->element == 0 && set->pitch >= set->width));
+}
+
 static CUresult check_shape(const struct set *set) {
-    if (!fits_a_number(set) || set->to % set->element != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (set->height > 1 && (set->pitch % set->element != 0 || set->pitch < set->width))
-        return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
+    return fits_a_number(set) && is_aligned(set) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static bool may_be_set(const struct sg_place *place) {
+    bool known = place->where == SG_WHERE_DEVICE || place->where == SG_WHERE_HOST;
+    return known && sg_place_allows(place, SG_WRITE);
 }
 
 static CUresult check(struct set *set, struct sg_place *place) {
@@ -104,8 +110,7 @@ static CUresult check(struct set *set, struct sg_place *place) {
         return result;
     *place = sg_place_at(set->to, (set->height - 1) * set->pitch + set->width);
     set->device = place->device;
-    bool known = place->where == SG_WHERE_DEVICE || place->where == SG_WHERE_HOST;
-    return known && sg_place_allows(place, SG_WRITE) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return may_be_set(place) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* "The synchronous memset functions are asynchronous with respect to the host except when the
@@ -147,6 +152,38 @@ static bool crosses_host_mappings(const struct sg_place *place) {
            place->address + place->size > range->start + range->size;
 }
 
+static CUresult run_beyond(struct sg_op *op) {
+    (void)op;
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+/*
+ * An H200 counts in 64 bits: a set whose bytes or whose end wrap round is taken when what is left
+ * lies in the allocation. Nothing left is nothing to do; else it faults when it runs. Refused here
+ * are so many rows that it would never end, and queued ones, whose fault any later call would meet.
+ */
+static CUresult submit_wrapped(struct sg_stream *stream, const struct set *set,
+                               enum sg_sync_mode mode) {
+    size_t bytes = (set->height - 1) * set->pitch + set->width;
+    bool wraps = set->to + bytes < set->to;
+    struct sg_place place = sg_place_at(set->to, wraps || !bytes ? 1 : bytes);
+    bool endless = set->height > set->to && set->pitch != set->width;
+    if (!is_aligned(set) || endless || !may_be_set(&place))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!bytes)
+        return CUDA_SUCCESS;
+    if (mode == SG_ASYNC)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_op *op = sg_op_new(run_beyond);
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    return must_wait(&place, mode) ? sg_stream_run(stream, op) : sg_stream_submit(stream, op);
+}
+
+static bool wraps_round(const struct set *set) {
+    return !fits_a_number(set) || set->to + (set->height - 1) * set->pitch + set->width < set->to;
+}
+
 static CUresult submit(struct set set, CUstream handle, enum sg_sync_mode mode) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(handle, &stream);
@@ -158,6 +195,8 @@ static CUresult submit(struct set set, CUstream handle, enum sg_sync_mode mode) 
         return stream->capture ? sg_capture_valid(stream) : CUDA_SUCCESS;
     if (stream->capture)
         return mode == SG_ASYNC ? capture(stream, &set) : sg_capture_refuse(stream);
+    if (wraps_round(&set))
+        return submit_wrapped(stream, &set, mode);
     struct sg_place place;
     result = check(&set, &place);
     if (result != CUDA_SUCCESS)

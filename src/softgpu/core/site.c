@@ -2,6 +2,7 @@
 
 #include "base/printable.h"
 #include "softgpu/core/rows.h"
+#include "softgpu/core/runtime_calls.h"
 #include "softgpu/core/state.h"
 
 #include <dlfcn.h>
@@ -20,6 +21,7 @@
 struct site {
     uint32_t next; /* in its bucket */
     unsigned fn;
+    const char *runtime;      /* the runtime's function that called it, or NULL */
     void *calls[DEPTH];       /* return addresses, the innermost first */
     char test[SG_LABEL_ROOM]; /* the thread's label or pytest's test; "" if there is none */
 };
@@ -79,6 +81,13 @@ static const char *name_of(struct search *search) {
     return slash ? slash + 1 : path;
 }
 
+void sg_site_range(const void *code, uintptr_t *start, uintptr_t *end) {
+    struct search search;
+    bool found = find((uintptr_t)code, &search);
+    *start = found ? search.start : 0;
+    *end = found ? search.end : 0;
+}
+
 bool sg_site_file(const void *code, char *file, size_t size) {
     struct search search;
     if (!find((uintptr_t)code, &search))
@@ -128,7 +137,7 @@ static struct site *site_at(uint32_t number) {
 }
 
 static uint32_t hash(const struct site *site) {
-    uint64_t sum = site->fn;
+    uint64_t sum = site->fn ^ (uintptr_t)site->runtime;
     for (unsigned i = 0; i < DEPTH; i++)
         sum = (sum ^ (uintptr_t)site->calls[i]) * 0x9e3779b97f4a7c15u;
     for (const char *at = site->test; *at; at++)
@@ -137,8 +146,8 @@ static uint32_t hash(const struct site *site) {
 }
 
 static bool same(const struct site *a, const struct site *b) {
-    return a->fn == b->fn && memcmp(a->calls, b->calls, sizeof a->calls) == 0 &&
-           strcmp(a->test, b->test) == 0;
+    return a->fn == b->fn && a->runtime == b->runtime &&
+           memcmp(a->calls, b->calls, sizeof a->calls) == 0 && strcmp(a->test, b->test) == 0;
 }
 
 static uint32_t keep(const struct site *site) {
@@ -162,7 +171,8 @@ static uint32_t keep(const struct site *site) {
 static void take_calls(struct site *site) {
     void *calls[INSIDE];
     int depth = backtrace(calls, INSIDE), first = 0;
-    while (first < depth && (uintptr_t)calls[first] - own_start < own_end - own_start)
+    while (first < depth && ((uintptr_t)calls[first] - own_start < own_end - own_start ||
+                             sg_runtime_has_code(calls[first])))
         first++;
     for (int i = 0; i < DEPTH && first + i < depth; i++)
         site->calls[i] = calls[first + i];
@@ -172,7 +182,7 @@ uint32_t sg_site_here(void) {
     bool with_calls = atomic_load_explicit(&kept, memory_order_relaxed);
     if (!with_calls && !sg_thread()->label[0])
         return 0;
-    struct site site = {.fn = sg_thread()->fn};
+    struct site site = {.fn = sg_thread()->fn, .runtime = sg_runtime_call()};
     if (with_calls)
         take_calls(&site);
     take_test(site.test, sizeof site.test);
@@ -196,7 +206,9 @@ void sg_site_text(uint32_t number, char *text, size_t size) {
     if (number == 0)
         return;
     const struct site *site = site_at(number);
-    size_t used = (size_t)snprintf(text, size, "%s", sg_rows[site->fn].symbol);
+    const char *symbol = sg_rows[site->fn].symbol;
+    size_t used = site->runtime ? (size_t)snprintf(text, size, "%s (%s)", site->runtime, symbol)
+                                : (size_t)snprintf(text, size, "%s", symbol);
     for (unsigned i = 0; i < DEPTH && site->calls[i] && used < size; i++) {
         struct search search;
         /* The address of the call, not of the next instruction, which may belong to another line.

@@ -30,12 +30,16 @@ uint64_t sg_origin_last(void);
  * nothing. Longer than sg_thread()->label holds, it is cut. */
 void sg_label_set(const char *text);
 
-/* With the lock. "cuMemAlloc_v2 from prog+0x1234 < prog+0x1150, in tests/test_a.py::test_b (call)";
- * the offsets can be passed to addr2line. "" for 0. */
+/* With the lock. "cudaMalloc (cuMemAlloc_v2) from prog+0x1234 < prog+0x1150, in
+ * tests/test_a.py::test_b (call)"; without a runtime the driver's function alone. Offsets can be
+ * passed to addr2line. "" for 0. */
 void sg_site_text(uint32_t site, char *text, size_t size);
 
 /* The file that the code at this address is of, a library or the program; false: none. Needs no
  * lock, and no recording. */
 bool sg_site_file(const void *code, char *file, size_t size);
+
+/* The mapped part of a file of the process that the code at this address is in; 0 and 0: none. */
+void sg_site_range(const void *code, uintptr_t *start, uintptr_t *end);
 
 #endif

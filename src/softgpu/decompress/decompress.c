@@ -1,7 +1,11 @@
 #include "softgpu/decompress/decompress.h"
 
 #include <limits.h>
+#ifndef SG_WITHOUT_LZ4
 #include <lz4.h>
+#endif
+
+#ifndef SG_WITHOUT_ZLIB
 #include <zlib.h>
 
 /* DEFLATE without the header and the checksum of zlib and gzip. */
@@ -18,12 +22,25 @@ static bool inflate_raw(const void *from, size_t size, void *to, size_t room, si
     inflateEnd(&stream);
     return result == Z_STREAM_END;
 }
+#else
+static bool inflate_raw(const void *from, size_t size, void *to, size_t room, size_t *written) {
+    (void)from, (void)size, (void)to, (void)room, (void)written;
+    return false;
+}
+#endif
 
+#ifndef SG_WITHOUT_LZ4
 static bool decode_lz4(const void *from, size_t size, void *to, size_t room, size_t *written) {
     int result = LZ4_decompress_safe(from, to, (int)size, (int)room);
     *written = result < 0 ? 0 : (size_t)result;
     return result >= 0;
 }
+#else
+static bool decode_lz4(const void *from, size_t size, void *to, size_t room, size_t *written) {
+    (void)from, (void)size, (void)to, (void)room, (void)written;
+    return false;
+}
+#endif
 
 bool sg_decompress(CUmemDecompressAlgorithm algorithm, const void *from, size_t size, void *to,
                    size_t room, size_t *written) {

@@ -7,10 +7,19 @@
 #include "softgpu/device/profile.h"
 #include "softgpu/device/udmabuf.h"
 
-/* The algorithms that decompress/ implements, bits of CUmemDecompressAlgorithm. Snappy is not among
- * them: its library is C++. */
-#define DECOMPRESS_ALGORITHMS                                                                      \
-    (CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE | CU_MEM_DECOMPRESS_ALGORITHM_LZ4)
+/* The algorithms that decompress/ implements, bits of CUmemDecompressAlgorithm, if this build has
+ * their libraries. Snappy is not among them: its library is C++. */
+#ifdef SG_WITHOUT_ZLIB
+#define DEFLATE 0
+#else
+#define DEFLATE CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE
+#endif
+#ifdef SG_WITHOUT_LZ4
+#define LZ4 0
+#else
+#define LZ4 CU_MEM_DECOMPRESS_ALGORITHM_LZ4
+#endif
+#define DECOMPRESS_ALGORITHMS (DEFLATE | LZ4)
 
 #define ATTRIBUTE(name) CU_DEVICE_ATTRIBUTE_##name
 
@@ -36,7 +45,7 @@ static const struct claim {
     {ATTRIBUTE(HOST_ALLOC_DMA_BUF_SUPPORTED), false, 0, "no other device can reach the bytes"},
     {ATTRIBUTE(HOST_NUMA_MULTINODE_IPC_SUPPORTED), false, 0, "there is no fabric"},
     {ATTRIBUTE(MEM_DECOMPRESS_ALGORITHM_MASK), true, DECOMPRESS_ALGORITHMS,
-     "Snappy is not implemented"},
+     "Snappy is not implemented, DEFLATE and LZ4 only with their libraries"},
     {ATTRIBUTE(D3D12_CIG_SUPPORTED), false, 0, "contexts in graphics are refused"},
     {ATTRIBUTE(VULKAN_CIG_SUPPORTED), false, 0, "contexts in graphics are refused"},
 };

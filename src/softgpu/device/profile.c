@@ -2,10 +2,10 @@
 
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
+#include "softgpu/device/ini.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <ini.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ struct reader {
     bool pairs[SG_MAX_DEVICES][SG_MAX_DEVICES][5];
     bool attributes[SG_ATTRIBUTE_LIMIT];
     bool limits[CU_LIMIT_MAX];
-    char what[256]; /* the first mistake; inih reports its line */
+    char what[256]; /* the first mistake; ini.c reports its line */
 };
 
 static int wrong(struct reader *reader, const char *format, ...)
@@ -382,7 +382,7 @@ static int read_limit(struct reader *reader, const char *key, const char *value)
     return 1;
 }
 
-/* inih calls this for each line with content; returning 0 makes it remember the line. */
+/* For each line with content; after the first 0 no more are read. */
 static int read_line(void *user, const char *section, const char *key, const char *value) {
     struct reader *reader = user;
     static const struct {
@@ -425,7 +425,7 @@ bool sg_profile_parse(struct sg_profile *profile, const char *where, const char 
                       char *message, size_t message_size) {
     memset(profile, 0, sizeof *profile);
     struct reader reader = {.profile = profile};
-    int line = ini_parse_string(text, read_line, &reader);
+    int line = sg_ini_read(text, read_line, &reader);
     if (line < 0) {
         snprintf(message, message_size, "%s: out of memory", where);
         return false;

@@ -231,6 +231,9 @@ static const softgpu_control control = {
     .leak_report_since = leak_report_since,
     .label_set = label_set,
     .profile_list = profile_list,
+    .runtime_attach = sg_runtime_attach,
+    .runtime_enter = sg_runtime_enter,
+    .runtime_leave = sg_runtime_leave,
 };
 
 EXPORT const softgpu_control *softgpu_get_control(int version);

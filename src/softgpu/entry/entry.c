@@ -73,10 +73,14 @@ static void configure(void) {
     sg_job_note(SG_JOB_PROCESS);
 }
 
-/* Work that only a watched process needs. False when *result is the answer. */
-static bool enter_watched(struct sg_call *call, CUresult *result) {
+void sg_entry_configure(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, configure);
+}
+
+/* Work that only a watched process needs. False when *result is the answer. */
+static bool enter_watched(struct sg_call *call, CUresult *result) {
+    sg_entry_configure();
     unsigned watched = atomic_load_explicit(&sg_watched, memory_order_acquire);
     if (watched & SG_WATCH_FAULT)
         return sg_fault_enter(call, !(sg_rules[call->fn].flags & SG_UNCOUNTED), result);

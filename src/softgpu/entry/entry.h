@@ -9,6 +9,7 @@
 #include "softgpu/core/rows.h"
 
 #include <gpumem/driver.h>
+#include <gpumem/softgpu.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -47,6 +48,15 @@ struct sg_call {
 bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arguments,
               CUresult *result);
 CUresult sg_leave(struct sg_call *call, CUresult result);
+
+/* Reads the environment, once; the first call of a function does it, too. */
+void sg_entry_configure(void);
+
+/* ---- Calls of a runtime: what softgpu.h offers it. ------------------------------------------- */
+
+const unsigned *sg_runtime_attach(const softgpu_runtime *runtime);
+int sg_runtime_enter(const char *function, int *error);
+int sg_runtime_leave(const char *function, const char *arguments, int error);
 
 /* ---- exports.c: the table as seen by softgpu ------------------------------------------------ */
 

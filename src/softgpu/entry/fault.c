@@ -4,6 +4,7 @@
 #include "softgpu/core/job.h"
 #include "softgpu/core/results.h"
 #include "softgpu/core/rows.h"
+#include "softgpu/core/runtime_calls.h"
 #include "softgpu/core/state.h"
 #include "softgpu/core/watch.h"
 #include "softgpu/stream/stream.h"
@@ -19,6 +20,7 @@ static struct {
     bool armed;
     bool any;                    /* every function that counts */
     bool meant[GPUMEM_FN_COUNT]; /* otherwise these */
+    char runtime[64];            /* or this function of a runtime; "" */
     uint64_t n;                  /* 0: every call */
     CUresult error;
     softgpu_fault_mode mode;
@@ -29,6 +31,7 @@ static struct {
 
 struct spec {
     bool any, meant[GPUMEM_FN_COUNT];
+    char runtime[64];
     uint64_t n;
     CUresult error;
     softgpu_fault_mode mode;
@@ -39,6 +42,7 @@ static void arm(const struct spec *spec, const char *text) {
     fault.armed = true;
     fault.any = spec->any;
     memcpy(fault.meant, spec->meant, sizeof fault.meant);
+    memcpy(fault.runtime, spec->runtime, sizeof fault.runtime);
     fault.n = spec->n;
     fault.error = spec->error;
     fault.mode = spec->mode;
@@ -47,6 +51,7 @@ static void arm(const struct spec *spec, const char *text) {
     snprintf(fault.text, sizeof fault.text, "%s", text);
     pthread_mutex_unlock(&fault_lock);
     sg_watch(SG_WATCH_FAULT, true);
+    sg_runtime_watch(SG_RUNTIME_FAULT, spec->runtime[0] != 0);
 }
 
 /* By exported name. False if there is none. */
@@ -65,6 +70,10 @@ static bool mean_name(struct spec *spec, const char *name) {
         return spec->any = true;
     if (name[0] == '=')
         return mean_symbol(spec, name + 1);
+    if (strlen(name) < sizeof spec->runtime && sg_runtime_has_function(name)) {
+        strcpy(spec->runtime, name);
+        return true;
+    }
     bool found = false;
     for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++)
         if (strcmp(sg_rows[i].name, name) == 0)
@@ -104,6 +113,7 @@ uint64_t sg_fault_reached(void) {
 
 uint64_t sg_fault_disarm(void) {
     sg_watch(SG_WATCH_FAULT, false);
+    sg_runtime_watch(SG_RUNTIME_FAULT, false);
     pthread_mutex_lock(&fault_lock);
     uint64_t fired = fault.armed ? fault.fired : 0;
     fault.armed = false;
@@ -112,18 +122,28 @@ uint64_t sg_fault_disarm(void) {
 }
 
 /* The n-th call, or any later one for a persistent fault. With the fault's lock held. */
-static bool hits(gpumem_driver_fn fn, bool counted) {
-    if (!fault.armed)
-        return false;
-    if (fault.poisoned)
-        return counted;
-    if (!(fault.any ? counted : fault.meant[fn]))
-        return false;
+static bool count(void) {
     fault.seen++;
     if (fault.n != 0 && fault.seen != fault.n)
         return false;
     fault.poisoned = fault.mode == SOFTGPU_FAULT_FROM;
     return true;
+}
+
+static bool hits(gpumem_driver_fn fn, bool counted) {
+    if (!fault.armed)
+        return false;
+    if (fault.poisoned)
+        return counted;
+    return (fault.any ? counted : fault.meant[fn]) && count();
+}
+
+static bool hits_runtime(const char *function) {
+    if (!fault.armed || !fault.runtime[0])
+        return false;
+    if (fault.poisoned) /* a runtime in which everything fails still says what failed */
+        return !sg_runtime_returns_last_error(function);
+    return strcmp(fault.runtime, function) == 0 && count();
 }
 
 /* The effect on the current context of a device fault that shows in this call. */
@@ -168,25 +188,53 @@ void sg_fault_shows(CUresult error) {
     sg_unlock();
 }
 
-bool sg_fault_enter(struct sg_call *call, bool counted, CUresult *result) {
-    bool go_on = true, poisons = false, first = false;
-    pthread_mutex_lock(&fault_lock);
-    if (hits(call->fn, counted)) {
-        first = fault.fired++ == 0;
-        call->fault = fault.error;
-        call->fault_after = fault.mode == SOFTGPU_FAULT_AFTER;
-        go_on = call->fault_after;
-        *result = fault.mode == SOFTGPU_FAULT_SKIP ? CUDA_SUCCESS : fault.error;
-        poisons = fault.mode == SOFTGPU_FAULT_STICKY;
-    }
-    pthread_mutex_unlock(&fault_lock);
-    if (first)
+/* What the call gets that the fault hits. */
+struct effect {
+    bool hit, first;
+    softgpu_fault_mode mode;
+    CUresult error;
+};
+
+/* With the fault's lock held. */
+static struct effect fire(bool hit) {
+    return (struct effect){hit, hit && fault.fired++ == 0, fault.mode, fault.error};
+}
+
+/* Without it. False when *result is the answer. */
+static bool apply(const struct effect *effect, CUresult *result) {
+    if (effect->first)
         sg_job_note(SG_JOB_FAULT);
-    if (poisons)
+    if (!effect->hit || effect->mode == SOFTGPU_FAULT_AFTER)
+        return true;
+    *result = effect->mode == SOFTGPU_FAULT_SKIP ? CUDA_SUCCESS : effect->error;
+    if (effect->mode == SOFTGPU_FAULT_STICKY)
         poison_current(*result);
-    else if (!go_on)
+    else
         sg_fault_shows(*result);
-    return go_on;
+    return false;
+}
+
+bool sg_fault_enter(struct sg_call *call, bool counted, CUresult *result) {
+    pthread_mutex_lock(&fault_lock);
+    struct effect effect = fire(hits(call->fn, counted));
+    pthread_mutex_unlock(&fault_lock);
+    if (effect.hit) {
+        call->fault = effect.error;
+        call->fault_after = effect.mode == SOFTGPU_FAULT_AFTER;
+    }
+    return apply(&effect, result);
+}
+
+bool sg_fault_enter_runtime(const char *function, int *answer, int *after) {
+    CUresult result = CUDA_SUCCESS;
+    pthread_mutex_lock(&fault_lock);
+    struct effect effect = fire(hits_runtime(function));
+    pthread_mutex_unlock(&fault_lock);
+    *after = effect.hit && effect.mode == SOFTGPU_FAULT_AFTER ? (int)effect.error : 0;
+    bool enters = apply(&effect, &result);
+    if (!enters)
+        *answer = (int)result;
+    return enters;
 }
 
 void sg_fault_fork_prepare(void) {
@@ -223,11 +271,21 @@ static bool parse_mode(const char *text, softgpu_fault_mode *mode) {
 static bool refuse(char *why, size_t size, const char *text, const char *what, const char *part) {
     snprintf(why, size,
              "SOFTGPU_FAULT='%.160s' is not understood: %s '%.100s'; it takes "
-             "FUNCTION:N:ERROR:MODE, with a name of cuda.h (all its versions), an exported name or "
-             "*, a number from 1 or *, the name of a CUresult, and before, after, from, skip or "
-             "sticky",
+             "FUNCTION:N:ERROR:MODE, with a name of cuda.h (all its versions), an exported name, * "
+             "or a name of the runtime's, a number from 1 or *, the name of a CUresult or "
+             "cudaError, and before, after, from, skip or sticky",
              text, what, part);
     return false;
+}
+
+static bool parse_error(const char *name, CUresult *error) {
+    int value;
+    if (sg_result_parse(name, error))
+        return true;
+    if (!sg_runtime_error_parse(name, &value))
+        return false;
+    *error = (CUresult)value;
+    return true;
 }
 
 static bool parse(const char *text, struct spec *spec, char *why, size_t size) {
@@ -251,7 +309,7 @@ static bool parse(const char *text, struct spec *spec, char *why, size_t size) {
         return refuse(why, size, text, "no function", parts[0]);
     if (!parse_count(parts[1], &spec->n))
         return refuse(why, size, text, "no count", parts[1]);
-    if (!sg_result_parse(parts[2], &spec->error))
+    if (!parse_error(parts[2], &spec->error))
         return refuse(why, size, text, "no result", parts[2]);
     if (!parse_mode(parts[3], &spec->mode))
         return refuse(why, size, text, "no mode", parts[3]);

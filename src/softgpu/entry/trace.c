@@ -5,6 +5,7 @@
 #include "base/printable.h"
 #include "softgpu/core/results.h"
 #include "softgpu/core/rows.h"
+#include "softgpu/core/runtime_calls.h"
 #include "softgpu/core/state.h"
 #include "softgpu/entry/entry.h"
 
@@ -36,6 +37,7 @@ bool sg_trace_possible(const char *file, char *why, size_t size) {
 }
 
 bool sg_trace_open(const char *file, char *why, size_t size) {
+    sg_runtime_watch(SG_RUNTIME_TRACE, true);
     trace_start = sg_now();
     return strcmp(file, "-") == 0 || gm_kept_file_set(open_file(file, why, size), &trace);
 }
@@ -95,18 +97,28 @@ static size_t write_values(char *to, size_t size, const struct sg_call *call, bo
 }
 
 /* Written immediately and whole: the last line before a crash is the important one. */
-void sg_trace_call(const struct sg_call *call, CUresult result) {
+static void write_line(const char *function, const char *values, const char *name, int result) {
     uint64_t now = sg_now() - trace_start;
-    const char *name = sg_result_name(result), *label = sg_thread()->label;
-    char number[16], values[2048] = "", line[2304 + SG_LABEL_ROOM];
+    const char *label = sg_thread()->label, *runtime = sg_runtime_call();
+    char number[16], line[2400 + SG_LABEL_ROOM];
     if (!name) {
-        snprintf(number, sizeof number, "%d", (int)result);
+        snprintf(number, sizeof number, "%d", result);
         name = number;
     }
-    (void)write_values(values, sizeof values, call, result == CUDA_SUCCESS && call->inside);
-    int length = snprintf(line, sizeof line, "%" PRIu64 ".%06" PRIu64 " %ld %s(%s) %s%s%s\n",
-                          now / 1000000000u, now / 1000u % 1000000u, syscall(SYS_gettid),
-                          sg_rows[call->fn].symbol, values, name, label[0] ? ", in " : "", label);
+    int length = snprintf(line, sizeof line, "%" PRIu64 ".%06" PRIu64 " %ld %s(%s) %s%s%s%s%s\n",
+                          now / 1000000000u, now / 1000u % 1000000u, syscall(SYS_gettid), function,
+                          values, name, runtime ? ", of " : "", runtime ? runtime : "",
+                          label[0] ? ", in " : "", label);
     if (length > 0 && (size_t)length < sizeof line) /* a full disk must not make the program fail */
         (void)gm_fd_write(descriptor(), line, (size_t)length);
+}
+
+void sg_trace_call(const struct sg_call *call, CUresult result) {
+    char values[2048] = "";
+    (void)write_values(values, sizeof values, call, result == CUDA_SUCCESS && call->inside);
+    write_line(sg_rows[call->fn].symbol, values, sg_result_name(result), (int)result);
+}
+
+void sg_trace_runtime(const char *function, const char *arguments, int error) {
+    write_line(function, arguments, sg_runtime_error_name(error), error);
 }

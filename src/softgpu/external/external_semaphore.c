@@ -174,15 +174,15 @@ static CUresult make_list(const CUexternalSemaphore *handles, const void *params
         return CUDA_SUCCESS;
     if (!handles || !params)
         return CUDA_ERROR_INVALID_VALUE;
+    /* Before there is room for them, and no further: a count may be a mistake. */
+    for (unsigned i = 0; i < count; i++)
+        if (!semaphore_of(handles[i]))
+            return handles[i] ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
     list->entries = calloc(count, sizeof *list->entries);
     if (!list->entries)
         return CUDA_ERROR_OUT_OF_MEMORY;
     for (; list->count < count; list->count++) {
         struct sg_semaphore *semaphore = semaphore_of(handles[list->count]);
-        if (!semaphore) {
-            free_list(list);
-            return handles[list->count] ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
-        }
         semaphore->refs++;
         list->entries[list->count].semaphore = semaphore;
     }

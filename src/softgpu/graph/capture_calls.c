@@ -187,10 +187,10 @@ static CUresult info(CUstream handle, CUstreamCaptureStatus *status, struct want
     if (result != CUDA_SUCCESS)
         return result;
     *status = status_of(stream);
-    if (wanted.data && !wanted.nodes)
-        return CUDA_ERROR_INVALID_VALUE;
     if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
         return CUDA_SUCCESS;
+    if (wanted.data && !wanted.nodes)
+        return CUDA_ERROR_INVALID_VALUE;
     const struct sg_dependencies *set = &stream->dependencies;
     if (wanted.nodes && !wanted.data && loses_data(set))
         return CUDA_ERROR_LOSSY_QUERY;

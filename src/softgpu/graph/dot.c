@@ -7,6 +7,7 @@
  */
 #include "softgpu/graph/dot.h"
 #include "base/descriptor.h"
+#include "base/xxh.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/edges.h"
 #include "softgpu/graph/node_type.h"
@@ -14,8 +15,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 void sg_picture_count(const struct sg_picture *picture, unsigned flag, const char *what,
                       unsigned count) {
@@ -108,7 +107,7 @@ bool sg_graph_digest(const struct sg_graph *graph, uint64_t *digest) {
     size_t size;
     char *text = draw(graph, PARAMETERS, &size);
     if (text)
-        *digest = XXH3_64bits(text, size);
+        *digest = gm_xxh3(text, size, 0);
     free(text);
     return text != NULL;
 }

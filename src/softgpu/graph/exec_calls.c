@@ -124,6 +124,8 @@ CUresult sg_cuGraphExecDestroy(CUgraphExec hGraphExec) {
 static CUresult begin(CUgraphExec handle, CUstream stream_handle, struct sg_exec **exec,
                       struct sg_stream **stream) {
     CUresult result = sg_stream_from_handle(stream_handle, stream);
+    if (result == CUDA_SUCCESS && (*stream)->capture)
+        result = sg_capture_refuse(*stream); /* as recorded, before the handle is looked at */
     if (result != CUDA_SUCCESS)
         return result;
     *exec = sg_exec_get(handle);
@@ -147,8 +149,6 @@ CUresult sg_cuGraphUpload(CUgraphExec hGraph, CUstream hStream) {
     CUresult result = begin(hGraph, hStream, &exec, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    if (stream->capture)
-        return sg_capture_refuse(stream);
     result = sg_exec_upload(exec, stream);
     sg_schedule_chance();
     return result;
@@ -160,8 +160,6 @@ CUresult sg_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
     CUresult result = begin_launch(hGraph, hStream, &exec, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    if (stream->capture)
-        return sg_capture_refuse(stream); /* as recorded */
     result = sg_exec_launch(exec, stream);
     sg_schedule_chance();
     return result;

@@ -1,12 +1,10 @@
 /* Executable graphs and graph memory in the state dump and the leak report. */
+#include "base/xxh.h"
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
 #include "softgpu/graph/graph_memory.h"
 #include "softgpu/graph/node_type.h"
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 struct nodes {
     unsigned disabled;
@@ -20,7 +18,7 @@ static void add_node(struct sg_exec_node *node, void *user) {
     const struct sg_node_type *type = sg_type_of(params);
     uint64_t seed = nodes->digest * 31 + (uint64_t)params->type;
     nodes->disabled += !node->enabled;
-    nodes->digest = type->flat ? XXH3_64bits_withSeed(params->reserved1, type->size, seed) : seed;
+    nodes->digest = type->flat ? gm_xxh3(params->reserved1, type->size, seed) : seed;
 }
 
 static void exec_lines(struct sg_text *text, const char *end) {

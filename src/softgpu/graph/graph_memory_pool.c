@@ -222,18 +222,12 @@ CUresult sg_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a
     struct pool *pool = settled(device);
     if (!pool)
         return CUDA_ERROR_INVALID_DEVICE;
-    if (!value || *(const uint64_t *)value != 0)
+    const bool used = attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH;
+    if ((!used && attr != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) || !value ||
+        *(const uint64_t *)value != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    switch (attr) {
-    case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
-        pool->used_high = pool->reserved;
-        return CUDA_SUCCESS;
-    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
-        pool->reserved_high = pool->reserved;
-        return CUDA_SUCCESS;
-    default:
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+    *(used ? &pool->used_high : &pool->reserved_high) = pool->reserved;
+    return CUDA_SUCCESS;
 }
 
 CUresult sg_cuDeviceGraphMemTrim(CUdevice device) {

@@ -10,6 +10,10 @@ CUresult sg_node_list_read(struct sg_node_list *list, const CUgraphNode *handles
     list->nodes = list->few;
     if (count > 0 && !handles)
         return CUDA_ERROR_INVALID_VALUE;
+    /* Before there is room for them, and no further: a count may be a mistake. */
+    for (size_t i = 0; i < count; i++)
+        if (!sg_node_get(handles[i]))
+            return CUDA_ERROR_INVALID_VALUE;
     if (count > sizeof list->few / sizeof list->few[0]) {
         list->nodes = reallocarray(NULL, count, sizeof(struct sg_node *));
         if (!list->nodes)

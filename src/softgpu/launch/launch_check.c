@@ -134,6 +134,16 @@ static CUresult check(const struct sg_function *function, const struct sg_launch
     return result;
 }
 
+/* Of a cooperative launch: shared memory that the device has and the function was not allowed. */
+static bool asks_for_too_much(const struct sg_function *function, const struct sg_launch *launch) {
+    const int *has = sg_device(function->context->device)->attributes;
+    struct sg_launch less = *launch;
+    less.shared = 0;
+    return launch->cooperative &&
+           launch->shared <= (unsigned)has[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN] &&
+           check(function, &less) == CUDA_SUCCESS;
+}
+
 CUresult sg_launch_check(const struct sg_function *function, const struct sg_launch *launch) {
     CUresult result = check_parameters(function, launch);
     return result == CUDA_SUCCESS ? check(function, launch) : result;
@@ -304,6 +314,8 @@ CUresult sg_launch(CUfunction handle, const struct sg_launch *launch) {
         if (missing != CUDA_SUCCESS)
             return missing;
         result = check(function, launch);
+        if (result == CUDA_ERROR_INVALID_VALUE && !captures && asks_for_too_much(function, launch))
+            result = CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     }
     if (result != CUDA_SUCCESS) {
         if (captures)

@@ -98,8 +98,14 @@ static CUresult find_variables(struct ready *ready, const struct sg_module *modu
 }
 
 /* Explains machine code, and what to do about it. */
-static void say_machine(const struct sg_image *image, char *why, size_t size) {
-    if (image->refused_text)
+static void say_machine(const struct sg_loaded *program, char *why, size_t size) {
+    const struct sg_image *image = program->image;
+    if (program->holder && !image->refused_text)
+        snprintf(why, size,
+                 "machine code is not interpreted: %s. Compile for PTX too, with nvcc -gencode "
+                 "arch=compute_%d,code=compute_%d",
+                 program->holder, image->target, image->target);
+    else if (image->refused_text)
         snprintf(why, size, "machine code is not interpreted, and the PTX beside it is refused: %s",
                  image->refused_text);
     else
@@ -112,13 +118,13 @@ static void say_machine(const struct sg_image *image, char *why, size_t size) {
 }
 
 static CUresult make_ready(struct sg_function *function) {
-    char why[512];
+    char why[1024];
     struct sg_program *program = NULL;
     const struct sg_image *image = function->module->program->image;
     if (function->image->lacks)
         return function->image->lacks == SG_LACKS_CALLED ? CUDA_ERROR_NOT_FOUND
                                                          : CUDA_ERROR_UNKNOWN;
-    say_machine(image, why, sizeof why);
+    say_machine(function->module->program, why, sizeof why);
     struct sg_image_log log = {.error = why, .error_size = sizeof why};
     CUresult result = sg_program_make(image, function->image->name, &log, &program);
     if (result == CUDA_ERROR_OUT_OF_MEMORY)

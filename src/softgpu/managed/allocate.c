@@ -153,7 +153,7 @@ const struct sg_range_ops sg_managed_ops = {
 
 /* ---- Allocating ------------------------------------------------------------------------------ */
 
-CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned flags,
+CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned flags, bool variable,
                              struct sg_range **range) {
     struct managed *made = calloc(1, sizeof *made);
     if (!made)
@@ -164,6 +164,7 @@ CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned f
                                     .device = context ? context->device : 0,
                                     .context = context,
                                     .flags = flags,
+                                    .variable = variable,
                                     .owner = made};
     CUresult result = size <= SG_SMALL_LIMIT
                           ? sg_backing_take_slot(&made->backing, &made->range, SG_SMALL_MANAGED)
@@ -214,7 +215,7 @@ CUresult sg_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int f
     if (!sg_device(context->device)->attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY])
         return CUDA_ERROR_NOT_SUPPORTED;
     struct sg_range *range;
-    result = sg_managed_allocate(context, bytesize, flags, &range);
+    result = sg_managed_allocate(context, bytesize, flags, false, &range);
     if (result == CUDA_SUCCESS)
         *dptr = range->start;
     return result;

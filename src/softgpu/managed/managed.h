@@ -15,7 +15,7 @@
  * context's, or 0. `flags`: CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST, checked by the caller. All
  * or nothing.
  */
-CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned flags,
+CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned flags, bool variable,
                              struct sg_range **range);
 extern const struct sg_range_ops sg_managed_ops;
 

@@ -38,11 +38,13 @@ CUresult sg_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthIn
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!dptr || !pPitch || !element || WidthInBytes == 0 || Height == 0)
+    bool fits = !__builtin_mul_overflow(pitch, Height, &total);
+    /* What wraps round to nothing is nothing to allocate on an H200. */
+    if (!dptr || !pPitch || !element || WidthInBytes == 0 || Height == 0 || total == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    *pPitch = pitch;
-    if (pitch < WidthInBytes || __builtin_mul_overflow(pitch, Height, &total))
+    if (!fits || pitch < WidthInBytes)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    *pPitch = pitch;
     return sg_cuMemAlloc_v2(dptr, total);
 }
 

@@ -16,6 +16,9 @@
 #define REGISTER_FLAGS                                                                             \
     (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY)
 
+/* What a process can have. More is not supported on an H200, whatever is registered already. */
+#define MOST_BYTES ((size_t)1 << 47)
+
 /* Linux 5.14; older headers lack them. */
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
@@ -99,12 +102,16 @@ static struct sg_range *overlap(CUdeviceptr address, size_t size) {
 
 static CUresult check_range(CUdeviceptr address, size_t size, unsigned flags) {
     if (address == 0 || size == 0 || address + size < address ||
-        (flags & ~(unsigned)REGISTER_FLAGS) != 0)
+        (flags & ~(unsigned)(REGISTER_FLAGS | CU_MEMHOSTREGISTER_IOMEMORY)) != 0)
         return CUDA_ERROR_INVALID_VALUE;
+    if (size > MOST_BYTES)
+        return CUDA_ERROR_NOT_SUPPORTED;
     const struct sg_range *other = overlap(address, size);
     if (other)
         return other->ops == &registration_ops ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
                                                : CUDA_ERROR_INVALID_VALUE;
+    if (flags & CU_MEMHOSTREGISTER_IOMEMORY)
+        return CUDA_ERROR_INVALID_VALUE;
     if (size > (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE))
         return CUDA_ERROR_OUT_OF_MEMORY;
     bool read_only = (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;

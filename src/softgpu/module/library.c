@@ -1,5 +1,6 @@
 /* Libraries: a program with kernels, which gets a module in each context that asks for one. */
 #include "softgpu/core/calls.h"
+#include "softgpu/core/runtime_calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/module/module.h"
 #include "softgpu/stream/stream.h"
@@ -77,6 +78,12 @@ static bool make_contents(struct sg_library *library) {
     return library->kernels && library->managed && fill_kernels(library);
 }
 
+/* Loaded because a kernel or variable was needed, and not because the program asked for it. */
+static bool is_of_runtime(void) {
+    const char *call = sg_runtime_call();
+    return call && strncmp(call, "cudaLibrary", strlen("cudaLibrary")) != 0;
+}
+
 /* From a program, whose reference it takes even on failure; or from an image that cannot be read,
  * which an H200 notices when something in it is requested. */
 static CUresult library_new(struct sg_loaded *program, CUresult refusal,
@@ -89,6 +96,7 @@ static CUresult library_new(struct sg_loaded *program, CUresult refusal,
     }
     made->program = program;
     made->refusal = refusal;
+    made->of_runtime = is_of_runtime();
     made->handle = sg_handle_new(SG_KIND_LIBRARY, made);
     if (!made->handle || (program && !make_contents(made))) {
         library_free(made);
@@ -102,13 +110,15 @@ static CUresult library_new(struct sg_loaded *program, CUresult refusal,
 
 static CUresult check_options(const CUlibraryOption *options, void **values, unsigned count,
                               bool from_file) {
-    (void)values;
     if (count > 0 && !options)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < count; i++) {
         if (options[i] < 0 || options[i] >= CU_LIBRARY_NUM_OPTIONS)
             return CUDA_ERROR_INVALID_VALUE;
         if (from_file && options[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
+            return CUDA_ERROR_INVALID_VALUE;
+        bool table = options[i] == CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE;
+        if (table && (!values || !values[i]))
             return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
@@ -151,16 +161,19 @@ CUresult sg_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
     struct sg_jit jit;
     unsigned char *bytes;
     size_t size;
-    if (!library || !fileName)
+    if (!library || !fileName || !*fileName)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_jit_read(&jit, numJitOptions, jitOptions, jitOptionsValues);
+    /* As recorded: that there are options, then the file, then what the options are. */
+    if (numJitOptions && (!jitOptions || !jitOptionsValues || numJitOptions > CU_JIT_NUM_OPTIONS))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_loading_file(fileName, &bytes, &size);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = sg_jit_read(&jit, numJitOptions, jitOptions, jitOptionsValues);
     if (result == CUDA_SUCCESS)
         result = check_options(libraryOptions, libraryOptionValues, numLibraryOptions, true);
     if (result == CUDA_SUCCESS)
-        result = sg_loading_file(fileName, &bytes, &size);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = size ? load(library, bytes, size, &jit) : CUDA_ERROR_INVALID_IMAGE;
+        result = size ? load(library, bytes, size, &jit) : CUDA_ERROR_INVALID_IMAGE;
     free(bytes);
     return result;
 }

@@ -69,7 +69,7 @@ CUresult sg_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary libra
     struct sg_module *module;
     CUdeviceptr address;
     size_t size;
-    if (!name || (!dptr && !bytes))
+    if (!name || !*name || (!dptr && !bytes))
         return CUDA_ERROR_INVALID_VALUE;
     if (!atomic_load(&sg_initialized))
         return CUDA_ERROR_NOT_INITIALIZED;
@@ -94,7 +94,7 @@ static CUresult make_managed(struct sg_library *library, CUlibrary handle) {
 CUresult sg_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary handle,
                                 const char *name) {
     struct sg_library *library;
-    if (!name || (!dptr && !bytes))
+    if (!name || !*name || (!dptr && !bytes))
         return CUDA_ERROR_INVALID_VALUE;
     if (!atomic_load(&sg_initialized))
         return CUDA_ERROR_NOT_INITIALIZED;
@@ -120,7 +120,8 @@ CUresult sg_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary hand
  * INVALID_VALUE, where its documentation says NOT_FOUND. */
 CUresult sg_cuLibraryGetUnifiedFunction(void **fptr, CUlibrary handle, const char *symbol) {
     struct sg_library *library;
-    if (!fptr || !symbol)
+    (void)symbol; /* the library is looked at first, and none has such functions */
+    if (!fptr)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_library_from_handle(handle, &library);
     return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;

@@ -5,6 +5,7 @@
 #include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
 #include "softgpu/device/device.h"
+#include "softgpu/module/holder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -116,7 +117,15 @@ CUresult sg_loaded_read(const void *bytes, size_t size, int device, const struct
     CUresult result = read_image(bytes, size, &options, jit, &log, &made->image);
     sg_jit_answer(jit, &log, started);
     sg_loading_explain(result, &log);
+    if (sg_config()->kernels &&
+        (result == CUDA_ERROR_NO_BINARY_FOR_GPU ||
+         (result == CUDA_SUCCESS && made->image->source == SG_IMAGE_MACHINE)))
+        made->holder = sg_holder_text(bytes, size, wrapped);
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU && wrapped && made->holder)
+        sg_log(SG_LOG_WARNING, "no kernel of a fat binary runs on this device (%d.%d): %s",
+               options.architecture / 10, options.architecture % 10, made->holder);
     if (result != CUDA_SUCCESS) {
+        free(made->holder);
         free(made);
         return result;
     }
@@ -134,6 +143,7 @@ void sg_loaded_unref(struct sg_loaded *program) {
     if (--program->refs > 0)
         return;
     sg_image_free(program->image);
+    free(program->holder);
     free(program);
 }
 

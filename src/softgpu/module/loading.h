@@ -11,6 +11,7 @@
 struct sg_loaded {
     unsigned refs;
     struct sg_image *image;
+    char *holder; /* of machine code: the file that it is in, what else is there; NULL: not known */
 };
 
 /* Options of the compiler, and where their answers go. */

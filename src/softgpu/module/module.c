@@ -188,7 +188,8 @@ static void dump(struct sg_text *text) {
 }
 
 static void leaked_library(uint64_t handle, void *object, void *user) {
-    (void)object;
+    if (((const struct sg_library *)object)->of_runtime)
+        return;
     sg_text_handle(user, handle, NULL);
     sg_text_line(user, "library, not unloaded");
 }

@@ -49,6 +49,7 @@ struct sg_library {
     CUresult refusal;          /* the answer in that case */
     struct sg_kernel *kernels; /* as many as the image has functions */
     struct sg_range **managed; /* as many as the image has variables: managed ones, once made */
+    bool of_runtime;           /* made by a runtime for the program's kernels: its own, no leak */
 };
 
 /* Loads a program, which it references, into a context. All or nothing. */

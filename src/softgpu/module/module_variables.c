@@ -86,11 +86,10 @@ static CUresult allocate(struct sg_module *module, size_t index) {
     size_t size = variable->image->size ? (size_t)variable->image->size : 1;
     CUresult result =
         variable->image->managed
-            ? sg_managed_allocate(context, size, CU_MEM_ATTACH_GLOBAL, &variable->range)
+            ? sg_managed_allocate(context, size, CU_MEM_ATTACH_GLOBAL, true, &variable->range)
             : sg_allocate_variable(context, size, variable->image->alignment, &variable->range);
     if (result != CUDA_SUCCESS)
         return result;
-    variable->range->variable = true;
     variable->fresh = true;
     if (shared)
         *shared = variable->range;

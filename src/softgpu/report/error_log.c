@@ -6,6 +6,7 @@
 #include "softgpu/core/config.h"
 #include "softgpu/core/results.h"
 #include "softgpu/core/rows.h"
+#include "softgpu/core/runtime_calls.h"
 #include "softgpu/core/state.h"
 
 #include <errno.h>
@@ -30,9 +31,10 @@ struct entry {
     struct timespec when;
     pid_t process, thread;
     gpumem_driver_fn fn;
+    const char *runtime; /* the runtime's function that called it, or NULL */
     CUresult result;
     struct sg_arguments arguments;
-    enum detail { WHAT, WITH } detail; /* the result, the arguments */
+    enum detail { WHAT, WITH, RUNTIME } detail; /* result, arguments; the runtime's own result */
     bool in_context, in_host_function;
     char label[SG_LABEL_ROOM]; /* the thread's */
 };
@@ -77,12 +79,26 @@ static pid_t this_thread(void) {
     return own_thread;
 }
 
+/* "cuMemAlloc_v2", "cuMemAlloc_v2, of cudaMalloc,", or the runtime's function alone. */
+static void write_function(const struct entry *entry, char *text, size_t room) {
+    if (entry->detail == RUNTIME)
+        snprintf(text, room, "%s", entry->runtime);
+    else if (entry->runtime)
+        snprintf(text, room, "%s, of %s,", sg_rows[entry->fn].symbol, entry->runtime);
+    else
+        snprintf(text, room, "%s", sg_rows[entry->fn].symbol);
+}
+
 static size_t write_message(const struct entry *entry, char *text, size_t room) {
-    const char *function = sg_rows[entry->fn].symbol;
+    char function[160];
     int length;
-    if (entry->detail == WHAT) {
-        const char *name = sg_result_name(entry->result),
-                   *meaning = sg_result_string(entry->result);
+    write_function(entry, function, sizeof function);
+    if (entry->detail != WITH) {
+        bool own = entry->detail == RUNTIME;
+        const char *name = own ? sg_runtime_error_name((int)entry->result)
+                               : sg_result_name(entry->result),
+                   *meaning = own ? sg_runtime_error_text((int)entry->result)
+                                  : sg_result_string(entry->result);
         length = snprintf(text, room, "%s answered %s (%d): %s", function,
                           name ? name : "an unknown result", (int)entry->result,
                           meaning ? meaning : "no description");
@@ -158,27 +174,57 @@ static void tell(const struct entry *entry) {
     sg_error_log_call(CU_LOG_LEVEL_ERROR, message);
 }
 
-void sg_error_log_refusal(gpumem_driver_fn fn, struct sg_arguments arguments, CUresult result,
-                          bool inside) {
-    if (atomic_load(&sg_forked) || atomic_load(&sg_exiting))
-        return; /* other threads may be gone with a lock, and nobody reads the log any more */
+/* The runtime's function below which a call of the driver was last refused in this thread: the
+ * error that it then returns itself is no news. */
+static _Thread_local const char *refused_below;
+
+static struct entry entry_of(gpumem_driver_fn fn, CUresult result) {
     const struct sg_thread *self = sg_thread();
     struct entry entry = {.process = getpid(),
                           .thread = this_thread(),
                           .fn = fn,
                           .result = result,
-                          .arguments = arguments,
                           .in_context = self->depth > 0,
                           .in_host_function = self->in_host_function};
     memcpy(entry.label, self->label, sizeof entry.label);
     clock_gettime(CLOCK_REALTIME, &entry.when);
-    for (int detail = WHAT; detail <= (inside ? WITH : WHAT); detail++) {
-        entry.detail = (enum detail)detail;
-        add(&entry);
-        write_to_file(&entry);
-        if (sg_error_log_listened())
-            tell(&entry);
-    }
+    return entry;
+}
+
+static void put(struct entry *entry, enum detail detail) {
+    entry->detail = detail;
+    add(entry);
+    write_to_file(entry);
+    if (sg_error_log_listened())
+        tell(entry);
+}
+
+/* In a child or at exit other threads may be gone with a lock, and nobody reads the log any more.
+ */
+static bool is_over(void) {
+    return atomic_load(&sg_forked) || atomic_load(&sg_exiting);
+}
+
+void sg_error_log_refusal(gpumem_driver_fn fn, struct sg_arguments arguments, CUresult result,
+                          bool inside) {
+    if (is_over())
+        return;
+    struct entry entry = entry_of(fn, result);
+    entry.arguments = arguments;
+    entry.runtime = refused_below = sg_runtime_call();
+    put(&entry, WHAT);
+    if (inside)
+        put(&entry, WITH);
+}
+
+void sg_error_log_runtime(const char *function, int error) {
+    bool known = refused_below == function;
+    refused_below = NULL;
+    if (known || is_over())
+        return;
+    struct entry entry = entry_of(GPUMEM_FN_COUNT, (CUresult)error);
+    entry.runtime = function;
+    put(&entry, RUNTIME);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */

@@ -32,6 +32,9 @@
 void sg_error_log_refusal(gpumem_driver_fn fn, struct sg_arguments arguments, CUresult result,
                           bool inside);
 
+/* The same of a function of a runtime's, whose own driver calls were not refused. */
+void sg_error_log_runtime(const char *function, int error);
+
 /* ---- Shared by error_log.c and error_log_callbacks.c ----------------------------------------- */
 
 void sg_error_log_lock(void);

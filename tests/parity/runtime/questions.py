@@ -2,8 +2,10 @@
 """Writes a program that asks a CUDA runtime questions of each function of tiers 1 and 2: each argument in turn is
 wrong (NULL, 0, too large, of another kind, gone), the others are right; then two at a time.
 
-questions.py FILE.cu [HEADER]: functions that HEADER, cuda_runtime_api.h, does not declare are left out."""
+questions.py FILE.cu [HEADER]: functions that HEADER, cuda_runtime_api.h, does not declare are left out.
+questions.py FILE.cu RECORDING: those that RECORDING (a .txt, perhaps packed as .txt.xz) has the answers of."""
 import itertools
+import lzma
 import random
 import re
 import sys
@@ -117,17 +119,47 @@ static cudaArray_t gone_array() { cudaArray_t made = array(); cudaFreeArray(made
 """
 
 
-def main():
-    header = Path(sys.argv[2]).read_text() if len(sys.argv) > 2 else None
-    lines, table, seen = [f'#include "{Path(__file__).with_name("base.cuh")}"', GONE], [], set()
+def read_answers(path):
+    """[question, answer, whether the context was lost then] for each question of a run or a recording."""
+    raw = Path(path).read_bytes()
+    text = (lzma.decompress(raw) if str(path).endswith(".xz") else raw).decode(errors="replace")
+    found = []
+    for line in text.splitlines():
+        if line == "# the context is lost" and found:
+            found[-1][2] = True
+        elif not line.startswith("#") and " = " in line:
+            question, _, answer = line.rpartition(" = ")
+            found.append([question, answer, False])
+    return found
+
+
+def made_up(header):
+    """(function, kinds, text) of each question of asked() whose function `header` declares."""
+    seen = set()
     for function, kinds, arguments in asked():
         text = f"{function}({', '.join(arguments)})"
-        if text in seen or (header is not None and not re.search(rf"\b{function}\(", header)):
-            continue
-        seen.add(text)
+        if text not in seen and (header is None or re.search(rf"\b{function}\(", header)):
+            seen.add(text)
+            yield function, kinds, text
+
+
+def recorded(path):
+    """The same of each question of a recording, in its order."""
+    kinds = {name: [kind for kind, _ in params] for name, params in rows()}
+    for question, _, _ in read_answers(path):
+        function = question.partition("(")[0]
+        yield function, kinds[function], question
+
+
+def main():
+    given = sys.argv[2] if len(sys.argv) > 2 else None
+    lines, table = [f'#include "{Path(__file__).with_name("base.cuh")}"', GONE], []
+    chosen = recorded(given) if given and re.search(r"\.txt(\.xz)?$", given) else \
+        made_up(Path(given).read_text() if given else None)
+    for function, kinds, text in chosen:
         number = len(table)
         lines.append(f"static cudaError_t q{number}() {{ return ((cudaError_t(CUDARTAPI *)({', '.join(kinds)}))"
-                     f"{function})({', '.join(arguments)}); }}")
+                     f"{function}){text[len(function):]}; }}")
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')
         table.append(f'    {{"{escaped}", q{number}}},')
     lines += ["const struct question questions[] = {", *table, "};",

@@ -1,4 +1,5 @@
 /* Memory of every kind: what pointers are, pitches, boxes, pools, pinned and managed memory, peers. */
+// findings: double-free
 #include <cstdio>
 #include <cstring>
 

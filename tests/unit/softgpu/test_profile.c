@@ -103,6 +103,10 @@ TEST(a_profile_error_names_the_line_and_the_mistake) {
          "here:2: [links 0 8]: wanted two device numbers from 0 to 7, the smaller first"},
         {"[links 0 1]\nmulticast = 1\n", "here:2: [links 0 1] has no key multicast"},
         {"[links 0 1]\npeer_access = 1\npeer_access = 1\n", "here:3: peer_access is given twice"},
+        {"[device\nname = x\n", "here:1: wanted [section] or key = value"},
+        {"[device] name = x\n", "here:1: wanted [section] or key = value"},
+        {"; a\n\n# b\n [device] ; c\n\tname = \n", "here:5: name must have 1 to 255 characters"},
+        {"[device]\nname ; = x\n", "here:2: wanted [section] or key = value"},
         {"[device]\nwhat is this\n", "here:2: wanted [section] or key = value"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

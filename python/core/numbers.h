@@ -1,0 +1,96 @@
+/* The numbers of the tables' rows, made by tools/api/python_tables.py (./dev api). */
+/* clang-format off */
+#ifndef GPUMEM_PYTHON_NUMBERS_H
+#define GPUMEM_PYTHON_NUMBERS_H
+
+enum {
+    CHOICES_graph_memory_attribute,
+    CHOICES_watch_reason,
+    CHOICES_capability,
+    CHOICES_managed_place,
+    CHOICES_managed_method,
+    CHOICES_advice,
+    CHOICES_mapped_method,
+    CHOICES_pinned_method,
+    CHOICES_huge_pages,
+    CHOICES_pool_attribute,
+    CHOICES_status,
+    CHOICES_log_level,
+    CHOICES_location,
+    CHOICES_access,
+    CHOICES_handle_type,
+    CHOICES_allocation_type,
+    CHOICES_granularity_kind,
+    CHOICES_pool_choice,
+    CHOICES_measured,
+    CHOICES_mapping_state,
+    CHOICES_report_format,
+    CHOICES_failure_answer,
+    CHOICES_COUNT
+};
+
+enum {
+    LAYOUT_buffer_options,
+    LAYOUT_buffer_attributes,
+    LAYOUT_caching_options,
+    LAYOUT_caching_info,
+    LAYOUT_batch_report,
+    LAYOUT_stream_options,
+    LAYOUT_event_options,
+    LAYOUT_dlpack_options,
+    LAYOUT_foreign_options,
+    LAYOUT_register_options,
+    LAYOUT_layout,
+    LAYOUT_open_options,
+    LAYOUT_library_info,
+    LAYOUT_device_info,
+    LAYOUT_vulkan_info,
+    LAYOUT_capability_report,
+    LAYOUT_managed_options,
+    LAYOUT_discard_options,
+    LAYOUT_managed_range,
+    LAYOUT_mapped_options,
+    LAYOUT_mapped_info,
+    LAYOUT_mapped_calibrate_options,
+    LAYOUT_host_view_options,
+    LAYOUT_pinned_options,
+    LAYOUT_pinned_info,
+    LAYOUT_device_pool_options,
+    LAYOUT_pool_info,
+    LAYOUT_pool_share_handle,
+    LAYOUT_pool_share_buffer,
+    LAYOUT_resource_properties,
+    LAYOUT_export_info,
+    LAYOUT_share_options,
+    LAYOUT_snapshot_options,
+    LAYOUT_stats,
+    LAYOUT_virtual_options,
+    LAYOUT_reservation_options,
+    LAYOUT_reservation_info,
+    LAYOUT_physical_options,
+    LAYOUT_physical_properties,
+    LAYOUT_physical_share_handle,
+    LAYOUT_mapping_info,
+    LAYOUT_logging_options,
+    LAYOUT_trace_options,
+    LAYOUT_tracking_options,
+    LAYOUT_tracked,
+    LAYOUT_alignment_options,
+    LAYOUT_allocation_failure,
+    LAYOUT_failure_callback_options,
+    LAYOUT_COUNT
+};
+
+enum {
+    OBJECT_library,
+    OBJECT_device,
+    OBJECT_capture_pool,
+    OBJECT_watch,
+    OBJECT_export,
+    OBJECT_reservation,
+    OBJECT_physical,
+    OBJECT_mapping,
+    OBJECT_COUNT
+};
+
+#endif
