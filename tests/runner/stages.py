@@ -150,6 +150,8 @@ PARTS = (
           (long("clients", "release", ("clients",)),), "clients"),
     Stage("applications", "hashcat, OpenMM, Blender's Cycles, gprMax, against their CPU forms",
           (long("applications", "release", ("long",), APPLICATIONS),), "clients"),
+    Stage("torch", "PyTorch's calls of the runtime, what it and bitsandbytes compute by PTX (5.9 GB of packages)",
+          (long("torch", "release", ("long",), {"long/test_client_torch.py"}),)),
     Stage("hazards", "kinds of hazard that public suites plant, found, and their mended twins silent",
           (long("hazards", "release", ("long",), {"long/test_hazards.py"}),), "clients"),
     Stage("abi", "headers with every compiler and standard", (long("abi", "release", ("abi",)),), "all"),
