@@ -45,6 +45,7 @@
 extern "C" {
 #endif
 
+/* Options of gpumem_caching_resource_create. */
 typedef struct gpumem_caching_options {
     size_t size;
     size_t segment_bytes;       /* most taken at once for small blocks; 0: 64 MiB; at least 2 MiB */
@@ -102,7 +103,7 @@ typedef struct gpumem_caching_info {
     /* The largest block that can be had without more memory when pages move, on some stream and
      * perhaps after a wait; largest_free_bytes is that which needs neither. */
     size_t largest_movable_bytes;
-    uint64_t pages_moved; /* ever */
+    uint64_t pages_moved; /* ever, or given back so that a larger one could be created */
     uint64_t waits;       /* for queued work, before pages that it used could move */
 } gpumem_caching_info;
 

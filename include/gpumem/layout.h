@@ -20,6 +20,7 @@ typedef struct gpumem_segment {
     unsigned long long handle; /* CUmemGenericAllocationHandle, borrowed; 0: none */
 } gpumem_segment;
 
+/* The shape of an array in a buffer. */
 typedef struct gpumem_layout {
     size_t size;
     /* Changes with every change of the mappings; no two sets of mappings in a process have the same
@@ -43,14 +44,17 @@ typedef struct gpumem_layout {
 GPUMEM_API gpumem_status gpumem_buffer_get_layout(gpumem_buffer *buffer, gpumem_layout *layout,
                                                   gpumem_segment *segments, size_t room);
 
+/* Why a watch is told. */
 typedef enum gpumem_watch_reason {
     GPUMEM_WATCH_FREE = 1,     /* the buffer ends; its memory goes back to its origin */
     GPUMEM_WATCH_SHRINK = 2,   /* the end of the buffer is unmapped; the rest is kept */
     GPUMEM_WATCH_ACCESS = 3,   /* it stays mapped, but a device loses access */
     GPUMEM_WATCH_DECOMMIT = 4, /* chunks are unmapped; the addresses stay reserved */
     GPUMEM_WATCH_MOVE = 5,     /* gpumem_buffer_move_to_capacity: all of it gets new addresses */
+    GPUMEM_WATCH_ADD = 6, /* gpumem_resource_watch_ranges: memory that may be used from now on */
 } gpumem_watch_reason;
 
+/* What a watch is told. */
 typedef struct gpumem_watch_event {
     size_t size;
     gpumem_watch_reason reason;
@@ -84,6 +88,7 @@ typedef struct gpumem_watch_event {
  */
 typedef void (*gpumem_watch_fn)(void *user, const gpumem_watch_event *event);
 
+/* A callback that is told before memory goes away. */
 typedef struct gpumem_watch gpumem_watch;
 
 /*
@@ -100,6 +105,36 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_watch(gpumem_buffer *bu
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_resource_watch(gpumem_resource *resource,
                                                                  gpumem_watch_fn fn, void *user,
                                                                  gpumem_watch **watch);
+
+/*
+ * Told of a range of memory before any of it may be used (GPUMEM_WATCH_ADD; `buffer` and `stream`
+ * are NULL). Another status than OK refuses it: the allocation that it was for fails with that
+ * status, and nothing of it is left. It must not use the resource itself, allocations of it
+ * included. Otherwise as gpumem_watch_fn.
+ */
+typedef gpumem_status (*gpumem_add_fn)(void *user, const gpumem_watch_event *event);
+
+/*
+ * Watches the memory of a caching resource range by range, for registrars: `added` is called for
+ * each range before it may be used, `gone` (GPUMEM_WATCH_FREE, `buffer` is NULL) before it is
+ * unmapped or given back, with the same base and bytes. Where the resource's memory moves, ranges
+ * are its pages; else, segments. For each range the two are called in turn, beginning with `added`,
+ * in the same order for all watches. Before this returns, `added` has been called for all ranges
+ * that there are; when it refuses one, `gone` is called for those before it, this fails with its
+ * status, and there is no watch. A range that another watch refuses is told to those that had
+ * agreed as gone. Memory that the driver refuses to unmap after `gone` is told as added again, and
+ * when that is refused, is not used any more. gpumem_watch_destroy calls neither: what is still
+ * registered then, the caller releases.
+ *
+ * NOT_SUPPORTED: not a caching resource. INVALID_ARGUMENT: inside a function of a watch.
+ * OUT_OF_HOST_MEMORY. Thread-safe. Blocks while other threads take or give back memory of the
+ * resource, and while it calls `added` no memory comes or goes. No driver call.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_resource_watch_ranges(gpumem_resource *resource,
+                                                                        gpumem_add_fn added,
+                                                                        gpumem_watch_fn gone,
+                                                                        void *user,
+                                                                        gpumem_watch **watch);
 
 /*
  * Ends a watch; NULL is allowed. A watch can and must be ended even after its buffer or resource

@@ -206,12 +206,14 @@ static int end_memory(struct buffer *root) {
     root->buffer = NULL;
     if (buffer) {
         CUstream stream = NULL;
-        PyObject *kept, *type, *value, *traceback;
-        PyErr_Fetch(&type, &value, &traceback);
-        if (core_stream(root->closing_stream, NULL, NULL, &stream, &kept) < 0) {
-            PyErr_Clear();
+        if (root->closing_stream) {
+            PyObject *kept, *type, *value, *traceback;
+            PyErr_Fetch(&type, &value, &traceback);
+            if (core_stream(root->closing_stream, NULL, NULL, &stream, &kept) < 0) {
+                PyErr_Clear();
+            }
+            PyErr_Restore(type, value, traceback);
         }
-        PyErr_Restore(type, value, traceback);
         PyThreadState *state = core_leave_python();
         (void)gpumem_buffer_free(buffer, stream);
         core_enter_python(state);
@@ -402,7 +404,8 @@ PyObject *core_new_buffer(PyTypeObject *type, gpumem_buffer *buffer, PyObject *r
         core_use_stream(stream);
         self->stream = stream;
     }
-    if (core.development && buffer) {
+    if (buffer && (core.development ||
+                   (resource && ((struct resource *)data_of(resource))->records_places))) {
         self->made_at = place_in_python();
     }
     return object;
@@ -509,14 +512,16 @@ static PyObject *buffer_close(PyObject *object, PyObject *const *args, Py_ssize_
     PyObject *given[1], *kept;
     CUstream stream;
     struct buffer *self = data_of(object);
-    if (core_take("close", args, count, keywords, names, 1, 0, given) < 0) {
+    given[0] = NULL;
+    if ((count || keywords) && core_take("close", args, count, keywords, names, 1, 0, given) < 0) {
         return NULL;
     }
     if (self->closed) {
         Py_RETURN_NONE;
     }
     struct resource *resource = self->resource ? data_of(self->resource) : NULL;
-    if (core_stream(given[0], resource ? resource->library : NULL, NULL, &stream, &kept) < 0) {
+    if (given[0] &&
+        core_stream(given[0], resource ? resource->library : NULL, NULL, &stream, &kept) < 0) {
         return NULL;
     }
     int failed = close_buffer(self, given[0]);
@@ -638,6 +643,12 @@ static PyObject *buffer_owner(PyObject *object, void *unused) {
     return or_none(self->owner, !self->closed);
 }
 
+static PyObject *buffer_made_at(PyObject *object, void *unused) {
+    (void)unused;
+    const struct buffer *self = data_of(object);
+    return or_none(self->made_at, true);
+}
+
 static PyObject *buffer_stream(PyObject *object, void *unused) {
     (void)unused;
     const struct buffer *self = data_of(object);
@@ -697,9 +708,10 @@ static void end_unclosed(PyObject *object) {
     struct buffer *self = data_of(object);
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    if (self->made_at && PyErr_WarnFormat(PyExc_ResourceWarning, 1,
-                                          "a Buffer of %zu bytes, made at %U, was not closed",
-                                          self->size, self->made_at) < 0) {
+    if (core.development && self->made_at &&
+        PyErr_WarnFormat(PyExc_ResourceWarning, 1,
+                         "a Buffer of %zu bytes, made at %U, was not closed", self->size,
+                         self->made_at) < 0) {
         PyErr_WriteUnraisable(NULL);
     }
     if (close_buffer(self, NULL) < 0) {
@@ -777,6 +789,7 @@ static PyGetSetDef getters[] = {
     {"committed", buffer_committed, NULL, NULL, NULL},
     {"host_handle", buffer_host_handle, NULL, NULL, NULL},
     {"_is_shared", buffer_is_shared, NULL, NULL, NULL},
+    {"_made_at", buffer_made_at, NULL, NULL, NULL},
     {"_stream", buffer_stream, NULL, NULL, NULL},
     {"__cuda_array_interface__", core_buffer_array_interface, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},

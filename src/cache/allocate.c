@@ -16,15 +16,11 @@ static int is_small(const struct gm_cache *cache, const struct gm_lane *lane,
            request->alignment <= GM_CLASS_UNIT;
 }
 
-/* Where memory moves, blocks of at least this are apart from those which a page holds several of.
- */
-#define HUGE_BYTES ((size_t)32 << 20)
-
 static enum gm_kind kind_of(const struct gm_cache *cache, const struct gm_lane *lane,
                             const gpumem_request *request) {
     if (is_small(cache, lane, request))
         return GM_KIND_SMALL;
-    return cache->pages && request->bytes >= HUGE_BYTES ? GM_KIND_HUGE : GM_KIND_LARGE;
+    return cache->pages && request->bytes >= GM_HUGE_BYTES ? GM_KIND_HUGE : GM_KIND_LARGE;
 }
 
 struct gm_block *gm_cache_from_lane(struct gm_cache *cache, struct gm_lane *lane,

@@ -29,6 +29,10 @@
 #include "memory/core/current_context.h"
 #include "memory/core/objects.h"
 
+/* Where memory moves, blocks of at least this are apart from those which a page holds several of.
+ */
+#define GM_HUGE_BYTES ((size_t)32 << 20)
+
 #define GM_SLOTS 4 /* streams for which one thread keeps blocks at a time */
 
 /* Blocks of different kinds are in different segments: a small one that stays would keep a large
@@ -93,6 +97,7 @@ struct gm_segment {
     struct gm_index apart; /* its pieces while it is in no lane */
     struct gm_lane *lane;
     enum gm_kind kind;   /* of its blocks */
+    int held;            /* stays while a watch is told of what there is */
     int marked;          /* `idle` marks everything that was freed here */
     struct gm_wait idle; /* the stream's position after the last free */
     struct gm_segment *next;

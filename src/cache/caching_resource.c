@@ -235,9 +235,13 @@ static void add_chain(const struct gm_block *chain, struct held *held) {
 /* What a large block can have of it: a segment that is partly cut into classes, and one that is
  * partly used by a stream that is gone or by a graph, have nothing for one. */
 static size_t largest_of(const struct gm_lane *lane, const struct gm_segment *segment) {
-    if (segment->area.used && (segment->kind == GM_KIND_SMALL || lane->ended || lane->pool))
+    const int others = segment->kind == GM_KIND_SMALL || lane->ended || lane->pool;
+    if (others && (segment->area.used || segment->range)) /* in place, another takes it whole */
         return 0;
-    return gm_area_largest(&segment->area);
+    const size_t bytes = gm_area_largest(&segment->area);
+    if (segment->range && segment->kind == GM_KIND_LARGE && bytes >= GM_HUGE_BYTES)
+        return GM_HUGE_BYTES - 1;
+    return segment->kind == GM_KIND_HUGE && bytes < GM_HUGE_BYTES ? 0 : bytes;
 }
 
 static void add_lane(const struct gm_lane *lane, gpumem_caching_info *info, struct held *held) {

@@ -81,6 +81,22 @@ static void describe_pieces(const struct gm_area *area, struct gm_json *json) {
     gm_json_close(json, ']');
 }
 
+static void describe_pages(const struct gm_segment *segment, struct gm_json *json) {
+    gm_json_open(json, "pages", '[');
+    for (size_t at = 0; at < segment->area.bytes;) {
+        const struct gm_page *page = segment->table[at / segment->unit];
+        at += page ? page->chunk.bytes : segment->unit;
+        if (!page)
+            continue;
+        gm_json_open(json, NULL, '{');
+        gm_json_number(json, "offset", page->offset);
+        gm_json_number(json, "bytes", page->chunk.bytes);
+        gm_json_number(json, "moves", page->moves);
+        gm_json_close(json, '}');
+    }
+    gm_json_close(json, ']');
+}
+
 static const char *const kinds[GM_KINDS] = {"small", "large", "large"};
 
 /* `shared`: by all streams. */
@@ -102,6 +118,8 @@ static void describe_segment(const struct gm_segment *segment, const struct gm_l
     gm_json_number(json, "largest_free_bytes", gm_area_largest(area));
     if (pieces)
         describe_pieces(area, json);
+    if (pieces && segment->table)
+        describe_pages(segment, json);
     gm_json_close(json, '}');
 }
 

@@ -243,7 +243,8 @@ struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unp
             continue;
         for (struct gm_segment **at = &lane->segments; *at && left > keep;) {
             struct gm_segment *segment = *at;
-            if (segment->area.used || (!has_passed(cache, segment, late) && !unpassed)) {
+            if (segment->area.used || segment->held ||
+                (!has_passed(cache, segment, late) && !unpassed)) {
                 at = &segment->next;
                 continue;
             }

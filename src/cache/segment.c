@@ -30,11 +30,20 @@ static size_t wanted(const struct gm_cache *cache, const struct gm_lane *lane, e
     return round_up(size < bytes ? bytes : size, SMALLEST_SEGMENT);
 }
 
+static uint64_t used_bytes(const struct gm_cache *cache) {
+    uint64_t used = 0;
+    for (const struct gm_lane *lane = cache->lanes; lane; lane = lane->next)
+        for (const struct gm_segment *segment = lane->segments; segment; segment = segment->next)
+            used += segment->area.used;
+    return used;
+}
+
 static gpumem_status reserve(struct gm_cache *cache, size_t bytes) {
     pthread_mutex_lock(&cache->lock);
     uint64_t taken = cache->taken;
     int over = cache->maximum_bytes &&
                (taken > cache->maximum_bytes || bytes > cache->maximum_bytes - taken);
+    uint64_t used = over ? used_bytes(cache) : 0;
     if (!over)
         cache->taken += bytes;
     pthread_mutex_unlock(&cache->lock);
@@ -42,8 +51,11 @@ static gpumem_status reserve(struct gm_cache *cache, size_t bytes) {
         return GPUMEM_OK;
     return gm_fail(
         GPUMEM_ERROR_OUT_OF_CAPACITY,
-        "%zu more bytes would bring the caching resource from %llu above its maximum of %llu",
-        bytes, (unsigned long long)taken, (unsigned long long)cache->maximum_bytes);
+        "%zu more bytes would bring the caching resource from %llu above its maximum of %llu; "
+        "blocks "
+        "have %llu, the rest is free in pieces that are too small, or held by queued work",
+        bytes, (unsigned long long)taken, (unsigned long long)cache->maximum_bytes,
+        (unsigned long long)used);
 }
 
 static void unreserve(struct gm_cache *cache, size_t bytes) {
@@ -133,6 +145,19 @@ static gpumem_status take(struct gm_cache *cache, size_t bytes, struct gm_segmen
     return status;
 }
 
+/* The memory was used by nobody. */
+static void undo(struct gm_cache *cache, struct gm_segment *segment) {
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    size_t bytes = segment->area.bytes;
+    gm_area_end(&segment->area);
+    count(cache, &segment->allocation, -1);
+    cache->upstream->ops.deallocate(cache->upstream->user, &segment->allocation, cache->stream);
+    free(segment);
+    unreserve(cache, bytes);
+    gm_error_restore(&saved);
+}
+
 gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane, enum gm_kind kind,
                               size_t bytes, struct gm_segment **segment) {
     if (bytes > SIZE_MAX / 2)
@@ -148,8 +173,14 @@ gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane
     /* When memory is short, the bytes actually needed may still be available. */
     if (status != GPUMEM_OK && size > least)
         status = take(cache, least, segment);
-    if (status == GPUMEM_OK)
-        (*segment)->kind = kind;
+    if (status != GPUMEM_OK)
+        return status;
+    (*segment)->kind = kind;
+    status = gm_watches_add_segment(cache->resource, &(*segment)->allocation);
+    if (status != GPUMEM_OK) {
+        undo(cache, *segment);
+        *segment = NULL;
+    }
     return status;
 }
 

@@ -19,7 +19,17 @@ static struct subject {
     gpumem_buffer *parts[PARTS], *large;
     CUstream stream;
     CUdeviceptr addresses[PARTS];
+    int64_t told; /* bytes, by the watch of ranges */
 } subject;
+
+static gpumem_status added(void *user, const gpumem_watch_event *event) {
+    ((struct subject *)user)->told += (int64_t)event->bytes;
+    return GPUMEM_OK;
+}
+
+static void gone(void *user, const gpumem_watch_event *event) {
+    ((struct subject *)user)->told -= (int64_t)event->bytes;
+}
 
 /* Every other part stays; what lies between has pages that can move. */
 static void prepare(void *user) {
@@ -77,9 +87,35 @@ TEST(pages_that_move_are_all_or_nothing) {
     OK(move(&subject));
     assert_true(caching_info_of(subject.cache).pages_moved >= 4);
     look_and_end(&subject);
+    gpumem_watch *watch =
+        MADE(gpumem_watch *, gpumem_resource_watch_ranges, subject.cache, added, gone, &subject);
     SWEEP(.name = "move pages", .prepare = prepare, .act = move, .recover = look_and_end,
           .undo = look_and_end, .may_succeed = true, .caches_may_shrink = true, .user = &subject);
     DESTROY(subject.stream, subject.cache, upstream);
+    assert_int_equal(subject.told, 0); /* whatever failed, what had come has gone */
+    OK(gpumem_watch_destroy(watch));
+}
+
+static int watch_ranges(void *user) {
+    gpumem_watch *watch = NULL;
+    int result = (int)gpumem_resource_watch_ranges(subject.cache, added, gone, &subject, &watch);
+    *(gpumem_watch **)user = watch;
+    return result;
+}
+
+static void end_watch(void *user) {
+    OK(gpumem_watch_destroy(*(gpumem_watch **)user));
+    subject.told = 0;
+    settle(NULL);
+}
+
+TEST(a_watch_of_ranges_begins_or_hears_nothing) {
+    gpumem_watch *watch = NULL;
+    gpumem_resource *upstream = NEW_VIRTUAL();
+    subject.cache = NEW_CACHING(upstream);
+    gpumem_buffer *buffer = allocate_on(subject.cache, 40 * MIB, NULL);
+    sweep_act("watch ranges", watch_ranges, end_watch, &watch);
+    DESTROY(buffer, subject.cache, upstream);
 }
 
 static int reserve(void *user) {

@@ -222,6 +222,59 @@ TEST(a_forgotten_stream_gives_its_addresses_back) {
     DESTROY(cache, upstream);
 }
 
+/* Of each kind of piece: what is promised is had without a page that moves, and then with. */
+TEST(what_is_reported_free_can_be_had) {
+    static const size_t sizes[] = {5 * MIB, 20 * MIB, 40 * MIB};
+    for (size_t k = 0; k < COUNT(sizes); k++) {
+        gpumem_resource *upstream = NEW_VIRTUAL();
+        gpumem_resource *cache = NEW_CACHING_WITH(upstream, .committed_ratio = 1);
+        gpumem_buffer *parts[PARTS];
+        fill_up(cache, sizes[k] * PARTS, NULL, parts);
+        free_half(parts);
+        OK(gpumem_buffer_free(parts[5], NULL)); /* three neighbours */
+        parts[5] = NULL;
+        synchronize(NULL);
+        gpumem_caching_info info = caching_info_of(cache);
+        uint64_t before = committed(cache);
+        assert_true(info.largest_free_bytes >= sizes[k]);
+        DESTROY(allocate_on(cache, info.largest_free_bytes, NULL));
+        assert_int_equal(caching_info_of(cache).pages_moved, 0);
+        assert_int_equal(committed(cache), before);
+        synchronize(NULL);
+        DESTROY(allocate_on(cache, caching_info_of(cache).largest_movable_bytes, NULL));
+        assert_true(committed(cache) <= before);
+        DESTROY_EACH(parts, PARTS);
+        DESTROY(cache, upstream);
+    }
+}
+
+/* A graph uses them at each launch, and the message tells who has them. */
+TEST(pages_of_a_capture_pool_stay_until_it_ends) {
+    gpumem_resource *upstream = NEW_VIRTUAL();
+    gpumem_resource *cache = NEW_CACHING_WITH(upstream, .maximum_bytes = 128 * MIB);
+    gpumem_capture_pool *pool = MADE(gpumem_capture_pool *, gpumem_capture_pool_create, cache);
+    CUstream stream = NEW_STREAM();
+    gpumem_buffer *none = NULL;
+    use_context();
+    OK(gpumem_capture_pool_begin(pool, stream));
+    OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    gpumem_buffer *buffer = allocate_on(cache, 96 * MIB, stream);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    OK(gpumem_buffer_fill(buffer, 0, 96 * MIB, 3, stream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    CUgraph graph = GOT_CU(CUgraph, cuStreamEndCapture, stream);
+    OK(gpumem_capture_pool_end(pool, stream));
+    FAILS_SAYING(OUT_OF_CAPACITY, "capture pools 100663296",
+                 gpumem_buffer_allocate(cache, 64 * MIB, NULL, &none));
+    assert_int_equal(caching_info_of(cache).pages_moved, 0);
+    assert_true(is_mapped(address) && is_mapped(address + 96 * MIB - 1));
+    OK_CU(cu->cuGraphDestroy(graph));
+    OK(gpumem_capture_pool_destroy(pool, stream));
+    DESTROY(allocate_on(cache, 128 * MIB, NULL));
+    leave_context();
+    DESTROY(stream, cache, upstream);
+}
+
 /* ---- Who else knows the memory --------------------------------------------------------------- */
 
 TEST(moved_pages_have_the_rights_of_all_peers) {
@@ -268,6 +321,130 @@ TEST(memory_whose_handle_others_have_stays) {
         DESTROY_EACH(parts, PARTS);
         DESTROY(large, cache, upstream);
     }
+}
+
+/* It has several handles, some of which were elsewhere before. */
+static gpumem_buffer *block_of_moved_pages(gpumem_resource *cache, gpumem_buffer *parts[PARTS]) {
+    fill_up(cache, 256 * MIB, NULL, parts);
+    free_half(parts);
+    synchronize(NULL);
+    gpumem_buffer *block = allocate_on(cache, 128 * MIB, NULL);
+    assert_true(caching_info_of(cache).pages_moved > 1);
+    return block;
+}
+
+#define STEP ((size_t)1 << 20)
+
+/* A byte of each row, as far as a pitch of 1 MiB goes. */
+static void check_rows(gpumem_buffer *block, unsigned char value) {
+    unsigned char seen[128];
+    OK(gpumem_buffer_read_2d(block, 5, seen,
+                             &(gpumem_rows){.width = 1, .count = 128, .from_pitch = STEP}, NULL));
+    synchronize(NULL);
+    for (size_t i = 0; i < COUNT(seen); i++)
+        assert_int_equal(seen[i], value);
+}
+
+TEST(a_block_over_several_pages_is_one_for_all_who_ask) {
+    const int peers[] = {1};
+    bool can = false;
+    (void)gpumem_device_can_access_peer(device, 1, &can);
+    gpumem_resource *upstream = NEW_VIRTUAL(.peers = peers, .peer_count = can);
+    gpumem_resource *cache = NEW_CACHING(upstream);
+    gpumem_buffer *parts[PARTS], *block = block_of_moved_pages(cache, parts), *foreign = NULL;
+    CUdeviceptr address = gpumem_buffer_pointer(block);
+    use_context();
+    for (size_t at = 0; at < 128 * MIB; at += STEP) {
+        int ordinal = -1;
+        CUmemorytype type = 0;
+        OK_CU(
+            cu->cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address + at));
+        OK_CU(cu->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address + at));
+        assert_int_equal(ordinal, 0);
+        assert_int_equal(type, CU_MEMORYTYPE_DEVICE);
+    }
+    gpumem_layout layout = {.size = sizeof layout};
+    OK(gpumem_buffer_get_layout(block, &layout, NULL, 0));
+    assert_true(layout.base + layout.offset == address && layout.bytes >= 128 * MIB);
+    OK(gpumem_buffer_fill(block, 0, 128 * MIB, 9, NULL));
+    check_rows(block, 9);
+    /* One buffer over the whole, known by its address. */
+    OK(gpumem_buffer_from_pointer(device, address, 128 * MIB, NULL, &foreign));
+    OK(gpumem_buffer_fill(foreign, 0, 128 * MIB, 10, NULL));
+    check_rows(block, 10);
+    /* All of it as 128 slices of 4 rows, to another such block. */
+    gpumem_buffer *other = allocate_on(cache, 128 * MIB, NULL);
+    const CUDA_MEMCPY3D solid = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                 .srcDevice = address,
+                                 .srcPitch = STEP / 4,
+                                 .srcHeight = 4,
+                                 .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                 .dstDevice = gpumem_buffer_pointer(other),
+                                 .dstPitch = STEP / 4,
+                                 .dstHeight = 4,
+                                 .WidthInBytes = STEP / 4,
+                                 .Height = 4,
+                                 .Depth = 128};
+    OK_CU(cu->cuMemcpy3D_v2(&solid));
+    check_rows(other, 10);
+    OK(gpumem_buffer_fill(other, 0, 128 * MIB, 11, NULL));
+    OK(gpumem_buffer_copy_2d(
+        block, 0, other, 0,
+        &(gpumem_rows){.width = STEP - 7, .count = 128, .to_pitch = STEP, .from_pitch = STEP},
+        NULL));
+    check_rows(block, 11);
+    assert_int_equal(byte_of(block, STEP - 1), 10); /* between the rows */
+    leave_context();
+    DESTROY(foreign, block, other);
+    DESTROY_EACH(parts, PARTS);
+    DESTROY(cache, upstream);
+}
+
+TEST(a_peer_copies_a_block_over_several_pages) {
+    bool can = false;
+    if (gpumem_device_can_access_peer(device, 1, &can) != GPUMEM_OK || !can) {
+        printf("skip: no second device that reaches the first\n");
+        skip();
+    }
+    const int peers[] = {1};
+    gpumem_resource *upstream = NEW_VIRTUAL(.peers = peers, .peer_count = 1);
+    gpumem_resource *cache = NEW_CACHING(upstream);
+    gpumem_buffer *parts[PARTS], *block = block_of_moved_pages(cache, parts);
+    gpumem_device *second = MADE(gpumem_device *, gpumem_device_open, library, 1);
+    OK(gpumem_buffer_fill(block, 0, 128 * MIB, 21, NULL));
+    synchronize(NULL);
+    CUcontext there = gpumem_device_context(second);
+    OK_CU(cu->cuCtxPushCurrent_v2(there));
+    CUdeviceptr copy = 0;
+    OK_CU(cu->cuMemAlloc_v2(&copy, 128 * MIB));
+    OK_CU(cu->cuMemcpyPeer(copy, there, gpumem_buffer_pointer(block), gpumem_device_context(device),
+                           128 * MIB));
+    for (size_t at = STEP - 1; at < 128 * MIB; at += STEP) {
+        unsigned char seen = 0;
+        OK_CU(cu->cuMemcpyDtoH_v2(&seen, copy + at, 1));
+        assert_int_equal(seen, 21);
+    }
+    OK_CU(cu->cuMemFree_v2(copy));
+    OK_CU(cu->cuCtxPopCurrent_v2(&there));
+    DESTROY(block);
+    DESTROY_EACH(parts, PARTS);
+    DESTROY(cache, upstream);
+    OK(gpumem_device_close(second));
+}
+
+/* The second stream's pages are as large as the first one's. */
+TEST(a_snapshot_lists_pages_and_how_often_they_moved) {
+    gpumem_resource *upstream = NEW_VIRTUAL(), *cache = NEW_CACHING(upstream);
+    CUstream stream = NEW_STREAM();
+    DESTROY(allocate_on(cache, 128 * MIB, NULL));
+    synchronize(NULL);
+    gpumem_buffer *block = allocate_on(cache, 128 * MIB, stream);
+    char *text = NULL;
+    OK(snapshot_of(device, &text));
+    assert_non_null(strstr(text, "\"moves\":1"));
+    assert_non_null(strstr(text, "\"state\":\"bare\""));
+    free(text);
+    DESTROY(block, stream, cache, upstream);
 }
 
 struct told {

@@ -95,24 +95,47 @@ static gpumem_status reach(struct gm_plan *plan) {
 
 /* ---- The driver's part; the cache's lock is free --------------------------------------------- */
 
-static void tell(struct gm_cache *cache, const struct gm_source *source) {
-    const gpumem_allocation part = {
-        .size = sizeof part,
-        .pointer = source->segment->allocation.pointer + source->page->offset,
-        .bytes = source->page->chunk.bytes,
-        .committed_bytes = source->page->chunk.bytes,
-    };
-    gm_watches_tell_segment(cache->resource, &part, NULL);
+gpumem_allocation gm_page_range(const struct gm_segment *segment, size_t offset, size_t bytes) {
+    return (gpumem_allocation){.size = sizeof(gpumem_allocation),
+                               .pointer = segment->allocation.pointer + offset,
+                               .bytes = bytes,
+                               .committed_bytes = bytes};
+}
+
+static void tell(struct gm_cache *cache, const struct gm_segment *segment, size_t offset,
+                 size_t bytes) {
+    const gpumem_allocation range = gm_page_range(segment, offset, bytes);
+    gm_watches_tell_segment(cache->resource, &range, NULL);
+}
+
+static gpumem_status add(struct gm_cache *cache, const struct gm_segment *segment, size_t offset,
+                         size_t bytes) {
+    const gpumem_allocation range = gm_page_range(segment, offset, bytes);
+    return gm_watches_add_segment(cache->resource, &range);
+}
+
+/* What was told to go stays: it comes again, or nobody can have it. */
+static void keep(struct gm_cache *cache, struct gm_source *source) {
+    struct gm_page *page = source->page;
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    page->stuck = add(cache, source->segment, page->offset, page->chunk.bytes) != GPUMEM_OK;
+    cache->pages->stuck |= page->stuck;
+    gm_error_restore(&saved);
 }
 
 static gpumem_status detach(struct gm_cache *cache, struct gm_source *source) {
     if (source->segment) {
-        tell(cache, source);
-        gpumem_status status =
-            gm_range_unmap(cache->pages->v, source->segment->range, source->page->offset,
-                           source->page->chunk.bytes, source->fate == GM_SOURCE_MOVES);
-        if (status != GPUMEM_OK)
+        struct gm_page *page = source->page;
+        if (!page->stuck)
+            tell(cache, source->segment, page->offset, page->chunk.bytes);
+        gpumem_status status = gm_range_unmap(cache->pages->v, source->segment->range, page->offset,
+                                              page->chunk.bytes, source->fate == GM_SOURCE_MOVES);
+        if (status != GPUMEM_OK) {
+            if (!page->stuck)
+                keep(cache, source);
             return status;
+        }
     }
     source->unmapped = 1;
     if (source->fate == GM_SOURCE_GOES)
@@ -147,14 +170,40 @@ static void undo_fresh(struct gm_cache *cache, struct gm_plan *plan, size_t stuc
     gm_error_restore(&saved);
 }
 
+/* All who watch agree to the new pages, or they are unmapped again; the driver keeps the first
+ * *stuck. */
+static gpumem_status announce(struct gm_cache *cache, const struct gm_plan *plan,
+                              const struct gm_placed *placed, size_t count, size_t *stuck) {
+    gpumem_status status = GPUMEM_OK;
+    size_t told = 0;
+    for (; told < count && status == GPUMEM_OK; told += status == GPUMEM_OK)
+        status = add(cache, plan->segment, placed[told].offset, placed[told].chunk.bytes);
+    if (status == GPUMEM_OK)
+        return GPUMEM_OK;
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    while (told--)
+        tell(cache, plan->segment, placed[told].offset, placed[told].chunk.bytes);
+    *stuck = count;
+    while (*stuck &&
+           gm_range_unmap(cache->pages->v, plan->segment->range, placed[*stuck - 1].offset,
+                          placed[*stuck - 1].chunk.bytes, 0) == GPUMEM_OK)
+        --*stuck;
+    gm_error_restore(&saved);
+    return status;
+}
+
 static gpumem_status attach(struct gm_cache *cache, struct gm_plan *plan, struct gm_placed *placed,
                             size_t *stuck) {
     size_t count = 0;
     for (size_t i = 0; i < plan->gap_count; i++)
         if (plan->gaps[i].page)
             placed[count++] = (struct gm_placed){plan->gaps[i].offset, plan->gaps[i].page->chunk};
-    return count ? gm_range_map(cache->pages->v, plan->segment->range, placed, count, stuck)
-                 : GPUMEM_OK;
+    if (!count)
+        return GPUMEM_OK;
+    gpumem_status status =
+        gm_range_map(cache->pages->v, plan->segment->range, placed, count, stuck);
+    return status == GPUMEM_OK ? announce(cache, plan, placed, count, stuck) : status;
 }
 
 /* ---- What is so now -------------------------------------------------------------------------- */
@@ -176,6 +225,7 @@ static void settle_sources(struct gm_cache *cache, struct gm_plan *plan) {
             continue;
         if (source->unmapped) {
             cache->taken -= page->chunk.bytes;
+            cache->pages->moved += plan->fresh && source->segment;
             free(page);
         } else if (!source->segment) {
             gm_pages_loosen(cache->pages, page);
@@ -186,6 +236,7 @@ static void settle_sources(struct gm_cache *cache, struct gm_plan *plan) {
 static void settle_page(struct gm_cache *cache, struct gm_plan *plan, struct gm_gap *gap) {
     cache->taken += gap->origin == GM_ORIGIN_FRESH ? gap->bytes : 0;
     cache->pages->moved += gap->origin == GM_ORIGIN_MOVED;
+    gap->page->moves += gap->origin == GM_ORIGIN_MOVED;
     gap->page->offset = gap->offset;
     gap->page->freed = 0;
     gap->page->stuck = 0;
@@ -210,6 +261,7 @@ static void settle_failed(struct gm_cache *cache, struct gm_plan *plan, size_t s
             stuck--;
             settle_page(cache, plan, gap);
             page->stuck = 1;
+            cache->pages->stuck = 1;
             continue;
         }
         become(plan->segment, gap->offset, gap->bytes,
@@ -249,6 +301,9 @@ gpumem_status gm_plan_carry_out(struct gm_cache *cache, struct gm_plan *plan) {
             undo_fresh(cache, plan, stuck);
         pthread_mutex_lock(&cache->lock);
         settle(cache, plan, status, stuck);
+#ifdef GPUMEM_DEBUG
+        gm_pages_check(cache);
+#endif
         plan->sources.count = 0; /* nothing of them is left to undo */
     }
     free(placed);
@@ -319,6 +374,12 @@ gpumem_status gm_pages_open(struct gm_cache *cache, struct gm_lane *lane, int ki
     if (status != GPUMEM_OK && wanted > least)
         status = make(cache, least, &segment);
     pthread_mutex_lock(&cache->lock);
+    if (status != GPUMEM_OK) { /* there may be no addresses left */
+        gm_pages_close(cache, 1);
+        pthread_mutex_unlock(&cache->lock);
+        status = make(cache, least, &segment);
+        pthread_mutex_lock(&cache->lock);
+    }
     lane->away--;
     if (status != GPUMEM_OK)
         return status;

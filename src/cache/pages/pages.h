@@ -11,8 +11,9 @@
  * least memory, and the pages missing there are created as long as all of them are within the
  * allowance, and beyond that moved there from wherever a page is wholly free. Live bytes are never
  * copied and addresses never change. Moving a page costs 56 us on an H200 whatever its size (unmap
- * 19, map 1, access 29), so pages are as large as the whole allows: a 256th of the most ever in
- * use. A page with one live byte stays, and counts whole.
+ * 19, map 1, access 29), so pages are as large as the whole allows: a 128th of the most ever in
+ * use, and several small ones are given back for a large one that is created (unmap 19, release 13;
+ * create 11, map 1, access 29). A page with one live byte stays, and counts whole.
  *
  * Order. The lock `grow` is held from the look at the pieces until the pages are where they belong;
  * only its holder changes what memory a segment has. Under the cache's lock it decides (plan.c),
@@ -21,7 +22,8 @@
  * memory do not wait (move.c). Then, under the lock again, the pieces become what they are now. The
  * virtual resource's lock is taken for reading around the calls, so that a change of rights for all
  * of it comes before or after. Whoever is told of memory that goes is told with the cache's lock
- * free, and may allocate: `grow` is recursive.
+ * free, and may allocate: `grow` is recursive. So is who must agree to memory that comes: a refusal
+ * is a failure like the driver's.
  *
  * Failure. What the driver has unmapped when a later call fails is loose afterwards: still the
  * cache's, and taken first by the next request. Blocks, and what is committed, are as they were. A
@@ -49,7 +51,8 @@ struct gm_page {
     size_t offset;        /* in its segment */
     uint64_t freed;       /* the turn of its lane in which a block in it was freed last, or 0 */
     uint64_t clock;       /* counts frees in the cache: when that was */
-    int stuck;            /* mapped without access, and the driver refuses to unmap it */
+    uint64_t moves;       /* ever */
+    int stuck;            /* mapped, of no use, and the driver refuses to unmap it */
     struct gm_page *next; /* of the loose ones */
 };
 
@@ -73,6 +76,7 @@ struct gm_pages {
     size_t unit; /* of pages */
     double ratio;
     int never_waits;
+    int stuck;             /* a page was, ever */
     struct gm_page *loose; /* the largest first */
     uint64_t loose_bytes, moved, waits, clock;
 };
@@ -124,6 +128,7 @@ int gm_pages_wait(struct gm_cache *cache);
 struct gm_source {
     struct gm_segment *segment;
     struct gm_page *page;
+    size_t bytes; /* of the page */
     enum { GM_SOURCE_STAYS, GM_SOURCE_MOVES, GM_SOURCE_GOES } fate;
     int unmapped;
 };
@@ -155,13 +160,15 @@ struct gm_plan {
     size_t gap_count, gap_room;
     uint64_t missing, fresh; /* bytes */
     uint64_t excess;         /* above what is allowed */
+    int keeps;               /* the driver may not give again what it is given back */
 };
 
 /* plan.c; the cache's lock is held. */
 uint64_t gm_pages_allowed(struct gm_cache *cache, size_t bytes, double ratio);
 /* All free pages whose work has passed; 0, or -1 without host memory. */
 int gm_pages_find(struct gm_cache *cache, struct gm_sources *sources);
-/* 1: there is a plan; 0: no addresses of the lane are enough; -1: no host memory. */
+/* 1: there is a plan; 0: no addresses of the lane are enough; -1: no host memory. The plan is empty
+ * but for `keeps`. */
 int gm_plan_make(struct gm_cache *cache, const struct gm_lane *lane, int kind, size_t bytes,
                  size_t alignment, uint64_t allowed, struct gm_plan *plan);
 void gm_plan_drop(struct gm_cache *cache, struct gm_plan *plan);
@@ -169,10 +176,16 @@ void gm_plan_drop(struct gm_cache *cache, struct gm_plan *plan);
 /* move.c */
 gpumem_status gm_page_create(struct gm_cache *cache, struct gm_chunk *chunk);
 void gm_page_release(struct gm_cache *cache, const struct gm_chunk *chunk);
+/* What a watch is told of. */
+gpumem_allocation gm_page_range(const struct gm_segment *segment, size_t offset, size_t bytes);
 /* Called with the cache's lock held, which is free meanwhile. */
 gpumem_status gm_plan_carry_out(struct gm_cache *cache, struct gm_plan *plan);
 gpumem_status gm_pages_open(struct gm_cache *cache, struct gm_lane *lane, int kind, size_t bytes);
 /* Closes segments without memory: of streams that have ended, or all. */
 void gm_pages_close(struct gm_cache *cache, int all);
+
+/* check.c: aborts where tables, pieces and sums contradict each other. `grow` and the cache's lock
+ * are held. */
+void gm_pages_check(const struct gm_cache *cache);
 
 #endif

@@ -11,10 +11,13 @@
 #define LARGEST_PAGE ((size_t)64 << 20)
 
 /* A page is at most one part in so many of the most ever in use, or of the block that it is created
- * for. On five programs' traces twice as many moved a third more often, and half as many left one
- * of them above 1.03 times what it used. */
-#define PAGES_OF_ALL   256
-#define PAGES_OF_BLOCK 16
+ * for, if that is more; one that is most of a huge block would fit few others. On five programs'
+ * traces half the size made a third more driver calls, and twice the size brought some of them
+ * above 1.05 times what they used. */
+#define PAGES_OF_ALL        128
+#define PAGES_OF_ALL_SMALL  4096 /* one small block keeps a page */
+#define PAGES_OF_BLOCK      16
+#define PAGES_OF_HUGE_BLOCK 3 /* at least */
 
 static size_t round_down(size_t bytes, size_t unit) {
     return bytes / unit * unit;
@@ -53,7 +56,8 @@ static int add_source(struct gm_sources *sources, struct gm_segment *segment,
                       struct gm_page *page) {
     if (!GM_RESERVE(sources->list, sources->room, sources->count + 1))
         return -1;
-    sources->list[sources->count++] = (struct gm_source){.segment = segment, .page = page};
+    sources->list[sources->count++] =
+        (struct gm_source){.segment = segment, .page = page, .bytes = page->chunk.bytes};
     return 0;
 }
 
@@ -79,21 +83,33 @@ static int is_stuck(const struct gm_segment *segment, const struct gm_piece *pie
     return page && page->stuck;
 }
 
+static int find_stuck(const struct gm_cache *cache, struct gm_lane *lane,
+                      struct gm_sources *sources) {
+    for (struct gm_segment *segment = lane->segments; segment; segment = segment->next)
+        for (const struct gm_piece *piece = segment->area.first; piece; piece = piece->after)
+            if (is_stuck(segment, piece, cache->pages->unit) &&
+                find_in_piece(cache, segment, piece, sources) != 0)
+                return -1;
+    return 0;
+}
+
+/* Only pieces that can have a whole page are looked at. */
+static int find_in_lane(const struct gm_cache *cache, struct gm_lane *lane,
+                        struct gm_sources *sources) {
+    for (int kind = 0; kind < GM_KINDS; kind++)
+        for (const struct gm_piece *piece = NULL;
+             (piece = gm_index_next(&lane->free[kind], cache->pages->unit, piece)) != NULL;)
+            if (find_in_piece(cache, piece->area->user, piece, sources) != 0)
+                return -1;
+    return cache->pages->stuck ? find_stuck(cache, lane, sources) : 0;
+}
+
 /* Those of ended streams first. */
 int gm_pages_find(struct gm_cache *cache, struct gm_sources *sources) {
-    const size_t unit = cache->pages->unit;
-    for (int ended = 1; ended >= 0; ended--) {
-        for (struct gm_lane *lane = cache->lanes; lane; lane = lane->next) {
-            if (lane->pool || !lane->ended != !ended)
-                continue;
-            for (struct gm_segment *segment = lane->segments; segment; segment = segment->next)
-                for (const struct gm_piece *piece = segment->area.first; piece;
-                     piece = piece->after)
-                    if ((piece->state == GM_PIECE_FREE || is_stuck(segment, piece, unit)) &&
-                        find_in_piece(cache, segment, piece, sources) != 0)
-                        return -1;
-        }
-    }
+    for (int ended = 1; ended >= 0; ended--)
+        for (struct gm_lane *lane = cache->lanes; lane; lane = lane->next)
+            if (!lane->pool && !lane->ended == !ended && find_in_lane(cache, lane, sources) != 0)
+                return -1;
     return 0;
 }
 
@@ -115,6 +131,10 @@ size_t gm_pages_movable(const struct gm_cache *cache) {
 }
 
 /* ---- The addresses --------------------------------------------------------------------------- */
+
+struct block {
+    size_t bytes, alignment, unit;
+};
 
 struct window {
     struct gm_segment *segment;
@@ -150,19 +170,30 @@ static size_t missing_at(const struct gm_piece *first, size_t offset, size_t byt
     return SIZE_MAX;
 }
 
-static void look_at_segment(struct gm_segment *segment, size_t bytes, size_t alignment, size_t unit,
+/* Of windows that lack as much, the one with the lowest offset in the first segment. */
+static void look_at(struct gm_segment *segment, struct gm_piece *piece, const struct block *block,
+                    struct window *best) {
+    uintptr_t address = segment->area.base + piece->offset;
+    size_t offset = piece->offset + (size_t)(-address & (uintptr_t)(block->alignment - 1));
+    if (offset >= piece->offset + piece->bytes || offset > segment->area.bytes ||
+        block->bytes > segment->area.bytes - offset)
+        return;
+    size_t most = best->missing;
+    if (best->segment == segment && offset < best->offset)
+        most++;
+    size_t missing = missing_at(piece, offset, block->bytes, block->unit, most);
+    if (missing < most)
+        *best = (struct window){segment, piece, offset, missing};
+}
+
+/* A window has a bare piece; it begins there, or in the free one before. What is free alone and
+ * large enough would have been taken. */
+static void look_at_segment(struct gm_segment *segment, const struct block *block,
                             struct window *best) {
-    for (struct gm_piece *piece = segment->area.first; piece; piece = piece->after) {
-        if (!is_open(piece))
-            continue;
-        uintptr_t address = segment->area.base + piece->offset;
-        size_t offset = piece->offset + (size_t)(-address & (uintptr_t)(alignment - 1));
-        if (offset >= piece->offset + piece->bytes || offset > segment->area.bytes ||
-            bytes > segment->area.bytes - offset)
-            continue;
-        size_t missing = missing_at(piece, offset, bytes, unit, best->missing);
-        if (missing < best->missing)
-            *best = (struct window){segment, piece, offset, missing};
+    for (struct gm_piece *bare = segment->area.bare_ones; bare; bare = bare->right) {
+        look_at(segment, bare, block, best);
+        if (bare->before && bare->before->state == GM_PIECE_FREE)
+            look_at(segment, bare->before, block, best);
     }
 }
 
@@ -209,11 +240,11 @@ static struct gm_source *best_source(const struct gm_plan *plan, size_t most) {
     struct gm_source *best = NULL;
     for (size_t i = plan->sources.count; i-- > 0;) {
         struct gm_source *source = &plan->sources.list[i];
-        size_t bytes = source->page->chunk.bytes;
-        if (source->fate == GM_SOURCE_STAYS && bytes <= most && !is_shared(source) &&
-            (!best || bytes > best->page->chunk.bytes ||
-             (bytes == best->page->chunk.bytes && source->page->clock < best->page->clock)) &&
-            !is_within(source, plan))
+        const size_t bytes = source->bytes;
+        if (source->fate == GM_SOURCE_STAYS && bytes <= most &&
+            (!best || bytes > best->bytes ||
+             (bytes == best->bytes && source->page->clock < best->page->clock)) &&
+            !is_shared(source) && !is_within(source, plan))
             best = source;
     }
     return best;
@@ -232,7 +263,13 @@ static int add_fresh(struct fill *fill, size_t offset, size_t bytes) {
     return 0;
 }
 
-/* One page at `offset`, where `left` bytes are missing; returns its bytes, or 0 without memory. */
+/*
+ * One page at `offset`, where `left` bytes are missing; returns its bytes, or 0 without memory.
+ * Above the allowance a page moves that is as large as one created there would be. If there are
+ * only smaller ones, it is created, and they are given back (`balance`): the price is one of each
+ * call for every page, whatever its size, and from then on there are fewer. What is left at the end
+ * of a block is one page of just that size, which fits the next block like it.
+ */
 static size_t fill_some(struct fill *fill, size_t offset, size_t left) {
     struct gm_page *loose = take_loose(fill->pages, left);
     if (loose) {
@@ -241,9 +278,9 @@ static size_t fill_some(struct fill *fill, size_t offset, size_t left) {
         gm_pages_loosen(fill->pages, loose);
         return 0;
     }
-    size_t bytes = smaller(fill->largest, power_below(left));
+    size_t bytes = smaller(fill->largest, left);
     struct gm_source *source = bytes > fill->room ? best_source(fill->plan, left) : NULL;
-    if (!source)
+    if (!source || (source->page->chunk.bytes < bytes && !fill->plan->keeps))
         return add_fresh(fill, offset, bytes) == 0 ? bytes : 0;
     if (add_gap(fill->plan, offset, source->page->chunk.bytes, source->page, GM_ORIGIN_MOVED) != 0)
         return 0;
@@ -282,29 +319,29 @@ static int fill_window(struct fill *fill, const struct window *window, size_t ex
 }
 
 /* While there is room, a page is not made smaller than it could be: what follows is for the next
- * request. */
+ * request. A huge block has its pages for itself. */
 static size_t extra_of(const struct fill *fill, const struct window *window) {
     size_t end = window->offset + fill->plan->bytes, from;
     const struct gm_piece *last = window->first;
     while (last->offset + last->bytes < end)
         last = last->after;
-    if (last->state != GM_PIECE_BARE || window->missing >= fill->largest ||
-        fill->room < fill->largest)
+    if (fill->plan->segment->kind == GM_KIND_HUGE || last->state != GM_PIECE_BARE ||
+        window->missing >= fill->largest || fill->room < fill->largest)
         return 0;
     size_t used = needed(last, window->offset, end, fill->pages->unit, &from);
     return smaller(fill->largest - window->missing, last->offset + last->bytes - from - used);
 }
 
 /* What is created beyond the room is given back elsewhere: pages that fit nowhere, the smallest one
- * that is enough. */
+ * that is enough. A page whose handle others have would stay the device's. */
 static struct gm_source *to_give_back(const struct gm_plan *plan, uint64_t enough) {
     struct gm_source *best = NULL;
     for (size_t i = plan->sources.count; i-- > 0;) {
         struct gm_source *source = &plan->sources.list[i];
-        if (source->fate != GM_SOURCE_STAYS || is_within(source, plan))
-            continue;
-        size_t bytes = source->page->chunk.bytes, of_best = best ? best->page->chunk.bytes : 0;
-        if (!best || (bytes >= enough ? of_best < enough || bytes < of_best : bytes > of_best))
+        const size_t bytes = source->bytes, of_best = best ? best->bytes : 0;
+        if (source->fate == GM_SOURCE_STAYS &&
+            (!best || (bytes >= enough ? of_best < enough || bytes < of_best : bytes > of_best)) &&
+            !is_shared(source) && !is_within(source, plan))
             best = source;
     }
     return best;
@@ -342,13 +379,15 @@ static void balance(struct gm_cache *cache, uint64_t allowed, struct gm_plan *pl
 }
 
 static size_t largest_page(struct gm_cache *cache, int kind, size_t bytes) {
-    size_t unit = cache->pages->unit;
-    size_t share = (size_t)(most_in_use(cache, bytes) / PAGES_OF_ALL);
-    if (kind == GM_KIND_SMALL)
-        return unit;
-    share = share < bytes / PAGES_OF_BLOCK ? bytes / PAGES_OF_BLOCK : share;
-    share = share < unit ? unit : share > LARGEST_PAGE ? LARGEST_PAGE : share;
-    return power_below(share) < unit ? unit : power_below(share);
+    const size_t unit = cache->pages->unit;
+    size_t share = (size_t)(most_in_use(cache, bytes) /
+                            (kind == GM_KIND_SMALL ? PAGES_OF_ALL_SMALL : PAGES_OF_ALL));
+    if (share < bytes / PAGES_OF_BLOCK)
+        share = bytes / PAGES_OF_BLOCK;
+    if (kind == GM_KIND_HUGE)
+        share = smaller(share, bytes / PAGES_OF_HUGE_BLOCK);
+    share = power_below(smaller(share < unit ? unit : share, LARGEST_PAGE));
+    return share < unit ? unit : share;
 }
 
 int gm_plan_make(struct gm_cache *cache, const struct gm_lane *lane, int kind, size_t bytes,
@@ -357,11 +396,14 @@ int gm_plan_make(struct gm_cache *cache, const struct gm_lane *lane, int kind, s
     struct window best = {.missing = SIZE_MAX};
     for (struct gm_segment *segment = lane->segments; segment; segment = segment->next)
         if ((int)segment->kind == kind)
-            look_at_segment(segment, bytes, alignment, pages->unit, &best);
+            look_at_segment(segment, &(struct block){bytes, alignment, pages->unit}, &best);
     if (!best.segment)
         return 0;
-    *plan = (struct gm_plan){
-        .segment = best.segment, .offset = best.offset, .bytes = bytes, .missing = best.missing};
+    *plan = (struct gm_plan){.segment = best.segment,
+                             .offset = best.offset,
+                             .bytes = bytes,
+                             .missing = best.missing,
+                             .keeps = plan->keeps};
     struct fill fill = {.pages = pages,
                         .plan = plan,
                         .largest = largest_page(cache, kind, bytes),

@@ -91,6 +91,11 @@ static struct gm_piece *index_at(const struct gm_index *index, size_t bytes, uin
     return found;
 }
 
+struct gm_piece *gm_index_next(const struct gm_index *index, size_t bytes,
+                               const struct gm_piece *piece) {
+    return piece ? index_at(index, piece->bytes, address_of(piece) + 1) : index_at(index, bytes, 0);
+}
+
 size_t gm_index_largest(const struct gm_index *index) {
     const struct gm_piece *piece = index->root;
     while (piece && piece->right)
@@ -100,15 +105,37 @@ size_t gm_index_largest(const struct gm_index *index) {
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */
 
+/* `left` is the one before, `right` the one after. */
+static void list_bare(struct gm_piece *piece) {
+    struct gm_area *area = piece->area;
+    piece->left = NULL;
+    piece->right = area->bare_ones;
+    if (piece->right)
+        piece->right->left = piece;
+    area->bare_ones = piece;
+}
+
+static void unlist_bare(struct gm_piece *piece) {
+    if (piece->right)
+        piece->right->left = piece->left;
+    if (piece->left)
+        piece->left->right = piece->right;
+    else
+        piece->area->bare_ones = piece->right;
+    piece->left = piece->right = NULL;
+}
+
 /* Leaves its state: out of the index and the sums. */
 static void leave(struct gm_piece *piece) {
     struct gm_area *area = piece->area;
     if (piece->state == GM_PIECE_FREE)
         index_remove(area->index, piece);
-    else if (piece->state == GM_PIECE_BARE)
-        area->bare -= piece->bytes;
     else if (piece->state == GM_PIECE_USED)
         area->used -= piece->bytes;
+    if (piece->state == GM_PIECE_BARE) {
+        area->bare -= piece->bytes;
+        unlist_bare(piece);
+    }
 }
 
 static void enter(struct gm_piece *piece, enum gm_piece_state state) {
@@ -116,10 +143,13 @@ static void enter(struct gm_piece *piece, enum gm_piece_state state) {
     piece->state = state;
     if (state == GM_PIECE_FREE)
         index_add(area->index, piece);
-    else if (state == GM_PIECE_BARE)
-        area->bare += piece->bytes;
     else if (state == GM_PIECE_USED)
         area->used += piece->bytes;
+    if (state == GM_PIECE_BARE) {
+        area->bare += piece->bytes;
+        list_bare(piece);
+    }
+    area->near = piece;
 }
 
 /* Makes `rest`, of the same state, of what follows the first `bytes` of a piece that has left its
@@ -144,6 +174,8 @@ static void absorb(struct gm_piece *piece) {
     piece->after = rest->after;
     if (piece->after)
         piece->after->before = piece;
+    if (piece->area->near == rest)
+        piece->area->near = piece;
     free(rest);
 }
 
@@ -256,7 +288,7 @@ void gm_piece_give(struct gm_piece *piece) {
 /* ---- Parts that get memory, or lose it ------------------------------------------------------- */
 
 struct gm_piece *gm_area_find(const struct gm_area *area, struct gm_piece *near, size_t offset) {
-    struct gm_piece *piece = near ? near : area->first;
+    struct gm_piece *piece = near ? near : area->near;
     while (piece->offset > offset)
         piece = piece->before;
     while (piece->offset + piece->bytes <= offset)
@@ -319,18 +351,27 @@ static int is_indexed(const struct gm_piece *piece) {
     return index_at(piece->area->index, piece->bytes, address_of(piece)) == piece;
 }
 
+static int is_listed(const struct gm_piece *piece) {
+    const struct gm_piece *one = piece->area->bare_ones;
+    while (one && one != piece)
+        one = one->right;
+    return one != NULL;
+}
+
 void gm_area_check(const struct gm_area *area) {
-    size_t end = 0, used = 0, bare = 0;
+    size_t end = 0, used = 0, bare = 0, nears = 0;
     const struct gm_piece *before = NULL;
     for (const struct gm_piece *piece = area->first; piece; piece = piece->after) {
         must(piece->area == area && piece->before == before && piece->offset == end);
         must(piece->bytes && piece->bytes % GM_PIECE_UNIT == 0);
         must(!joins(piece->state) || !before || before->state != piece->state);
         must(piece->state != GM_PIECE_FREE || is_indexed(piece));
+        must(piece->state != GM_PIECE_BARE || is_listed(piece));
+        nears += piece == area->near;
         used += piece->state == GM_PIECE_USED ? piece->bytes : 0;
         bare += piece->state == GM_PIECE_BARE ? piece->bytes : 0;
         end += piece->bytes;
         before = piece;
     }
-    must(end == area->bytes && used == area->used && bare == area->bare);
+    must(end == area->bytes && used == area->used && bare == area->bare && nears == 1);
 }

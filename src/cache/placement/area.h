@@ -32,7 +32,7 @@ struct gm_piece {
     size_t offset, bytes;
     struct gm_area *area;
     struct gm_piece *before, *after; /* neighbours by offset */
-    struct gm_piece *left, *right;   /* in the index, when free */
+    struct gm_piece *left, *right;   /* in the index, when free; of the bare ones, when bare */
     enum gm_piece_state state;
     int mark; /* for the user: not used here, initially 0 */
 };
@@ -45,7 +45,8 @@ struct gm_index {
 struct gm_area {
     uintptr_t base; /* address of offset 0: alignment counts from it */
     size_t bytes, used, bare;
-    struct gm_piece *first;
+    struct gm_piece *first, *near; /* `near`: any one, where the last change was */
+    struct gm_piece *bare_ones;    /* in no order */
     struct gm_index *index;
     void *user;
 };
@@ -62,6 +63,9 @@ void gm_area_move(struct gm_area *area, struct gm_index *index);
 /* The smallest free piece that holds `bytes` at this alignment, a power of two, cut to size. NULL
  * when there is none, or without memory. */
 struct gm_piece *gm_index_take(struct gm_index *index, size_t bytes, size_t alignment);
+/* The piece that follows in the order of sizes, or the first one of at least `bytes`. */
+struct gm_piece *gm_index_next(const struct gm_index *index, size_t bytes,
+                               const struct gm_piece *piece);
 /* Bytes of the largest free piece. */
 size_t gm_index_largest(const struct gm_index *index);
 
@@ -74,7 +78,8 @@ void gm_piece_give(struct gm_piece *piece);
  * changed; where the part begins and ends at pieces' ends, it needs none.
  */
 int gm_area_set(struct gm_area *area, size_t offset, size_t bytes, enum gm_piece_state state);
-/* The piece in which `offset` lies, searched from `near`, a piece of the area, or its first one. */
+/* The piece in which `offset` lies, searched from `near`, a piece of the area, or from where the
+ * last change was. */
 struct gm_piece *gm_area_find(const struct gm_area *area, struct gm_piece *near, size_t offset);
 
 /* Bytes of the largest free piece of the area. */

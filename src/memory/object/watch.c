@@ -11,6 +11,7 @@
 struct gpumem_watch {
     unsigned generation;
     gpumem_watch_fn fn;
+    gpumem_add_fn added; /* of a watch of ranges */
     void *user;
     uint64_t number;            /* rises along the list */
     struct gpumem_watch **list; /* of a buffer or a resource; NULL when that has ended */
@@ -62,34 +63,65 @@ static void empty(struct gpumem_watch **list) {
 
 /* ---- Telling --------------------------------------------------------------------------------- */
 
+static gpumem_status call_unlocked(struct gpumem_watch *watch, const gpumem_watch_event *event) {
+    gpumem_status status = GPUMEM_OK;
+    depth++;
+    if (event->reason == GPUMEM_WATCH_ADD)
+        status = watch->added(watch->user, event);
+    else
+        watch->fn(watch->user, event);
+    depth--;
+    return status;
+}
+
 /* With the lock, dropped meanwhile. */
-static void call(struct gpumem_watch *watch, const gpumem_watch_event *event) {
+static gpumem_status call(struct gpumem_watch *watch, const gpumem_watch_event *event) {
     watch->running++;
     pthread_mutex_unlock(&lock);
-    depth++;
-    watch->fn(watch->user, event);
-    depth--;
+    gpumem_status status = call_unlocked(watch, event);
     pthread_mutex_lock(&lock);
     watch->running--;
     if (watch->ended && !watch->running)
         gm_bury(watch);
     pthread_cond_broadcast(&left);
+    return status;
 }
 
-/* The present ones, one after another: the list may change while the lock is dropped. */
-static void tell_list(struct gpumem_watch *const *list, const gpumem_watch_event *event) {
+/* Watches of ranges hear of those of their own resource, and they alone of what comes. */
+struct audience {
+    const gpumem_resource *of_ranges; /* or NULL */
+    int only_ranges;
+    uint64_t last;
+};
+
+static int hears(const struct audience *audience, const struct gpumem_watch *watch) {
+    return watch->added ? watch->resource == audience->of_ranges : !audience->only_ranges;
+}
+
+/* The present ones up to `last`, one after another, until one refuses, whose number *last is then:
+ * the list may change while the lock is dropped. */
+static gpumem_status tell_list(struct gpumem_watch *const *list, struct audience *audience,
+                               const gpumem_watch_event *event) {
+    gpumem_status status = GPUMEM_OK;
     uint64_t told = 0;
-    pthread_mutex_lock(&lock);
-    const uint64_t last = last_number;
-    for (;;) {
+    while (status == GPUMEM_OK) {
         struct gpumem_watch *watch = *list;
-        while (watch && watch->number <= told)
+        while (watch && (watch->number <= told || !hears(audience, watch)))
             watch = watch->next;
-        if (!watch || watch->number > last)
+        if (!watch || watch->number > audience->last)
             break;
         told = watch->number;
-        call(watch, event);
+        status = call(watch, event);
     }
+    if (status != GPUMEM_OK)
+        audience->last = told;
+    return status;
+}
+
+static void tell_all(struct gpumem_watch *const *list, const gpumem_resource *of_ranges,
+                     const gpumem_watch_event *event) {
+    pthread_mutex_lock(&lock);
+    (void)tell_list(list, &(struct audience){.of_ranges = of_ranges, .last = last_number}, event);
     pthread_mutex_unlock(&lock);
 }
 
@@ -129,15 +161,15 @@ size_t gm_buffer_granularity(const gpumem_buffer *buffer) {
 
 /* The buffer's watches first, if there is a buffer. */
 static void tell(gpumem_device *device, gpumem_buffer *buffer, gpumem_resource *resource,
-                 const gpumem_watch_event *event) {
+                 const gpumem_resource *of_ranges, const gpumem_watch_event *event) {
     struct gm_error_record saved;
     gm_error_save(&saved);
     struct gm_current current;
     int entered = gm_current_enter(&current, device) == GPUMEM_OK;
     if (buffer)
-        tell_list(&buffer->watches, event);
+        tell_all(&buffer->watches, NULL, event);
     for (; resource; resource = wrapped(resource))
-        tell_list(&resource->watches, event);
+        tell_all(&resource->watches, of_ranges, event);
     if (entered)
         gm_current_leave(&current);
     gm_error_restore(&saved);
@@ -165,7 +197,7 @@ void gm_watches_tell(gpumem_buffer *buffer, size_t offset, size_t bytes,
     int ordered = resource->properties.stream_ordered && buffer->wait_count && !buffer->homeless;
     if (reason == GPUMEM_WATCH_FREE && ordered)
         event.stream = gm_buffer_home(buffer);
-    tell(resource->device, buffer, watched_resource(buffer), &event);
+    tell(resource->device, buffer, watched_resource(buffer), NULL, &event);
 }
 
 /* Everything mapped; for memory not mapped in units, what the owner may use. */
@@ -177,18 +209,65 @@ static size_t mapped_bytes(const gpumem_buffer *buffer) {
     return mapped_of(buffer->resource, &buffer->allocation);
 }
 
+static gpumem_watch_event segment_event(const gpumem_resource *cache,
+                                        const gpumem_allocation *segment,
+                                        gpumem_watch_reason reason) {
+    const gpumem_resource *upstream = cache->upstream;
+    return make_event(upstream, segment, 0, mapped_of(upstream, segment), reason);
+}
+
 void gm_watches_tell_segment(gpumem_resource *cache, const gpumem_allocation *segment,
                              CUstream stream) {
     gpumem_resource *upstream = cache->upstream;
     if (!is_resource_watched(cache) && !is_resource_watched(upstream))
         return;
-    gpumem_watch_event event =
-        make_event(upstream, segment, 0, mapped_of(upstream, segment), GPUMEM_WATCH_FREE);
+    gpumem_watch_event event = segment_event(cache, segment, GPUMEM_WATCH_FREE);
     if (upstream->properties.stream_ordered)
         event.stream = stream;
-    tell(cache->device, NULL, cache, &event);
+    tell(cache->device, NULL, cache, cache, &event);
     if (wrapped(cache) != upstream)
-        tell(cache->device, NULL, upstream, &event);
+        tell(cache->device, NULL, upstream, NULL, &event);
+}
+
+/* ---- Ranges that come ------------------------------------------------------------------------ */
+
+static gpumem_status fail_refused(const gpumem_resource *cache, gpumem_status status,
+                                  const gpumem_watch_event *event) {
+    return gm_fail(status, "a watch of the %s resource's ranges refused %zu bytes at 0x%llx",
+                   cache->kind, event->bytes, (unsigned long long)event->base);
+}
+
+/* Those that had agreed when one refuses are told that it goes. */
+static gpumem_status add(gpumem_resource *cache, const gpumem_watch_event *event) {
+    gpumem_watch_event gone = *event;
+    gone.reason = GPUMEM_WATCH_FREE;
+    pthread_mutex_lock(&lock);
+    struct audience audience = {.of_ranges = cache, .only_ranges = 1, .last = last_number};
+    gpumem_status status = tell_list(&cache->watches, &audience, event);
+    audience.last--;
+    if (status != GPUMEM_OK)
+        (void)tell_list(&cache->watches, &audience, &gone);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+gpumem_status gm_watches_add_segment(gpumem_resource *cache, const gpumem_allocation *segment) {
+    if (!atomic_load_explicit(&cache->watched, memory_order_acquire))
+        return GPUMEM_OK;
+    const gpumem_watch_event event = segment_event(cache, segment, GPUMEM_WATCH_ADD);
+    struct gm_error_record saved;
+    struct gm_current current;
+    gm_error_save(&saved);
+    int entered = gm_current_enter(&current, cache->device) == GPUMEM_OK;
+    gpumem_status status = add(cache, &event);
+    if (entered)
+        gm_current_leave(&current);
+    gm_error_restore(&saved);
+    return status == GPUMEM_OK ? GPUMEM_OK : fail_refused(cache, status, &event);
+}
+
+int gm_watch_is_inside(void) {
+    return depth != 0;
 }
 
 void gm_watches_tell_end(gpumem_buffer *buffer) {
@@ -242,6 +321,44 @@ static gpumem_status make(gpumem_watch_fn fn, void *user, unsigned generation,
     made->user = user;
     *watch = made;
     return GPUMEM_OK;
+}
+
+gpumem_status gm_watch_make(gpumem_resource *cache, gpumem_add_fn added, gpumem_watch_fn gone,
+                            void *user, gpumem_watch **watch) {
+    gpumem_status status = make(gone, user, cache->generation, watch);
+    if (status == GPUMEM_OK)
+        (*watch)->added = added;
+    return status;
+}
+
+void gm_watch_begin(gpumem_resource *cache, gpumem_watch *watch) {
+    watch->list = &cache->watches;
+    watch->resource = cache;
+    pthread_mutex_lock(&lock);
+    append(watch);
+    pthread_mutex_unlock(&lock);
+}
+
+void gm_watch_drop(gpumem_watch *watch) {
+    free(watch);
+}
+
+gpumem_status gm_watch_tell_present(gpumem_resource *cache, gpumem_watch *watch,
+                                    const gpumem_allocation *segments, size_t count) {
+    gpumem_status status = GPUMEM_OK;
+    size_t told = 0;
+    gpumem_watch_event event = {0};
+    for (; told < count && status == GPUMEM_OK; told += status == GPUMEM_OK) {
+        event = segment_event(cache, &segments[told], GPUMEM_WATCH_ADD);
+        status = call_unlocked(watch, &event);
+    }
+    if (status == GPUMEM_OK)
+        return GPUMEM_OK;
+    while (told--) {
+        const gpumem_watch_event gone = segment_event(cache, &segments[told], GPUMEM_WATCH_FREE);
+        (void)call_unlocked(watch, &gone);
+    }
+    return fail_refused(cache, status, &event);
 }
 
 gpumem_status gpumem_buffer_watch(gpumem_buffer *buffer, gpumem_watch_fn fn, void *user,

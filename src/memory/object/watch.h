@@ -19,9 +19,26 @@ void gm_watches_tell_end(gpumem_buffer *buffer);
 /* Before a shrink to `bytes`: announces the handles that lie wholly beyond that. */
 void gm_watches_tell_shrink(gpumem_buffer *buffer, size_t bytes);
 
-/* Before a caching resource gives a segment back to its upstream. */
+/* Before a caching resource gives a segment back to its upstream, or a page. */
 void gm_watches_tell_segment(gpumem_resource *cache, const gpumem_allocation *segment,
                              CUstream stream);
+
+/* Before it uses one: all who watch its ranges agree, or one refuses, and those that had agreed are
+ * told that it goes. */
+gpumem_status gm_watches_add_segment(gpumem_resource *cache, const gpumem_allocation *segment);
+
+/* A watch of ranges, in three steps: made; told of what there is; and called from then on. If it
+ * refuses, it is told that those before go. The caller sees to it that nothing comes or goes. */
+gpumem_status gm_watch_make(gpumem_resource *cache, gpumem_add_fn added, gpumem_watch_fn gone,
+                            void *user, gpumem_watch **watch);
+gpumem_status gm_watch_tell_present(gpumem_resource *cache, gpumem_watch *watch,
+                                    const gpumem_allocation *segments, size_t count);
+void gm_watch_begin(gpumem_resource *cache, gpumem_watch *watch);
+/* One that has not begun. */
+void gm_watch_drop(gpumem_watch *watch);
+
+/* Whether this thread is in a function of a watch. */
+int gm_watch_is_inside(void);
 
 /* The resource is destroyed: its watches are no longer called. */
 void gm_watches_leave(gpumem_resource *resource);

@@ -20,7 +20,11 @@ struct gm_virtual_resource *gm_virtual_of_device(const gpumem_resource *resource
 
 /* The chunk in which `offset` lies; *begin is where it begins. */
 static size_t find(const struct gm_extent *extent, size_t offset, size_t *begin) {
-    size_t i = 0;
+    size_t i = extent->count - 1; /* in a range that is being filled, the last */
+    *begin = extent->committed - extent->chunks[i].bytes;
+    if (*begin <= offset)
+        return i;
+    i = 0;
     for (*begin = 0; *begin + extent->chunks[i].bytes <= offset; i++)
         *begin += extent->chunks[i].bytes;
     return i;

@@ -419,6 +419,33 @@ void memory_is_watched(gpumem::device_ref device) {
     EXPECT(reasons.size() == 1 && all == 2); // the shrink and the free
 }
 
+struct registrar {
+    std::size_t bytes = 0;
+    bool throws = false;
+    gpumem_status added(const gpumem_watch_event &event) {
+        if (throws)
+            throw std::runtime_error("enough");
+        bytes += event.bytes;
+        return GPUMEM_OK;
+    }
+    void gone(const gpumem_watch_event &event) {
+        bytes -= event.bytes;
+    }
+};
+
+void ranges_are_watched(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    const gpumem::resource cache = gpumem::caching_resource(memory);
+    registrar told;
+    const gpumem::watch watch = gpumem::watch::create_of_ranges(cache, told);
+    const gpumem::buffer buffer = cache.allocate(4 * MIB);
+    EXPECT(told.bytes == 4 * MIB);
+    told.throws = true;
+    const auto refused = cache.try_allocate(8 * MIB);
+    EXPECT(!refused && refused.error().status() == GPUMEM_ERROR_CANCELLED);
+    EXPECT(told.bytes == 4 * MIB);
+}
+
 void streams_and_events_are_cudas(gpumem::device_ref device) {
     gpumem::stream stream = gpumem::stream::create(device, {.blocking = true, .priority = -1});
     const gpumem::stream other = gpumem::stream::create(device);
@@ -1072,6 +1099,7 @@ int main(int, char **argv) {
         foreign_memory_goes_back(device);
         tensors_are_buffers(device);
         memory_is_watched(device);
+        ranges_are_watched(device);
         streams_and_events_are_cudas(device);
         every_resource_gives_memory(device);
         caching_and_captures(device);

@@ -23,10 +23,12 @@ static inline void right(const char *what, bool is_right) {
         exit(1);
 }
 
-template <typename T> static void same(const char *what, const T *got, const T *want, size_t count) {
+template <typename T>
+static void same(const char *what, const T *got, const T *want, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (!(got[i] == want[i])) {
-            printf("%s: number %zu of %zu is WRONG: %.17g, not %.17g\n", what, i, count, (double)got[i], (double)want[i]);
+            printf("%s: number %zu of %zu is WRONG: %.17g, not %.17g\n", what, i, count,
+                   (double)got[i], (double)want[i]);
             exit(1);
         }
     printf("%s: all %zu as the host has them\n", what, count);
