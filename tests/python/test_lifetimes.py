@@ -2,6 +2,7 @@
 """What was lent holds, what is used stays, whatever the order of the end; threads, forks and the exit."""
 import ctypes
 import gc
+import sys
 import threading
 import unittest
 
@@ -131,9 +132,46 @@ class Ends(unittest.TestCase):
         buffer.close()
 
 
+class References(unittest.TestCase):
+    def test_no_call_keeps_an_object(self):
+        stream = cc.Device(0).create_stream()
+        pool = cc.CachingMemoryResource(cc.DeviceMemoryResource(0))
+        host = cc.PinnedMemoryResource()
+
+        def act():
+            with pool.allocate(4096, stream=stream) as buffer, pool.allocate(4096) as other, host.allocate(64) as pinned:
+                buffer.copy_to(other, stream=stream)
+                buffer.fill(1)
+                buffer.view(0, 5).close()
+                buffer.__dlpack__(max_version=(1, 0))
+                with memoryview(pinned), buffer.hold():
+                    pass
+                for wrong in (lambda: pool.allocate(-1), lambda: buffer.fill("a"), lambda: buffer.grow(1 << 40),
+                              lambda: pool.allocate(1, colour=2), lambda: buffer.copy_to(pinned)):
+                    try:
+                        wrong()
+                    except Exception as error:  # pylint: disable=broad-except
+                        error.__traceback__ = None
+                stream.record().close()
+                pool.stats()
+                pool.properties  # pylint: disable=pointless-statement
+                cc.Buffer.from_handle(buffer.handle, 4096, owner=buffer).close()
+
+        for _ in range(20):
+            act()
+        gc.collect()
+        before = sys.getallocatedblocks()
+        for _ in range(300):
+            act()
+        gc.collect()
+        self.assertLess(sys.getallocatedblocks() - before, 300, "one of each round is kept")
+        stream.close()
+
+
 class Exits(unittest.TestCase):
     def run_child(self, program, **more):
-        done = suite.child("import gpumem as cc\n" + program, **more)
+        # From 3.12 on Python itself warns of forks beside threads, which a driver has.
+        done = suite.child("import gpumem as cc\n" + program, flags=("-W", "ignore:This process"), **more)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         return done.stdout
 

@@ -147,7 +147,7 @@ class Imports(unittest.TestCase):
     def test_the_import_opens_nothing_and_loads_little(self):
         done = suite.child("import sys\nbefore = set(sys.modules)\nimport gpumem\n"
                            "new = {name for name in set(sys.modules) - before if not name.startswith('gpumem')}\n"
-                           "print(sorted(new - {'atexit'}), gpumem.__version__)", GPUMEM_DRIVER="/no/driver")
+                           "print(sorted(new - {'atexit', 'operator', '_operator'}), gpumem.__version__)", GPUMEM_DRIVER="/no/driver")
         self.assertEqual((done.stdout.split()[:1], done.stderr), (["[]"], ""))
 
     def test_all_names_are_there(self):
