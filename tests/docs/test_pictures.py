@@ -9,7 +9,7 @@ import shutil
 
 from pages import SOURCE, report
 
-BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
+BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build")).resolve()
 
 
 def check(root=SOURCE):

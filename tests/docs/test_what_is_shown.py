@@ -17,6 +17,7 @@ RUN = {
     "docs/cpp.md": ("docs/test_cpp.sh",),
     "docs/cuda-programs.md": ("docs/test_cuda_programs_page.py", "clients/test_page_programs.py"),
     "docs/python.md": ("python/test_buffers.py",),
+    "docs/replay.md": ("cli/test_replay.py", "cli/test_replay_traces.py"),
     "docs/runtime.md": ("docs/test_cuda_programs_page.py", "programs/test_cuda_programs.py", "cli/test_doctor_files.py"),
     "docs/snapshot.md": ("cli/test_map.py",),
     "docs/softgpu.md": ("clients/test_page_programs.py", "cli/test_run.py", "package/test_package.py"),

@@ -34,6 +34,7 @@ TARGETS = {
     "fault": (*PRODUCT, "vulkan_icd", "tests/fault/run"),
     "fuzz": (*PRODUCT, "tests/fuzz/all"),
     "install": PRODUCT,
+    "install/test_lean_build.py": (*PRODUCT, "softgpu_static", "gpumem_base"),
     "lint": PRODUCT,
     "long": (*PRODUCT, "tests/conformance/run"),
     "mutate": (),

@@ -137,6 +137,8 @@ PARTS = (
                 {"conformance/test_kernels.py", "conformance/test_kernel_threads"}),)),
     Stage("exact", "arithmetic against integers, all inputs of approximate functions",
           (long("exact", "release", ("unit", "parity"), {"unit/softgpu/test_engine_exact", "parity/test_ptx.py"}),)),
+    Stage("questions", "every pair of wrong arguments to the CUDA runtime, each in a process of its own",
+          (long("questions", "release", ("parity",), {"parity/test_runtime_answers.py"}),)),
     Stage("mutants", "texts with mistakes are refused as ptxas refuses them",
           (long("mutants", "release", ("long",), {"long/test_ptx_mutants.py"}),), "clients"),
     Stage("stress", "allocations, deaths of importers, threads with kernels, for minutes",
