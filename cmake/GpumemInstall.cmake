@@ -10,20 +10,48 @@ endif()
 set(softgpu_dir ${CMAKE_INSTALL_LIBDIR}/gpumem/softgpu)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gpumem)
 
-install(TARGETS gpumem vkgdr EXPORT gpumem LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS gpumem_static EXPORT gpumem_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# A wheel (SKBUILD) holds no links, and a copy would be a second library: what -lgpumem finds there is a
+# script for the linker. It has no archive either.
+if(SKBUILD)
+    set(skip_links NAMELINK_SKIP)
+    set_target_properties(gpumem PROPERTIES VERSION 0)
+    foreach(library gpumem.so.0 vkgdr.so.1)
+        string(REGEX REPLACE "[.]so[.].*" "" name ${library})
+        file(WRITE ${PROJECT_BINARY_DIR}/scripts/lib${name}.so
+            "/* The library's name without a version, for the linker. */\nINPUT ( lib${library} )\n")
+        install(FILES ${PROJECT_BINARY_DIR}/scripts/lib${name}.so DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    endforeach()
+else()
+    set(skip_links "")
+    install(TARGETS gpumem_static EXPORT gpumem_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    # `install --strip` leaves archives alone. Debug information would name this machine's folders.
+    install(CODE "
+        execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND ${CMAKE_STRIP} --strip-unneeded
+            \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/libgpumem.a\")")
+endif()
+install(TARGETS gpumem vkgdr EXPORT gpumem LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ${skip_links})
 install(FILES include/vkgdr.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-# `install --strip` leaves archives alone. Debug information would name this machine's folders.
-install(CODE "
-    execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND ${CMAKE_STRIP} --strip-unneeded
-        \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/libgpumem.a\")")
 install(DIRECTORY include/gpumem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "functions.def")
 if(TARGET softgpu)
     install(TARGETS softgpu EXPORT gpumem LIBRARY DESTINATION ${softgpu_dir} NAMELINK_SKIP)
 endif()
 if(TARGET softgpu_shim)
-    install(TARGETS softgpu_shim LIBRARY DESTINATION ${softgpu_dir})
+    install(TARGETS softgpu_shim LIBRARY DESTINATION ${softgpu_dir} ${skip_links})
+    if(SKBUILD)
+        # Some programs open libcuda.so: a library that has nothing but the need of libcuda.so.1.
+        file(WRITE ${PROJECT_BINARY_DIR}/scripts/nothing.c "")
+        add_library(softgpu_name SHARED ${PROJECT_BINARY_DIR}/scripts/nothing.c)
+        target_link_libraries(softgpu_name PRIVATE softgpu_shim)
+        target_link_options(softgpu_name PRIVATE -Wl,--no-as-needed)
+        set_target_properties(softgpu_name PROPERTIES
+            OUTPUT_NAME cuda LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/scripts/softgpu
+            BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
+        install(TARGETS softgpu_name LIBRARY DESTINATION ${softgpu_dir})
+    endif()
+endif()
+if(SKBUILD AND TARGET gpumem_python)
+    install(TARGETS gpumem_python LIBRARY DESTINATION .)
 endif()
 if(TARGET softgpu_audit)
     set(clients_dir ${CMAKE_INSTALL_LIBDIR}/gpumem/clients)
@@ -39,16 +67,16 @@ foreach(abi 12 13)
 endforeach()
 if(TARGET gpumem_command)
     install(TARGETS gpumem_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-    install(DIRECTORY ${PROJECT_BINARY_DIR}/share/man/man1/
-        DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-    # Where each shell looks by itself.
+    # Where man and each shell look by themselves: of a wheel, in the environment, not in the package.
+    set(share ${CMAKE_INSTALL_DATADIR})
+    if(SKBUILD)
+        set(share ${SKBUILD_DATA_DIR}/share)
+    endif()
+    install(DIRECTORY ${PROJECT_BINARY_DIR}/share/man/man1/ DESTINATION ${share}/man/man1)
     set(completion tools/gpumem/completion)
-    install(FILES ${completion}/gpumem.bash
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME gpumem)
-    install(FILES ${completion}/_gpumem
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-    install(FILES ${completion}/gpumem.fish
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+    install(FILES ${completion}/gpumem.bash DESTINATION ${share}/bash-completion/completions RENAME gpumem)
+    install(FILES ${completion}/_gpumem DESTINATION ${share}/zsh/site-functions)
+    install(FILES ${completion}/gpumem.fish DESTINATION ${share}/fish/vendor_completions.d)
 endif()
 
 # Profiles: in the build tree at the same place relative to softgpu as in an install.
@@ -79,11 +107,14 @@ foreach(licence IN LISTS licences)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${licence})
 endforeach()
 file(WRITE ${PROJECT_BINARY_DIR}/copyright "${copyright}")
-install(FILES ${PROJECT_BINARY_DIR}/copyright README.md CHANGELOG.md DESTINATION ${doc_dir})
-install(FILES ${pages} DESTINATION ${doc_dir}/docs)
-install(FILES ${licences} DESTINATION ${doc_dir}/licences)
-install(DIRECTORY examples DESTINATION ${doc_dir} FILES_MATCHING PATTERN "*.c")
-install(DIRECTORY examples/building DESTINATION ${doc_dir}/examples)
+if(NOT SKBUILD)
+    install(FILES ${PROJECT_BINARY_DIR}/copyright README.md CHANGELOG.md DESTINATION ${doc_dir})
+    install(FILES ${pages} DESTINATION ${doc_dir}/docs)
+    install(DIRECTORY docs/pictures DESTINATION ${doc_dir}/docs FILES_MATCHING PATTERN "*.svg" PATTERN "*.png")
+    install(FILES ${licences} DESTINATION ${doc_dir}/licences)
+    install(DIRECTORY examples DESTINATION ${doc_dir} FILES_MATCHING PATTERN "*.c" PATTERN "*.cpp")
+    install(DIRECTORY examples/building DESTINATION ${doc_dir}/examples)
+endif()
 
 # pkg-config. Two files: in the prefix that the build was configured for its name is written, so that
 # the flags are plain (and none at all for /usr); anywhere else the prefix is counted from the file
@@ -111,7 +142,9 @@ install(CODE "
 # CMake package: gpumem::gpumem, gpumem::vkgdr and gpumem::softgpu; gpumem::static in a file of its own,
 # because a wheel has no archive.
 install(EXPORT gpumem NAMESPACE gpumem:: DESTINATION ${package_dir} FILE gpumemTargets.cmake)
-install(EXPORT gpumem_static NAMESPACE gpumem:: DESTINATION ${package_dir} FILE gpumemStatic.cmake)
+if(NOT SKBUILD)
+    install(EXPORT gpumem_static NAMESPACE gpumem:: DESTINATION ${package_dir} FILE gpumemStatic.cmake)
+endif()
 configure_package_config_file(cmake/gpumemConfig.cmake.in ${PROJECT_BINARY_DIR}/gpumemConfig.cmake
     INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/gpumemConfigVersion.cmake

@@ -1,7 +1,8 @@
 #!/bin/sh
-# packaging/make.sh DIST BUILD: the Debian package and the wheels, of what the release build in the folder
-# BUILD has made. Needs cpack, dpkg-dev and a virtual environment with the wheel package; exit status 77
-# when that can be had from nowhere: the Debian package is made then, the wheels are not.
+# packaging/make.sh DIST BUILD: the Debian package, of what the release build in the folder BUILD has made, and
+# the wheels, which scikit-build-core builds in a folder of its own (pyproject.toml). Needs cpack, dpkg-dev and a
+# virtual environment with scikit-build-core and wheel; exit status 77 when these can be had from nowhere: the
+# Debian package is made then, the wheels are not.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -28,14 +29,23 @@ gzip -9nf "$share"/man/man1/*.1
 mv "$share/zsh/site-functions" "$share/zsh/vendor-completions"
 python3 packaging/changelog.py . "$share/doc/gpumem/changelog.gz"
 
+# The same bytes whenever it is made: of a commit's time, where one is given.
+if [ -n "${SOURCE_DATE_EPOCH:-}" ]; then
+    find "$tree" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+fi
+
 rm -f "$dist"/gpumem_*.deb "$dist"/gpumem-*.whl "$dist"/vkgdr-*.whl
 cpack --config packaging/deb.cmake -B "$dist" -D CPACK_PACKAGE_VERSION="$version" \
     -D CPACK_PACKAGE_DESCRIPTION_SUMMARY="$description" -D CPACK_INSTALLED_DIRECTORIES="$tree;/"
 rm -rf "$dist/_CPack_Packages"
 
 [ -x "$work/venv/bin/python" ] || python3 -m venv "$work/venv"
-"$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check wheel || {
+"$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check scikit-build-core wheel || {
     echo "make.sh: no wheel is made: pip has no package for it" >&2
     exit 77
 }
-"$work/venv/bin/python" packaging/wheel.py "$tree/usr" "$dist"
+CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(getconf _NPROCESSORS_ONLN)}
+export CMAKE_BUILD_PARALLEL_LEVEL
+"$work/venv/bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+    --config-settings=build-dir="$work/wheel" --wheel-dir "$dist" .
+"$work/venv/bin/python" packaging/wheel.py "$dist"

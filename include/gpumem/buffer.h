@@ -22,6 +22,7 @@
 extern "C" {
 #endif
 
+/* Options of gpumem_buffer_allocate. */
 typedef struct gpumem_buffer_options {
     size_t size;
     /* The stream of the allocation. NULL: the legacy default stream, as in CUDA.
@@ -218,6 +219,7 @@ GPUMEM_API gpumem_status gpumem_resource_find(gpumem_resource *resource, CUdevic
 GPUMEM_API gpumem_status gpumem_resource_use(gpumem_resource *resource, CUdeviceptr pointer,
                                              CUstream stream);
 
+/* What gpumem_buffer_get_attributes fills in. */
 typedef struct gpumem_buffer_attributes {
     size_t size;
     CUcontext context; /* of the driver's allocation; NULL: none (mapped memory) */

@@ -45,6 +45,7 @@
 extern "C" {
 #endif
 
+/* Options of gpumem_caching_resource_create. */
 typedef struct gpumem_caching_options {
     size_t size;
     size_t segment_bytes;       /* most taken at once for small blocks; 0: 64 MiB; at least 2 MiB */

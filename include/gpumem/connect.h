@@ -24,8 +24,10 @@
 extern "C" {
 #endif
 
+/* Waits for connections at a path, or at an abstract name. */
 typedef struct gpumem_listener gpumem_listener;
 
+/* Options of gpumem_listen, gpumem_accept and gpumem_connect. */
 typedef struct gpumem_connect_options {
     size_t size;
     int timeout_ms;        /* of each call; 0: 30 s; negative: no timeout */

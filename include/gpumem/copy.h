@@ -103,6 +103,7 @@ GPUMEM_API gpumem_status gpumem_buffer_copy_batch(const gpumem_buffer_copy_item 
                                                   size_t count, CUstream stream,
                                                   gpumem_batch_report *report);
 
+/* Options of gpumem_stream_create. */
 typedef struct gpumem_stream_options {
     size_t size;
     bool blocking; /* synchronises with the legacy stream (else CU_STREAM_NON_BLOCKING) */
@@ -128,6 +129,7 @@ GPUMEM_API gpumem_status gpumem_stream_query(gpumem_device *device, CUstream str
 GPUMEM_API gpumem_status gpumem_stream_wait_event(gpumem_device *device, CUstream stream,
                                                   CUevent event);
 
+/* Options of gpumem_event_create. */
 typedef struct gpumem_event_options {
     size_t size;
     bool timing;        /* needed by gpumem_event_elapsed; slower */

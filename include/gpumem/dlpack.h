@@ -17,6 +17,7 @@ extern "C" {
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 
+/* Options of gpumem_buffer_to_dlpack. */
 typedef struct gpumem_dlpack_options {
     size_t size;
     size_t offset;          /* in the buffer, of the first element; bytes */

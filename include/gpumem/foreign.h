@@ -18,6 +18,7 @@ extern "C" {
  */
 typedef void (*gpumem_deleter_fn)(void *user, CUdeviceptr pointer, size_t bytes, CUstream stream);
 
+/* Options of gpumem_buffer_from_pointer. */
 typedef struct gpumem_foreign_options {
     size_t size;
     CUstream stream; /* that already uses the memory, as if it had been allocated on it; NULL: the
@@ -54,6 +55,7 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
 gpumem_buffer_from_pointer(gpumem_device *device, CUdeviceptr pointer, size_t bytes,
                            const gpumem_foreign_options *options, gpumem_buffer **buffer);
 
+/* Options of gpumem_buffer_register. */
 typedef struct gpumem_register_options {
     size_t size;
     CUstream stream; /* that already uses it; NULL: the legacy default stream; or

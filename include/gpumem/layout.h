@@ -20,6 +20,7 @@ typedef struct gpumem_segment {
     unsigned long long handle; /* CUmemGenericAllocationHandle, borrowed; 0: none */
 } gpumem_segment;
 
+/* The shape of an array in a buffer. */
 typedef struct gpumem_layout {
     size_t size;
     /* Changes with every change of the mappings; no two sets of mappings in a process have the same
@@ -43,6 +44,7 @@ typedef struct gpumem_layout {
 GPUMEM_API gpumem_status gpumem_buffer_get_layout(gpumem_buffer *buffer, gpumem_layout *layout,
                                                   gpumem_segment *segments, size_t room);
 
+/* Why a watch is told. */
 typedef enum gpumem_watch_reason {
     GPUMEM_WATCH_FREE = 1,     /* the buffer ends; its memory goes back to its origin */
     GPUMEM_WATCH_SHRINK = 2,   /* the end of the buffer is unmapped; the rest is kept */
@@ -52,6 +54,7 @@ typedef enum gpumem_watch_reason {
     GPUMEM_WATCH_ADD = 6, /* gpumem_resource_watch_ranges: memory that may be used from now on */
 } gpumem_watch_reason;
 
+/* What a watch is told. */
 typedef struct gpumem_watch_event {
     size_t size;
     gpumem_watch_reason reason;
@@ -85,6 +88,7 @@ typedef struct gpumem_watch_event {
  */
 typedef void (*gpumem_watch_fn)(void *user, const gpumem_watch_event *event);
 
+/* A callback that is told before memory goes away. */
 typedef struct gpumem_watch gpumem_watch;
 
 /*

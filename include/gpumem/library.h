@@ -15,6 +15,7 @@ extern "C" {
 
 struct gpumem_driver; /* gpumem/driver.h */
 
+/* Options of gpumem_open. */
 typedef struct gpumem_open_options {
     size_t size;
     /* "nvidia", "softgpu" or a path with a slash. NULL: the value of the environment variable
@@ -47,6 +48,7 @@ GPUMEM_API gpumem_status gpumem_close(gpumem_library *library);
  */
 GPUMEM_API gpumem_status gpumem_close_later(gpumem_library *library);
 
+/* What gpumem_library_get_info fills in. */
 typedef struct gpumem_library_info {
     size_t size;
     const char *driver_kind; /* "nvidia" or "softgpu" */
@@ -95,6 +97,7 @@ GPUMEM_API gpumem_status gpumem_device_close(gpumem_device *device);
  */
 GPUMEM_API gpumem_status gpumem_device_close_later(gpumem_device *device);
 
+/* What gpumem_device_get_info fills in. */
 typedef struct gpumem_device_info {
     size_t size;
     int ordinal;
@@ -210,6 +213,7 @@ typedef enum gpumem_capability {
 /* "virtual_memory" and so on; "" for unknown values. */
 GPUMEM_API const char *gpumem_capability_name(gpumem_capability capability);
 
+/* What gpumem_device_get_capability fills in. */
 typedef struct gpumem_capability_report {
     size_t size;
     bool supported;

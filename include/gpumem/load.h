@@ -17,12 +17,14 @@
 extern "C" {
 #endif
 
+/* What the progress callback of a load is told. */
 typedef struct gpumem_load_progress {
     uint64_t bytes_done; /* read, and queued for copying (load) or checked (checksum) */
     uint64_t bytes_total;
     double seconds; /* since the first read */
 } gpumem_load_progress;
 
+/* Options of gpumem_load_file and of the checksums. */
 typedef struct gpumem_load_options {
     size_t size;
     size_t chunk_bytes; /* per read and copy, 64 KiB to 1 GiB; 0: 8 MiB */
@@ -41,6 +43,7 @@ typedef struct gpumem_load_options {
 } gpumem_load_options;
 #define GPUMEM_LOAD_OPTIONS(...) GPUMEM_OPTIONS(gpumem_load_options, __VA_ARGS__)
 
+/* What gpumem_load_file reports. */
 typedef struct gpumem_load_report {
     size_t size;
     uint64_t bytes;

@@ -31,6 +31,7 @@ typedef enum gpumem_managed_place {
     GPUMEM_MANAGED_ON_NUMA_NODE = 3, /* of the host: numa_node. Drivers from 12.2 on */
 } gpumem_managed_place;
 
+/* How managed memory is had from the driver. */
 typedef enum gpumem_managed_method {
     GPUMEM_MANAGED_ALLOCATED = 0, /* cuMemAllocManaged, for each buffer */
     /* A pool of managed memory (drivers from 13.0 on), stream-ordered: see `pool`. Where the driver
@@ -40,6 +41,7 @@ typedef enum gpumem_managed_method {
     GPUMEM_MANAGED_POOL = 1,
 } gpumem_managed_method;
 
+/* Options of gpumem_managed_resource_create. */
 typedef struct gpumem_managed_options {
     size_t size;
     gpumem_managed_place preferred;
@@ -101,6 +103,7 @@ GPUMEM_API gpumem_status gpumem_buffer_prefetch(gpumem_buffer *buffer, size_t of
                                                 gpumem_location location, int ordinal_or_node,
                                                 CUstream stream);
 
+/* Options of gpumem_buffer_discard. */
 typedef struct gpumem_discard_options {
     size_t size;
     bool prefetch; /* moves the pages to the next place in the same step, without their content */

@@ -45,6 +45,7 @@ typedef enum gpumem_mapped_method {
  * for other values. */
 GPUMEM_API const char *gpumem_mapped_method_name(gpumem_mapped_method method);
 
+/* Options of gpumem_mapped_resource_create. */
 typedef struct gpumem_mapped_options {
     size_t size;
     gpumem_mapped_method method;
@@ -88,6 +89,7 @@ typedef struct gpumem_mapped_options {
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_mapped_resource_create(
     gpumem_device *device, const gpumem_mapped_options *options, gpumem_resource **resource);
 
+/* What gpumem_mapped_get_info fills in. */
 typedef struct gpumem_mapped_info {
     size_t size;
     gpumem_mapped_method method;
@@ -161,6 +163,7 @@ GPUMEM_API gpumem_status gpumem_mapped_publish(gpumem_buffer *buffer, size_t off
 
 /* ---- Calibration ----------------------------------------------------------------------------- */
 
+/* Options of gpumem_mapped_calibrate. */
 typedef struct gpumem_mapped_calibrate_options {
     size_t size;
     size_t maximum_bytes;     /* the largest copy that is measured, at least 8; 0: 64 MiB */
@@ -196,6 +199,7 @@ GPUMEM_API gpumem_status gpumem_mapped_calibrate(gpumem_resource *resource,
 
 /* ---- Views ----------------------------------------------------------------------------------- */
 
+/* Options of a view for the CPU. */
 typedef struct gpumem_host_view_options {
     size_t size;
     gpumem_mapped_method method; /* one that supports views */

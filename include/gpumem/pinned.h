@@ -11,6 +11,7 @@
 extern "C" {
 #endif
 
+/* How host memory is pinned. */
 typedef enum gpumem_pinned_method {
     /* REGISTERED if the platform can register memory, else ALLOCATED. */
     GPUMEM_PINNED_AUTO = 0,
@@ -40,6 +41,7 @@ typedef enum gpumem_huge_pages {
 #define GPUMEM_PINNED_PORTABLE       0x1u /* same values as cuMemHostAlloc's flags */
 #define GPUMEM_PINNED_WRITE_COMBINED 0x4u /* ALLOCATED only */
 
+/* Options of gpumem_pinned_resource_create. */
 typedef struct gpumem_pinned_options {
     size_t size;
     gpumem_pinned_method method;
@@ -96,6 +98,7 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_pinned_resource_create(
  */
 GPUMEM_API gpumem_status gpumem_pinned_warm_up(gpumem_resource *resource, size_t bytes);
 
+/* What gpumem_pinned_get_info fills in. */
 typedef struct gpumem_pinned_info {
     size_t size;
     gpumem_pinned_method method; /* in use: REGISTERED or ALLOCATED */

@@ -24,6 +24,7 @@ extern "C" {
 
 /* ---- Device pool ----------------------------------------------------------------------------- */
 
+/* Options of gpumem_device_pool_resource_create. */
 typedef struct gpumem_device_pool_options {
     size_t size;
     /* With GPUMEM_POOL_CURRENT, setting any member below creates a new pool, so that pools of
@@ -60,6 +61,7 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_device_pool_resource_create(
 
 /* ---- Information ----------------------------------------------------------------------------- */
 
+/* What gpumem_pool_get_info fills in. */
 typedef struct gpumem_pool_info {
     size_t size;
     CUmemoryPool handle; /* the driver's: borrowed, valid while the resource is */

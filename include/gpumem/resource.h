@@ -16,6 +16,7 @@
 extern "C" {
 #endif
 
+/* What gpumem_resource_get_properties fills in. */
 typedef struct gpumem_resource_properties {
     size_t size;
     const char *kind; /* "device_pool", "pinned", "virtual", ..., or gpumem_resource_ops.kind */
@@ -123,6 +124,7 @@ typedef struct gpumem_allocation {
     gpumem_buffer *buffer;
 } gpumem_allocation;
 
+/* The functions of a resource of one's own, for gpumem_resource_create. */
 typedef struct gpumem_resource_ops {
     size_t size;
     /* The kind shown in properties and messages, copied, at most 47 bytes; NULL: "user". It

@@ -28,8 +28,10 @@
 extern "C" {
 #endif
 
+/* A ring of chunks in mapped memory, filled by the CPU and consumed by streams. */
 typedef struct gpumem_ring gpumem_ring;
 
+/* Options of gpumem_ring_create. */
 typedef struct gpumem_ring_options {
     size_t size;
     size_t chunk_bytes; /* per chunk, if acquire names no size; more than 0 */
@@ -144,6 +146,7 @@ GPUMEM_API gpumem_status gpumem_ring_release(gpumem_ring *ring, uint64_t sequenc
  * and consumers still get what is committed. Closing twice is the same as once. No driver call. */
 GPUMEM_API gpumem_status gpumem_ring_close(gpumem_ring *ring);
 
+/* What gpumem_ring_get_info fills in. */
 typedef struct gpumem_ring_info {
     size_t size;
     size_t bytes;       /* of memory; a mirrored ring has twice as many addresses */

@@ -25,6 +25,7 @@
 extern "C" {
 #endif
 
+/* A buffer or an event that other processes may receive. */
 typedef struct gpumem_export gpumem_export;
 
 /* ---- The owner ------------------------------------------------------------------------------- */
@@ -107,6 +108,7 @@ typedef struct gpumem_export_info {
 GPUMEM_API gpumem_status gpumem_export_get_info(const gpumem_export *exported,
                                                 gpumem_export_info *info);
 
+/* Options of exports and imports. */
 typedef struct gpumem_share_options {
     size_t size;
     int timeout_ms;       /* for all waits on the other side together; 0: 30 s; negative: no

@@ -15,6 +15,7 @@
 extern "C" {
 #endif
 
+/* Options of gpumem_snapshot. */
 typedef struct gpumem_snapshot_options {
     size_t size;
     gpumem_device *device; /* only this one, of the same library; NULL: all that are open */

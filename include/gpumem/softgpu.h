@@ -43,6 +43,7 @@ typedef enum softgpu_fault_mode {
                                  can be created */
 } softgpu_fault_mode;
 
+/* When queued work runs. */
 typedef enum softgpu_schedule {
     SOFTGPU_SCHEDULE_EAGER = 0, /* work runs as soon as it can */
     SOFTGPU_SCHEDULE_LATE = 1,  /* work runs when something waits for it, or nothing else can run */
@@ -74,11 +75,13 @@ typedef enum softgpu_function_state {
 #define SOFTGPU_SEMAPHORE_VERSION 1u
 #define SOFTGPU_SEMAPHORE_SIZE    4096
 
+/* What the value of a semaphore means. */
 typedef enum softgpu_semaphore_kind {
     SOFTGPU_SEMAPHORE_BINARY = 1,
     SOFTGPU_SEMAPHORE_TIMELINE = 2,
 } softgpu_semaphore_kind;
 
+/* A semaphore that another process may wait for. */
 typedef struct softgpu_semaphore {
     char magic[16];
     uint32_t version;
@@ -98,6 +101,7 @@ typedef struct softgpu_runtime {
     const char *(*call)(void);
 } softgpu_runtime;
 
+/* The functions of softgpu that tests call. */
 typedef struct softgpu_control {
     size_t size; /* of this struct, as built */
 

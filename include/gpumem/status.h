@@ -64,6 +64,7 @@ GPUMEM_API const gpumem_error *gpumem_last_error(void);
  * string. */
 GPUMEM_API const char *gpumem_status_name(gpumem_status status);
 
+/* How much a message matters; each level includes those before it. */
 typedef enum gpumem_log_level {
     GPUMEM_LOG_DEFAULT = 0, /* what each use says; no line has this level */
     GPUMEM_LOG_ERROR = 1,

@@ -60,9 +60,13 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
 #define GPUMEM_STREAM_NONE       ((CUstream)UINTPTR_MAX)
 #endif
 
+/* An opened driver, and all that was made with it. */
 typedef struct gpumem_library gpumem_library;
+/* A device of a library, with its primary context. */
 typedef struct gpumem_device gpumem_device;
+/* Where buffers come from: a kind of memory, or a wrapper around another resource. */
 typedef struct gpumem_resource gpumem_resource;
+/* Memory from a resource, with one owner at a time. */
 typedef struct gpumem_buffer gpumem_buffer;
 
 /* Where memory is. Zero is the default everywhere. */

@@ -12,6 +12,7 @@
 extern "C" {
 #endif
 
+/* Options of gpumem_virtual_resource_create. */
 typedef struct gpumem_virtual_options {
     size_t size;
     gpumem_allocation_type allocation_type;

@@ -17,10 +17,14 @@
 extern "C" {
 #endif
 
+/* A range of reserved addresses. */
 typedef struct gpumem_reservation gpumem_reservation;
+/* Physical memory, without an address. */
 typedef struct gpumem_physical gpumem_physical;
+/* Physical memory at addresses of a reservation. */
 typedef struct gpumem_mapping gpumem_mapping;
 
+/* Options of gpumem_reservation_create. */
 typedef struct gpumem_reservation_options {
     size_t size;
     /* Bytes, a power of two; 0 or anything below the device's minimum granularity means that
@@ -43,6 +47,7 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_reservation_create(
  * that were unmapped may still exist. Driver: cuMemAddressFree. */
 GPUMEM_API gpumem_status gpumem_reservation_destroy(gpumem_reservation *reservation);
 
+/* What gpumem_reservation_get_info fills in. */
 typedef struct gpumem_reservation_info {
     size_t size;
     CUdeviceptr address; /* of its first byte */
@@ -53,6 +58,7 @@ typedef struct gpumem_reservation_info {
 GPUMEM_API gpumem_status gpumem_reservation_get_info(const gpumem_reservation *reservation,
                                                      gpumem_reservation_info *info);
 
+/* Options of gpumem_physical_create. */
 typedef struct gpumem_physical_options {
     size_t size;
     gpumem_allocation_type allocation_type;
@@ -167,6 +173,7 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_mapping_create(gpumem_reservat
  */
 GPUMEM_API gpumem_status gpumem_mapping_destroy(gpumem_mapping *mapping);
 
+/* Whether a mapping has memory behind it. */
 typedef enum gpumem_mapping_state {
     GPUMEM_MAPPING_MAPPED = 0,
     /* gpumem_reservation_unmap has unmapped it. The object retains only its address and size, and
@@ -174,6 +181,7 @@ typedef enum gpumem_mapping_state {
     GPUMEM_MAPPING_UNMAPPED = 1,
 } gpumem_mapping_state;
 
+/* What gpumem_mapping_get_info fills in. */
 typedef struct gpumem_mapping_info {
     size_t size;
     CUdeviceptr address; /* where it is, or was, mapped */

@@ -50,6 +50,7 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_logging_resource_create(
 
 /* ---- A trace that can be replayed ------------------------------------------------------------ */
 
+/* Options of gpumem_trace_resource_create. */
 typedef struct gpumem_trace_options {
     size_t size;
     const char *path; /* a file to create or overwrite; NULL: `write` is called */
@@ -85,6 +86,7 @@ GPUMEM_API gpumem_status gpumem_trace_flush(gpumem_resource *resource);
 
 /* ---- Call sites of live allocations ---------------------------------------------------------- */
 
+/* Options of gpumem_tracking_resource_create. */
 typedef struct gpumem_tracking_options {
     size_t size;
     /* Return addresses kept per allocation, at most 64. 0 or 1: that of the call, about 0.1 us per
@@ -127,6 +129,7 @@ typedef int (*gpumem_tracked_fn)(void *user, const gpumem_tracked *tracked);
 GPUMEM_API gpumem_status gpumem_tracking_visit(gpumem_resource *resource, gpumem_tracked_fn fn,
                                                void *user);
 
+/* How a report is written. */
 typedef enum gpumem_report_format {
     GPUMEM_REPORT_TEXT = 0,
     GPUMEM_REPORT_JSON = 1,
@@ -144,6 +147,7 @@ GPUMEM_API gpumem_status gpumem_tracking_report(gpumem_resource *resource,
 
 /* ---- Alignment ------------------------------------------------------------------------------- */
 
+/* Options of gpumem_alignment_resource_create. */
 typedef struct gpumem_alignment_options {
     size_t size;
     size_t alignment;     /* of addresses, bytes, a power of two; 0: 256 */
@@ -165,6 +169,7 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_alignment_resource_create(
 
 /* ---- When memory runs out -------------------------------------------------------------------- */
 
+/* What a failure callback is told. */
 typedef struct gpumem_allocation_failure {
     size_t size;
     gpumem_resource *resource; /* the wrapper */
@@ -176,6 +181,7 @@ typedef struct gpumem_allocation_failure {
     unsigned attempts_left; /* how often RETRY will still be obeyed, including this time */
 } gpumem_allocation_failure;
 
+/* What a failure callback wants to be done. */
 typedef enum gpumem_failure_answer {
     GPUMEM_FAILURE_GIVE_UP = 0, /* the allocation fails */
     GPUMEM_FAILURE_RETRY = 1,   /* memory was freed: try again */
@@ -190,6 +196,7 @@ typedef enum gpumem_failure_answer {
 typedef gpumem_failure_answer (*gpumem_failure_callback_fn)(
     void *user, const gpumem_allocation_failure *failure);
 
+/* Options of gpumem_failure_callback_resource_create. */
 typedef struct gpumem_failure_callback_options {
     size_t size;
     gpumem_failure_callback_fn fn; /* not NULL */

@@ -402,7 +402,8 @@ PyObject *core_new_buffer(PyTypeObject *type, gpumem_buffer *buffer, PyObject *r
         core_use_stream(stream);
         self->stream = stream;
     }
-    if (core.development && buffer) {
+    if (buffer && (core.development ||
+                   (resource && ((struct resource *)data_of(resource))->records_places))) {
         self->made_at = place_in_python();
     }
     return object;
@@ -638,6 +639,12 @@ static PyObject *buffer_owner(PyObject *object, void *unused) {
     return or_none(self->owner, !self->closed);
 }
 
+static PyObject *buffer_made_at(PyObject *object, void *unused) {
+    (void)unused;
+    const struct buffer *self = data_of(object);
+    return or_none(self->made_at, true);
+}
+
 static PyObject *buffer_stream(PyObject *object, void *unused) {
     (void)unused;
     const struct buffer *self = data_of(object);
@@ -697,9 +704,10 @@ static void end_unclosed(PyObject *object) {
     struct buffer *self = data_of(object);
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    if (self->made_at && PyErr_WarnFormat(PyExc_ResourceWarning, 1,
-                                          "a Buffer of %zu bytes, made at %U, was not closed",
-                                          self->size, self->made_at) < 0) {
+    if (core.development && self->made_at &&
+        PyErr_WarnFormat(PyExc_ResourceWarning, 1,
+                         "a Buffer of %zu bytes, made at %U, was not closed", self->size,
+                         self->made_at) < 0) {
         PyErr_WriteUnraisable(NULL);
     }
     if (close_buffer(self, NULL) < 0) {
@@ -777,6 +785,7 @@ static PyGetSetDef getters[] = {
     {"committed", buffer_committed, NULL, NULL, NULL},
     {"host_handle", buffer_host_handle, NULL, NULL, NULL},
     {"_is_shared", buffer_is_shared, NULL, NULL, NULL},
+    {"_made_at", buffer_made_at, NULL, NULL, NULL},
     {"_stream", buffer_stream, NULL, NULL, NULL},
     {"__cuda_array_interface__", core_buffer_array_interface, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},

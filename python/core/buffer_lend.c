@@ -367,6 +367,46 @@ PyObject *core_buffer_dlpack_device(PyObject *object, PyObject *unused) {
     return found < 0 ? NULL : Py_BuildValue("ii", type, number);
 }
 
+/* from_dlpack(device, capsule, stream): a Buffer that has the tensor. */
+PyObject *core_from_dlpack(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *device, *capsule, *from, *kept;
+    CUstream stream = NULL;
+    if (!PyArg_ParseTuple(args, "O!OO", core.object_type, &device, &capsule, &from) ||
+        core_stream(from, NULL, GPUMEM_STREAM_NONE, &stream, &kept) < 0) {
+        return NULL;
+    }
+    struct object *data = data_of(device);
+    bool versioned = PyCapsule_IsValid(capsule, capsule_names[1]);
+    if (data->kind != OBJECT_device || !data->pointer ||
+        (!versioned && !PyCapsule_IsValid(capsule, capsule_names[0]))) {
+        return PyErr_Format(PyExc_TypeError,
+                            "an open device and a tensor that nobody has taken are needed");
+    }
+    void *tensor = PyCapsule_GetPointer(capsule, capsule_names[versioned]);
+    gpumem_buffer *buffer = NULL;
+    ++data->uses;
+    PyThreadState *state = core_leave_python();
+    gpumem_status status =
+        versioned ? gpumem_buffer_from_dlpack(data->pointer, tensor, stream, &buffer)
+                  : gpumem_buffer_from_dlpack_unversioned(data->pointer, tensor, stream, &buffer);
+    core_enter_python(state);
+    PyObject *result = NULL;
+    if (status != GPUMEM_OK) {
+        core_raise(status);
+    } else {
+        PyCapsule_SetName(capsule, versioned ? "used_dltensor_versioned" : "used_dltensor");
+        result = core_new_buffer(core.buffer_type, buffer, NULL, NULL, kept);
+    }
+    PyObject *owners = result ? Py_BuildValue("(O)", device) : NULL;
+    if (owners) {
+        ((struct buffer *)data_of(result))->keeps = owners;
+        core_use_owners(owners);
+    }
+    core_leave_object(data);
+    return result;
+}
+
 /* ---- __cuda_array_interface__ ---------------------------------------------------------------- */
 
 PyObject *core_buffer_array_interface(PyObject *object, void *unused) {

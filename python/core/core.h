@@ -78,7 +78,8 @@ struct resource {
         uses;    /* open buffers and holds, wrappers, calls under way, and 1 until it is closed */
     bool native; /* has, or had, a resource of the library */
     bool closed;
-    bool needs_stream; /* hands memory out on streams alone: NO_STREAM is one of the package's */
+    bool needs_stream;   /* hands memory out on streams alone: NO_STREAM is one of the package's */
+    bool records_places; /* where its buffers are made, for TrackingMemoryResource */
     bool device_accessible, host_accessible, stream_ordered;
 };
 
@@ -178,6 +179,8 @@ void core_callback_failed(PyObject *where);
 bool core_may_call_back(void);
 extern atomic_bool core_lines_waiting;
 void core_pass_lines_on(void);
+/* A gpumem_log_fn: `user` is the number of a logger. */
+void core_log_line(void *user, gpumem_log_level level, const char *text);
 
 /* ---- buffer.c -------------------------------------------------------------------------------- */
 
@@ -206,6 +209,7 @@ PyObject *core_buffer_fill(PyObject *, PyObject *const *, Py_ssize_t, PyObject *
 PyObject *core_buffer_dlpack(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 PyObject *core_buffer_dlpack_device(PyObject *, PyObject *);
 PyObject *core_buffer_hold(PyObject *, PyObject *);
+PyObject *core_from_dlpack(PyObject *, PyObject *);
 /* What __cuda_array_interface__ holds goes back; a hold less of what has ended lets the resource
  * go. */
 void core_return_lent(struct buffer *self);
@@ -236,5 +240,9 @@ int core_add_stream_calls(PyObject *module);
 /* ---- driver.c: what only the driver's own table has ----------------------------------------- */
 
 int core_add_driver_calls(PyObject *module);
+
+/* ---- callbacks.c ----------------------------------------------------------------------------- */
+
+int core_add_callbacks(PyObject *module);
 
 #endif

@@ -264,6 +264,7 @@ static PyMethodDef functions[] = {
     {"stream_is_capturing", stream_is_capturing, METH_VARARGS, NULL},
     {"fallback_source", fallback_source, METH_VARARGS, NULL},
     {"buffer_synchronize", buffer_synchronize, METH_VARARGS, NULL},
+    {"from_dlpack", core_from_dlpack, METH_VARARGS, NULL},
     {"buffer_layout", buffer_layout, METH_O, NULL},
     {"library_file", library_file, METH_NOARGS, NULL},
     {"version", version, METH_NOARGS, NULL},

@@ -21,6 +21,9 @@ static gpumem_status end(size_t kind, void *pointer, CUstream last, bool later) 
     case OBJECT_library:
         return later ? gpumem_close_later(pointer) : gpumem_close(pointer);
     case OBJECT_device:
+        if (core.finalizing) { /* no later call comes that would end what queued work holds back */
+            (void)gpumem_device_trim(pointer, true);
+        }
         return later ? gpumem_device_close_later(pointer) : gpumem_device_close(pointer);
     case OBJECT_capture_pool:
         return gpumem_capture_pool_destroy(pointer, last);

@@ -204,6 +204,12 @@ FLAG(host_accessible)
 FLAG(stream_ordered)
 FLAG(closed)
 
+static PyObject *resource_record_places(PyObject *object, PyObject *unused) {
+    (void)unused;
+    ((struct resource *)data_of(object))->records_places = true;
+    Py_RETURN_NONE;
+}
+
 static PyObject *resource_buffers(PyObject *object, void *unused) {
     (void)unused;
     const struct resource *self = data_of(object);
@@ -254,6 +260,7 @@ static PyMethodDef methods[] = {
     {"deallocate", (PyCFunction)(void (*)(void))resource_deallocate, METH_FASTCALL | METH_KEYWORDS,
      NULL},
     {"close", resource_close, METH_NOARGS, NULL},
+    {"_record_places", resource_record_places, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef getters[] = {

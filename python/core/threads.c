@@ -14,6 +14,7 @@ enum { MOST_LINES = 1000 };
 struct line {
     struct line *next;
     int level;
+    unsigned logger; /* gpumem._log's number of it; 0: "gpumem" */
     char text[];
 };
 
@@ -32,8 +33,7 @@ static _Thread_local struct {
     PyObject *raised;
 } calls;
 
-static void log_line(void *user, gpumem_log_level level, const char *text) {
-    (void)user;
+void core_log_line(void *user, gpumem_log_level level, const char *text) {
     size_t length = strlen(text) + 1;
     struct line *line = malloc(sizeof *line + length);
     pthread_mutex_lock(&lines.lock);
@@ -41,7 +41,7 @@ static void log_line(void *user, gpumem_log_level level, const char *text) {
         ++lines.lost;
         free(line);
     } else {
-        *line = (struct line){.level = (int)level};
+        *line = (struct line){.level = (int)level, .logger = (unsigned)(uintptr_t)user};
         memcpy(line->text, text, length);
         *lines.last = line;
         lines.last = &line->next;
@@ -65,9 +65,10 @@ void core_pass_lines_on(void) {
     PyErr_Fetch(&type, &value, &traceback);
     while (line) {
         struct line *next = line->next;
-        PyObject *done = core.log && !core.finalizing
-                             ? PyObject_CallFunction(core.log, "is", line->level, line->text)
-                             : NULL;
+        PyObject *done =
+            core.log && !core.finalizing
+                ? PyObject_CallFunction(core.log, "isI", line->level, line->text, line->logger)
+                : NULL;
         if (!done && PyErr_Occurred()) {
             PyErr_WriteUnraisable(core.log);
         }
@@ -157,6 +158,6 @@ int core_start_threads(void) {
         PyErr_NoMemory();
         return -1;
     }
-    gpumem_set_log(log_line, NULL, GPUMEM_LOG_DEFAULT);
+    gpumem_set_log(core_log_line, NULL, GPUMEM_LOG_DEFAULT);
     return 0;
 }

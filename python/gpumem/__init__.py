@@ -5,14 +5,15 @@
 import atexit as _atexit
 
 from . import _buffer, _core, _library, _log, errors
-from ._buffer import Buffer
+from ._buffer import Buffer, Watch, WatchEvent
 from ._library import Device, Host, Library, default_library, open  # pylint: disable=redefined-builtin
 from ._resources import (DeviceMemoryResource, GraphMemoryResource, LegacyPinnedMemoryResource,
                          ManagedMemoryResource, MemoryResource, PinnedMemoryResource)
 from ._stream import LEGACY_DEFAULT_STREAM, NO_STREAM, PER_THREAD_DEFAULT_STREAM, Event, Stream
 from ._virtual import MappedMemoryResource, VirtualMemoryResource
-from ._wrappers import (AlignmentMemoryResource, CachingMemoryResource, CapturePool, FallbackMemoryResource,
-                        LimitMemoryResource, LoggingMemoryResource)
+from ._wrappers import (AlignmentMemoryResource, AllocationFailure, CachingMemoryResource, CapturePool,
+                        FailureMemoryResource, FallbackMemoryResource, LimitMemoryResource, LoggingMemoryResource,
+                        TrackingMemoryResource)
 from .errors import *  # noqa: F403  pylint: disable=wildcard-import
 
 _core.setup(errors.make, _log.log, _buffer.adopt, _buffer.without_stream, _buffer.internal_stream)
@@ -26,11 +27,12 @@ _LATER = {name: "_options" for name in (
 _MODULES = ("typing", "vkgdr")
 
 __all__ = [
-    "AlignmentMemoryResource", "Buffer", "CachingMemoryResource", "CapturePool", "Device", "DeviceMemoryResource", "Event",
-    "FallbackMemoryResource", "GraphMemoryResource", "Host", "LEGACY_DEFAULT_STREAM", "LegacyPinnedMemoryResource",
+    "AlignmentMemoryResource", "AllocationFailure", "Buffer", "CachingMemoryResource", "CapturePool", "Device", "DeviceMemoryResource", "Event",
+    "FailureMemoryResource", "FallbackMemoryResource", "GraphMemoryResource", "Host", "LEGACY_DEFAULT_STREAM",
+    "LegacyPinnedMemoryResource",
     "Library", "LimitMemoryResource", "LoggingMemoryResource", "ManagedMemoryResource", "MappedMemoryResource",
     "MemoryResource", "NO_STREAM", "PER_THREAD_DEFAULT_STREAM", "PinnedMemoryResource", "Stream",
-    "VirtualMemoryResource", "default_library", "get_include", "get_library_dir", "open", *errors.__all__, *_LATER,
+    "TrackingMemoryResource", "VirtualMemoryResource", "Watch", "WatchEvent", "default_library", "get_include", "get_library_dir", "open", *errors.__all__, *_LATER,
 ]
 
 

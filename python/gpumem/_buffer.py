@@ -25,6 +25,40 @@ class _Hold:
         self._loan = None
 
 
+class WatchEvent:
+    """What a watch is told: a reason ("free", "shrink", "access", "decommit", "move") and the range."""
+
+    __slots__ = ("reason", "base", "bytes", "stream")
+
+    def __init__(self, reason, base, size, stream):
+        self.reason, self.base, self.bytes, self.stream = reason, base, size, stream
+
+    def __repr__(self):
+        return f"<gpumem.WatchEvent {self.reason}, {self.bytes} bytes at {self.base:#x}>"
+
+
+class Watch:
+    """A watch of a Buffer or of a resource; it ends when it is closed, or nobody refers to it."""
+
+    def __init__(self, of, callback):
+        if not callable(callback):
+            raise TypeError(f"callback must be callable, not {type(callback)}")
+        self._handle = _core.watch_create(of, lambda told: callback(WatchEvent(*told)))
+
+    @property
+    def is_closed(self):
+        return self._handle.is_closed
+
+    def close(self):
+        self._handle.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
 def device_of(buffer):
     """The Device that a Buffer's memory is reached by."""
     resource = buffer.memory_resource
@@ -178,6 +212,20 @@ class _BufferMethods:
     def publish(self, data, offset, flag_offset, value):
         """Writes data, then the 32-bit word `value` at flag_offset, in that order for whoever reads them."""
         _core.mapped_publish(self, offset, data, flag_offset, value)
+
+    @staticmethod
+    def from_dlpack(tensor, device=None, *, stream=None):
+        """A Buffer over the memory of an object with __dlpack__, which lives as long as the Buffer."""
+        from ._library import device_of as device_meant
+        if stream is not None:
+            capsule = tensor.__dlpack__(stream=getattr(stream, "handle", stream))
+        else:
+            capsule = tensor.__dlpack__()
+        return _core.from_dlpack(device_meant(device)._handle, capsule, stream)
+
+    def watch(self, callback):
+        """Calls `callback` with a WatchEvent before memory of it is unmapped, given back or made inaccessible."""
+        return Watch(self, callback)
 
     @staticmethod
     def register(memory, device=None, *, stream=None, read_only=False):

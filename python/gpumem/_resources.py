@@ -65,6 +65,11 @@ class Resource(MemoryResource):
     def get_access(self, device):
         return _core.resource_get_access(self, ordinal_of(device))
 
+    def watch(self, callback):
+        """As Buffer.watch, for all its present and future buffers."""
+        from ._buffer import Watch
+        return Watch(self, callback)
+
     def __repr__(self):
         return f"<gpumem.{type(self).__name__}{', closed' if self.is_closed else ''}>"
 

@@ -69,11 +69,66 @@ class LimitMemoryResource(Wrapper):
 
 
 class LoggingMemoryResource(Wrapper):
+    """A line for each allocation, resize and free: to `logger`, or with level INFO to the logger "gpumem"."""
+
     def __init__(self, upstream, logger=None):
         self._wrap(upstream)
-        if logger is not None:
-            raise NotImplementedError("logger: lines go to the logger 'gpumem'")
-        _core.logging_resource_create(upstream, {}, self)
+        if logger is None:
+            _core.logging_resource_create(upstream, {}, self)
+        else:
+            if not callable(getattr(logger, "log", None)):
+                raise TypeError(f"logger must be a logging.Logger, not {type(logger)}")
+            from ._log import number_of
+            _core.logging_create(upstream, number_of(logger), None, self)
+
+
+class TrackingMemoryResource(Wrapper):
+    """Knows the line of Python that made each live Buffer."""
+
+    def __init__(self, upstream, options=None):
+        self._wrap(upstream)
+        given = options_of({} if options is None else options, "TrackingMemoryResourceOptions")
+        _core.tracking_resource_create(upstream, {"frames": given.frames}, self)
+        self._record_places()
+
+    def live(self):
+        """(number, pointer, bytes, committed bytes, thread, age in ns) of each live allocation, oldest first."""
+        return _core.tracking_visit(self)
+
+    def report(self):
+        """Text: what is live, by the line of Python that made it, those with the most bytes first."""
+        places = {buffer.handle: buffer._made_at for buffer in self._buffers}
+        sums = {}
+        for _, pointer, size, *_ in self.live():
+            place = places.get(pointer) or "freed, or made elsewhere"
+            count, total = sums.get(place, (0, 0))
+            sums[place] = count + 1, total + size
+        lines = [f"{total} bytes in {count} allocation{'s' * (count != 1)}: {place}"
+                 for place, (count, total) in sorted(sums.items(), key=lambda item: -item[1][1])]
+        return "\n".join(lines or ["nothing is live"]) + "\n"
+
+
+class AllocationFailure:
+    """What a callback of FailureMemoryResource is told."""
+
+    __slots__ = ("bytes", "status", "message", "attempt")
+
+    def __init__(self, size, status, message, attempt):
+        from ._enums import Status
+        self.bytes, self.status, self.message, self.attempt = size, Status(status), message, attempt
+
+    def __repr__(self):
+        return f"<gpumem.AllocationFailure of {self.bytes} bytes, attempt {self.attempt}: {self.message}>"
+
+
+class FailureMemoryResource(Wrapper):
+    """Asks `callback` when memory runs out: what it returns says whether to try again."""
+
+    def __init__(self, upstream, callback, max_retries=8):
+        self._wrap(upstream)
+        if not callable(callback):
+            raise TypeError(f"callback must be callable, not {type(callback)}")
+        _core.failure_callback_create(upstream, lambda told: callback(AllocationFailure(*told)), max_retries, self)
 
 
 class AlignmentMemoryResource(Wrapper):

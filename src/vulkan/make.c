@@ -57,13 +57,24 @@ static gpumem_status list_devices(const struct gm_vulkan *vulkan, VkPhysicalDevi
 }
 
 static bool has_uuid(struct gm_vulkan *vulkan, VkPhysicalDevice physical,
-                     char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE]) {
+                     char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE],
+                     unsigned char uuid[VK_UUID_SIZE]) {
     VkPhysicalDeviceIDProperties id = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES};
     VkPhysicalDeviceProperties2 properties = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &id};
     vulkan->table.vkGetPhysicalDeviceProperties2(physical, &properties);
     snprintf(name, VK_MAX_PHYSICAL_DEVICE_NAME_SIZE, "%s", properties.properties.deviceName);
+    memcpy(uuid, id.deviceUUID, VK_UUID_SIZE);
     return memcmp(id.deviceUUID, vulkan->uuid, sizeof vulkan->uuid) == 0;
+}
+
+/* With the UUID, which a software GPU can be given: gpumem run --uuid. */
+static void note_other(char *others, size_t size, const char *name, const unsigned char *uuid) {
+    size_t used = strlen(others);
+    used += (size_t)snprintf(others + used, size - used, "%s%s, UUID ", used ? "; " : "", name);
+    for (size_t i = 0; i < VK_UUID_SIZE && used < size; i++)
+        used += (size_t)snprintf(others + used, size - used, "%s%02x",
+                                 i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
 }
 
 static gpumem_status find_device(struct gm_vulkan *vulkan) {
@@ -72,14 +83,13 @@ static gpumem_status find_device(struct gm_vulkan *vulkan) {
     gpumem_status status = list_devices(vulkan, &all, &count);
     if (status != GPUMEM_OK)
         return status;
-    char others[256] = "";
-    size_t used = 0;
+    char others[512] = "";
     for (uint32_t i = 0; i < count && !vulkan->physical; i++) {
-        if (has_uuid(vulkan, all[i], vulkan->name))
+        unsigned char uuid[VK_UUID_SIZE];
+        if (has_uuid(vulkan, all[i], vulkan->name, uuid))
             vulkan->physical = all[i];
-        else if (used < sizeof others)
-            used += (size_t)snprintf(others + used, sizeof others - used, "%s%s", i ? ", " : "",
-                                     vulkan->name);
+        else
+            note_other(others, sizeof others, vulkan->name, uuid);
     }
     free(all);
     if (vulkan->physical)

@@ -6,8 +6,9 @@ set -eu
 HERE=$(cd "$(dirname "$0")" && pwd)
 BUILD=$1
 BUNDLE=$2
-# What may come from the other machine: the parts of the C library, and the driver itself.
-SYSTEM='^(linux-vdso|libc|libm|libdl|libpthread|librt|ld-linux[a-z0-9_-]*|libcuda)\.so'
+# What may come from the other machine: the parts of the C library, and the driver itself. The runtime of the programs
+# that nvcc compiled is chosen by run.sh.
+SYSTEM='^(linux-vdso|libc|libm|libdl|libpthread|librt|ld-linux[a-z0-9_-]*|libcuda|libcudart)\.so'
 MOST_MIB=60
 
 rm -rf "$BUNDLE"
@@ -41,6 +42,7 @@ cp -a "$HERE/../clients/programs/caches.py" "$BUNDLE/clients/programs/"
     done
 mkdir -p "$BUNDLE/tests/programs"
 cp -a "$HERE/../programs/golden" "$BUNDLE/tests/programs/"
+GPUMEM_BUILD_DIR=$BUILD python3 "$HERE/../programs/cuda_programs.py" "$BUNDLE/tests/cuda"
 cp "$HERE/run.sh" "$BUNDLE/run.sh"
 
 elf_files() {
@@ -61,7 +63,8 @@ elf_files | xargs readelf -d 2>/dev/null | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p
     echo "with $name"
 done
 
-elf_files | xargs strip --strip-debug
+# NVIDIA's runtime stays as it is.
+elf_files | grep -v /nvidia/ | xargs strip --strip-debug
 
 # Every program must load from the bundle alone, with each library from libc or from here.
 failed=$(elf_files | while read -r file; do

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the bundle on a machine with a GPU. Needs libc, a POSIX shell, coreutils, awk and a driver.
-#   run.sh [conformance|programs|parity-record|ptx-record|bench|load|caches|all]
+#   run.sh [conformance|programs|cuda|parity-record|ptx-record|bench|load|caches|all]
 # Results go to $OUT (default ./out). GPUMEM_DRIVER chooses the driver (default nvidia). The exit
 # status is 1 when anything failed, 2 where there is no driver with a device.
 set -u
@@ -8,6 +8,7 @@ BUNDLE=$(cd "$(dirname "$0")" && pwd)
 OUT=${OUT:-./out}
 LIMIT=${LIMIT:-120}           # seconds for one test program
 PARITY_JOBS=${PARITY_JOBS:-12}
+CUDA_JOBS=${CUDA_JOBS:-8}     # programs of the CUDA runtime at a time
 PARITY_SECONDS=${PARITY_SECONDS:-220}    # for each of the three recordings
 LOAD_MIB=${LOAD_MIB:-8192}    # size of the file that `load` streams
 GPUMEM_DRIVER=${GPUMEM_DRIVER:-nvidia}
@@ -15,11 +16,11 @@ export GPUMEM_DRIVER
 STATUS=0
 
 usage() {
-    echo "usage: run.sh [conformance|programs|parity-record|ptx-record|bench|load|caches|all]"
+    echo "usage: run.sh [conformance|programs|cuda|parity-record|ptx-record|bench|load|caches|all]"
 }
 
 case ${1:-all} in
-conformance | programs | parity-record | ptx-record | bench | load | caches | all) ;;
+conformance | programs | cuda | parity-record | ptx-record | bench | load | caches | all) ;;
 -h | --help)
     usage
     exit 0
@@ -123,6 +124,59 @@ run_programs() {
     cat "$OUT/programs.txt"
 }
 
+# Programs of the CUDA runtime, with each of our libraries and, over NVIDIA's driver, with NVIDIA's, if
+# the bundle has them: what each prints is in $OUT/cuda, and is compared with golden/.
+run_cuda() {
+    if [ ! -d "$BUNDLE/tests/cuda" ]; then
+        echo "no programs of the CUDA runtime: where the bundle was made, there was no nvcc"
+        return
+    fi
+    mkdir -p "$OUT/cuda"
+    : >"$OUT/cuda.txt"
+    started=0
+    for abi in 13 12; do
+        for program in "$BUNDLE/tests/cuda/$abi"/*; do
+            case $program in
+            *.so | */\*) continue ;;
+            esac
+            for library in "$BUNDLE/lib/gpumem/runtime/$abi" "$BUNDLE/tests/cuda/nvidia/$abi"; do
+                [ -d "$library" ] || continue
+                whose=ours
+                case $library in
+                */nvidia/*) [ "$GPUMEM_DRIVER" != softgpu ] || continue; whose=theirs ;;
+                esac
+                one_cuda "$program" "$abi" "$library" "$whose" >>"$OUT/cuda.txt" &
+                started=$((started + 1))
+                [ $((started % CUDA_JOBS)) != 0 ] || wait
+            done
+        done
+    done
+    wait
+    sort -o "$OUT/cuda.txt" "$OUT/cuda.txt"
+    grep -q ': the same$' "$OUT/cuda.txt" && ! grep -Eq ': (failed|differs)' "$OUT/cuda.txt" || STATUS=1
+    cat "$OUT/cuda.txt"
+}
+
+# one_cuda PROGRAM ABI LIBRARY_FOLDER WHOSE: one line about it.
+one_cuda() {
+    name=$(basename "$1")
+    text=$OUT/cuda/$name.$2.$4.txt
+    path=$3
+    [ "$GPUMEM_DRIVER" != softgpu ] || path=$path:$BUNDLE/lib/gpumem/softgpu
+    LD_LIBRARY_PATH=$path timeout -k 5 "$LIMIT" "$1" >"$text" 2>"$text.err" </dev/null
+    code=$?
+    [ -s "$text.err" ] || rm -f "$text.err"
+    if [ $code = 77 ]; then
+        echo "$name $2 $4: $(tail -n 1 "$text")"
+    elif [ $code != 0 ]; then
+        echo "$name $2 $4: failed with status $code"
+    elif cmp -s "$BUNDLE/tests/cuda/golden/$name.txt" "$text"; then
+        echo "$name $2 $4: the same"
+    else
+        echo "$name $2 $4: differs"
+    fi
+}
+
 # Three recordings, each in an order of its own: what is not the same in all is not scored.
 run_parity_record() {
     mkdir -p "$OUT/parity"
@@ -217,6 +271,7 @@ about
 case ${1:-all} in
 conformance) run_conformance ;;
 programs) run_programs ;;
+cuda) run_cuda ;;
 parity-record) run_parity_record ;;
 ptx-record) run_ptx_record ;;
 bench) run_bench ;;
@@ -225,6 +280,7 @@ caches) run_caches ;;
 all)
     run_conformance
     run_programs
+    run_cuda
     run_parity_record
     run_ptx_record
     run_load

@@ -144,6 +144,51 @@ def test_the_page_is_readable_at_1280_pixels(folder):
     expect(found["themes"], "light and dark look the same")
 
 
+KEYS = """
+const keys = [...document.querySelectorAll("#past .key, #legend li")].map((key) => [key.textContent, key.querySelector("rect")?.getAttribute("class")]);
+const boxes = [...document.querySelectorAll(".scroll")].map((box) => [box.scrollWidth > box.clientWidth + 1, box.classList.contains("more"), box.previousSibling.hidden]);
+const texts = [...document.querySelectorAll("#space .row")].map((row) => [row.querySelector("rect.reserved") !== null, row.textContent]);
+document.body.dataset.keys = JSON.stringify({ keys, boxes, texts, wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  outside: [...document.querySelectorAll("button, input, output, p, dd")].filter((e) => e.offsetParent && !e.closest(".scroll") && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map((e) => e.textContent),
+  counted: [...document.querySelectorAll("#summary dt, #summary .caption span")].map((e) => e.textContent) });
+"""
+
+
+def narrow(folder, page, width):
+    """What KEYS found on the page in a frame of so many pixels: a window of Chromium has 500 at least."""
+    shown = folder / "shown.html"
+    shown.write_text(page.read_text(encoding="utf-8").replace("</body>", f"<script>{KEYS};parent.postMessage(document.body.dataset.keys, '*')</script></body>"), encoding="utf-8")
+    frame = folder / "frame.html"
+    frame.write_text(f'<body style="margin:0"><script>addEventListener("message", (m) => document.body.dataset.keys = m.data)</script>'
+                     f'<iframe src="shown.html" style="border:0;width:{width}px;height:900px"></iframe></body>', encoding="utf-8")
+    document = start(folder, "--window-size=1400,900", "--dump-dom", f"file://{frame}").stdout.decode("utf-8", "replace")
+    found = re.search(r'data-keys="([^"]*)"', document)
+    expect(found, document[:300])
+    return json.loads(found.group(1).replace("&quot;", '"').replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+
+
+def test_a_resource_has_one_colour_and_the_legend_names_it(folder):
+    browser()
+    found = narrow(folder, demo(folder)[0], 1280)
+    keys = {name: style for name, style in found["keys"]}
+    for name, kind in (("virtual", "virtual #3"), ("managed", "managed #4"), ("device_pool", "device_pool #1"), ("pinned", "pinned #2"),
+                       ("tracking", "tracking #7"), ("caching", "caching #5"), ("caching_pinned", "caching #6")):
+        legend = [style for text, style in found["keys"] if text.startswith(kind)]
+        expect(legend == [keys[name]], f"{name}: {keys[name]}, in the legend {legend}")
+    counted = [text for text in found["counted"] if "n use" in text]
+    expect(len(counted) == 2 and counted[0].startswith("In use by buffers") and counted[1].startswith("Device memory in use"), str(counted))
+    for shortened, text in found["texts"]:
+        expect(not (shortened and "% used" in text), f"a share of what is not drawn to scale: {text}")
+
+
+def test_nothing_is_cut_off_at_390_pixels(folder):
+    browser()
+    found = narrow(folder, demo(folder)[0], 390)
+    expect(found["wide"] <= 0 and not found["outside"], str(found["outside"]))
+    expect(any(cut for cut, _, _ in found["boxes"]), "no table scrolls")
+    expect(all(more == cut and hidden == (not cut) for cut, more, hidden in found["boxes"]), str(found["boxes"]))
+
+
 def test_names_are_shown_as_text_not_markup(folder):
     browser()
     _, snapshot = demo(folder)

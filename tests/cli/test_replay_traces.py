@@ -67,7 +67,7 @@ def test_invalid_lines_of_a_compact_trace_are_refused(folder):
                        ("".join(f"+9@{i}\n" for i in range(5000)), ":4097: more than 4096 streams"),
                        (lzma.compress(b"+12\n-2\n"), ":2: 2 allocations back"),
                        (lzma.compress(SMALL.encode())[:-9], ": the packed file is incomplete"),
-                       (lzma.compress(bytes(64 * MIB), preset=0) * 17, ": more than 1024 MiB unpacked")):
+                       (lzma.compress(bytes(64 * MIB), preset=0) * 9, ": more than 512 MiB unpacked")):
         refused(folder, text, says)
     process, out = replay("--resource", "caching,driver", write(folder, "+4\n+18446744073709551000\n"))
     expect_status(process, 6)
@@ -164,6 +164,29 @@ def test_snapshots_of_pytorch_are_replayed(folder):
     both = write(folder, json.dumps(snapshot(device_traces=[[entry("alloc", 1, 2)], [entry("alloc", 1, 3)]], segments=[])))
     expect(converted(both, "--of-device", "1") == ["+3", "="], converted(both, "--of-device", "1"))
     refused(folder, Path(both).read_text(), ": devices 0, 1 have traces: say which by --of-device")
+
+
+def step_of_torch(number):
+    """What tests/clients/programs/torch_snapshot.py does, as PyTorch frees: the first block when the other stream has passed."""
+    sizes = [f"+{(1 + i + number) * MIB // 4}" for i in range(8)]
+    return [*sizes, "+70000@1", *(f"-{i}" for i in range(1, 9)), "="]
+
+
+def test_a_snapshot_that_pytorch_wrote_is_replayed(folder):
+    """GPUMEM_TORCH_PYTHON: a python that has PyTorch, which writes another one."""
+    paths, python = [str(harness.SOURCE / "tests/fixtures/torch_snapshot.pickle.xz")], os.environ.get("GPUMEM_TORCH_PYTHON")
+    if python:
+        paths.append(str(folder / "live.pickle"))
+        program = harness.SOURCE / "tests/clients/programs/torch_snapshot.py"
+        more = dict(harness.bare_environment(), SOFTGPU_MEMORY="2G")
+        expect_status(harness.run_program([], python, program, paths[1], env=more), 0)
+    wanted = [f"+{3 * MIB}", *step_of_torch(0), "-9", *step_of_torch(1), "-9", *step_of_torch(2), "-9", "!",
+              *step_of_torch(3)]
+    for path in paths:
+        expect(converted(path) == wanted, f"{path}: {converted(path)}")
+    process, out = replay("--resource", "caching-virtual,driver", paths[0])
+    expect_status(process, 0)
+    expect(out["steps"] == 4 and all(row["done"] for row in out["resources"]), out)
 
 
 class Calls:

@@ -158,27 +158,6 @@ def test_faults_and_traces_of_what_needs_no_driver_open_it_for_that(_folder):
     expect("cudaRuntimeGetVersion(NULL) cudaErrorInvalidValue" in done.stderr, done.stderr)
 
 
-# A library whose constructor registers a fat binary, as nvcc's do, and which launches a kernel of it.
-KERNELS = """
-struct { unsigned magic, version; const void *image, *parts; } wrapper __attribute__((section(".nvFatBinSegment")));
-asm(".section .nv_fatbin,\\"a\\"\\n.globl fatbin\\nfatbin: .incbin \\"%s\\"\\n.previous");
-extern const char fatbin[] __attribute__((visibility("hidden")));
-typedef struct { unsigned x, y, z; } dim3;
-void **__cudaRegisterFatBinary(void *), __cudaRegisterFunction(void **, const void *, const char *, const char *, int,
-                                                               void *, void *, void *, void *, void *);
-int cudaLaunchKernel(const void *, dim3, dim3, void **, unsigned long, void *);
-static char stub;
-__attribute__((constructor)) static void begin(void) {
-    wrapper.magic = 0x466243b1, wrapper.version = 1, wrapper.image = fatbin;
-    __cudaRegisterFunction(__cudaRegisterFatBinary(&wrapper), &stub, "small", "small", -1, 0, 0, 0, 0, 0);
-}
-int launch(void *to) {
-    int n = 3;
-    void *arguments[] = {&to, &n};
-    dim3 one = {1, 1, 1};
-    return cudaLaunchKernel(&stub, one, one, arguments, 0, 0);
-}
-"""
 LAUNCH = """
 import ctypes, sys
 runtime, library, memory = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL(sys.argv[1]), ctypes.c_void_p()
@@ -189,6 +168,7 @@ print(runtime.cudaMalloc(ctypes.byref(memory), 4), library.launch(memory), runti
 
 def test_a_kernel_without_ptx_is_refused_with_its_library_and_what_could_run_it(folder):
     runtime = harness.BUILD / "lib/gpumem/runtime/13/libcudart.so.13"
+    source = (harness.SOURCE / "tests/cli/registers.c").read_text()
     for image, profile, output, text in (
             ("small.fatbin", "h200", "0 0 0 0", ""),
             ("small-100.fatbin", "h200", "0 209 0 0", "libkernels.so holds machine code for sm_100; no profile runs it"),
@@ -200,7 +180,7 @@ def test_a_kernel_without_ptx_is_refused_with_its_library_and_what_could_run_it(
             at = data.index(struct.pack("<HH", 1, 0x101)) + 28
             data = data[:at] + b"\x78" + data[at + 1:]
         (folder / image).write_bytes(data)
-        library = made(folder, "libkernels.so", KERNELS % (folder / image), "-shared", "-fPIC", runtime)
+        library = made(folder, "libkernels.so", source, "-shared", "-fPIC", runtime, f'-DIMAGE="{folder / image}"')
         done = run(sys.executable, "-c", LAUNCH, library, options=["--profile", profile, "--fail-on", "leaks"])
         expect_status(done, 0)
         expect(done.stdout == f"{output}\n" and text in done.stderr, f"{image} {profile}: {done.stdout}{done.stderr}")

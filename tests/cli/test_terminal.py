@@ -218,4 +218,12 @@ def test_errors_name_the_driver_result(folder):
                f"{arguments}: {process.stdout}{process.stderr}")
 
 
+def test_help_fits_into_80_columns(folder):
+    listed = harness.run("help").stdout
+    commands = re.findall(r"^  ([a-z][a-z-]*)  +\S", listed, re.M)
+    expect(len(commands) >= 8, listed)
+    wide = [line for command in ("", *commands) for line in harness.run("help", *command.split()).stdout.splitlines() if len(line) > 80]
+    expect(not wide, "\n".join(wide))
+
+
 harness.main(globals())

@@ -50,7 +50,7 @@ def unmeasured(text, measured):
 
 def lost_links(page, text):
     folder = (SOURCE / page).parent
-    return [f"{page}: {target}" for target in LINK.findall(text)
+    return [f"{page}: {target}" for target in LINK.findall(BLOCK.sub("", text))
             if not re.match(r"\w+:", target) and not (folder / target).exists()]
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""All programs of tests/programs/cu, each linked with both of our runtimes, and once more under the four checkers, which
-find nothing but what a program says of itself: a correct program has no other findings, and prints the same."""
+"""All programs of tests/programs/cu, each linked with both of our runtimes; once more with queued work done as late as
+can be; and under the four checkers, which find nothing but what a program says of itself. It prints the same each time."""
 import json
 import sys
 import tempfile
@@ -43,8 +43,11 @@ def main():
                 report.run(f"{program.name} with libcudart.so.{abi}",
                            lambda program=program, abi=abi: cuda_programs.prints_golden(
                                program, compiler.link(program, abi, folder)))
+            path = folder / f"{program.name}.{program.runtimes[0]}"
+            report.run(f"{program.name} with all work done late",
+                       lambda program=program, path=path: cuda_programs.prints_golden(program, path, "--schedule", "late"))
             report.run(f"{program.name} under the checkers",
-                       lambda program=program: checked(program, folder / f"{program.name}.{program.runtimes[0]}", folder))
+                       lambda program=program, path=path: checked(program, path, folder))
     return report.end()
 
 

@@ -63,7 +63,8 @@ def check_needed(library):
     """Nothing but the C library, and one another."""
     said = run("objdump", "-p", library)
     needed = {line.split()[1] for line in said.splitlines() if line.split()[:1] == ["NEEDED"]}
-    foreign = needed - {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libsoftgpu.so.0", "libgpumem.so.0"}
+    foreign = needed - {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libsoftgpu.so.0", "libgpumem.so.0",
+                        "libcuda.so.1"}
     assert needed and not foreign, f"{library} needs {foreign or 'nothing: was it read?'}"
 
 
@@ -149,19 +150,47 @@ def test_programs_build_and_run_against_the_deb(dist, folder):
     unpacked.tries_ways(folder)
 
 
-def use_headers(dist, folder):
-    """Programs are built from nothing but the environment's own headers and libraries, and from a wheel that was
+def use_headers(dist, folder, package):
+    """Programs are built from nothing but the package's own headers and libraries, and from a wheel that was
     unpacked without pip."""
-    headers = {path.name for path in (folder / "venv/include/gpumem").iterdir()}
+    headers = {path.name for path in (package / "include/gpumem").iterdir()}
     assert headers == {path.name for path in (SOURCE / "include/gpumem").iterdir()}, headers
-    installed = building.Prefix(folder / "venv")
+    installed = building.Prefix(package)
     installed.tries_targets(folder)
     for word, place in (("--cmakedir", "cmake/gpumem"), ("--pkgconfigdir", "pkgconfig")):
         said = run(folder / "venv/bin/python", "-m", "gpumem", word, env=clean_environment(), cwd="/")
-        assert Path(said.strip()).samefile(folder / "venv/lib" / place), said
+        assert Path(said.strip()).samefile(package / "lib" / place), said
     with zipfile.ZipFile(next(dist.glob("gpumem-*.whl"))) as wheel:
         wheel.extractall(folder / "unpacked")
-    building.Prefix(next((folder / "unpacked").glob("*.data")) / "data").tries_ways(folder)
+    building.Prefix(folder / "unpacked/gpumem").tries_ways(folder)
+
+
+# Each entry point leads to a folder or a program of the package.
+ENTRIES = """
+from importlib.metadata import entry_points
+from importlib.resources import files
+import gpumem
+print((files(entry_points(group="pkg_config")["gpumem"].value) / "gpumem.pc").is_file(),
+      (files(entry_points(group="cmake.root")["gpumem"].value) / "lib/cmake/gpumem").is_dir(),
+      gpumem.get_include() == str(files("gpumem") / "include"),
+      gpumem.get_library_dir() == str(files("gpumem") / "lib"))
+with gpumem.open("softgpu").device(0).allocate(64) as buffer:
+    buffer.fill(3)
+    print(buffer.read(0, 2))
+"""
+
+
+def check_python(dist, folder, package):
+    """The wheel is one for all Pythons from 3.11 on, small, without a library twice, and works."""
+    wheel = next(dist.glob("gpumem-*.whl"))
+    assert re.fullmatch(r"gpumem-[0-9.]+-cp311-abi3-manylinux_2_\d+_x86_64.whl", wheel.name), wheel.name
+    assert wheel.stat().st_size <= 4 << 20, wheel.stat().st_size
+    sizes = {}
+    for path in package.rglob("*.so*"):
+        assert sizes.setdefault(path.read_bytes(), path) == path, f"{path} is {sizes[path.read_bytes()]} again"
+    said = run(folder / "venv/bin/python", "-X", "dev", "-W", "error", "-c", ENTRIES,
+               env={**clean_environment(), "SOFTGPU_FAIL_ON": "leaks"}, cwd="/")
+    assert said == "True True True True\nb'\\x03\\x03'\n", said
 
 
 # Neither a GPU nor softgpu: the library is found, and says what is missing.
@@ -181,13 +210,13 @@ def check_vkgdr(pip, dist, folder):
     """The module gpumem.vkgdr and the distribution that has its older name."""
     run(*pip, "install", "--no-index", next(dist.glob("vkgdr-*.whl")))
     said = run(folder / "venv/bin/python", "-c", IMPORT, env=clean_environment(), cwd="/")
-    library = (folder / "venv/lib/libvkgdr.so.1").resolve()
+    library = next((folder / "venv").rglob("libvkgdr.so.1")).resolve()
     assert said.splitlines() == ["vkgdr_open: unknown flags 0x8", str({str(library)})], said
     run(*pip, "check")
     shown = run(folder / "venv/bin/python", "-c", "from importlib.metadata import requires, version\n"
                 "print(version('vkgdr'), *requires('vkgdr'))")
     assert re.fullmatch(r"0\.1\+gpumem\.(\S+) gpumem==\1\n", shown), shown
-    header = (folder / "venv/include/vkgdr.h").read_text()
+    header = (library.parents[1] / "include/vkgdr.h").read_text()
     assert header == (SOURCE / "include/vkgdr.h").read_text(), header
     run(*pip, "uninstall", "--yes", "vkgdr")
 
@@ -198,16 +227,19 @@ def test_programs_build_and_run_against_the_wheel(dist, folder):
     run(*pip, "install", "--no-index", next(dist.glob("gpumem-*.whl")))
     command = folder / "venv/bin/gpumem"
     try_command(command, folder)
-    for library in (folder / "venv/lib").glob("**/lib*.so*"):
-        if "site-packages" not in library.parts and library.read_bytes().startswith(b"\x7fELF"):
+    package = next((folder / "venv/lib").glob("python*/site-packages/gpumem"))
+    for library in package.glob("lib/**/lib*.so*"):
+        if library.read_bytes().startswith(b"\x7fELF"):
             check_needed(library)
-    check_no_build_path(folder / "venv/lib/gpumem")
+    check_no_build_path(package)
+    check_python(dist, folder, package)
     licences = next((folder / "venv/lib").glob("python*/site-packages/gpumem-*.dist-info/licenses"))
     assert (licences / "LICENSE").read_text() == (SOURCE / "LICENSE").read_text()
     for name, text in foreign_libraries().items():
-        assert (licences / f"{name}.txt").read_text() == text, name
-    use_headers(dist, folder)
-    check_manual(folder / "venv/share", command)
+        assert (licences / f"packaging/licences/{name}.txt").read_text() == text, name
+    use_headers(dist, folder, package)
+    pages = {path.name for path in (folder / "venv/share/man/man1").iterdir()}
+    assert "gpumem.1" in pages and len(pages) > 5, pages
     assert (folder / "venv/share/bash-completion/completions/gpumem").stat().st_size > 0
     assert (folder / "venv/share/zsh/site-functions/_gpumem").stat().st_size > 0
     check_vkgdr(pip, dist, folder)

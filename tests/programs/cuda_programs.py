@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -114,13 +115,13 @@ class Compiler:
         linked = self.made(f"{program.name}.link.o", objects, *program.flags(), "-dlink", *objects)
         return [*objects, linked, "-L", self.path.parents[1] / "lib64", "-lcudadevrt"]
 
-    def link(self, program, abi, folder):
+    def link(self, program, abi, folder, *more):
         """The program, and its libraries beside it. Whoever runs it decides which runtime it gets."""
         result = Path(folder) / f"{program.name}.{abi}"
         runtime = BUILD / f"lib/gpumem/runtime/{abi}/libcudart.so.{abi}"
         for source in program.libraries:
-            must(["c++", "-shared", self.compiled(program, source), runtime, "-o", f"{result}.{source.stem}.so"])
-        must(["c++", *self.objects(program), runtime, "-ldl", "-pthread", "-o", result])
+            must(["c++", "-shared", self.compiled(program, source), runtime, *more, "-o", f"{result}.{source.stem}.so"])
+        must(["c++", *self.objects(program), runtime, "-ldl", "-pthread", *more, "-o", result])
         return result
 
     def compile_all(self, chosen):
@@ -145,3 +146,30 @@ def prints_golden(program, path, *options):
     got, want = done.stdout.splitlines(), wanted.splitlines()
     return [f"status {done.returncode}", *(f"  has   {line}" for line in got if line not in want),
             *(f"  wants {line}" for line in want if line not in got), *done.stderr.splitlines()[-20:]]
+
+
+def bundle(folder):
+    """Programs for a machine that has no compiler, by soname, with what they print, and NVIDIA's runtimes to compare
+    with, where this machine has them: they are for this bundle alone."""
+    compiler = Compiler()
+    chosen = programs()
+    compiler.compile_all(chosen)
+    for abi in RUNTIMES:
+        (folder / abi).mkdir(parents=True)
+        for program in chosen:
+            if abi in program.runtimes:
+                made = compiler.link(program, abi, folder / abi, "-static-libstdc++", "-static-libgcc", "-s")
+                for path in made.parent.glob(f"{made.name}*"):
+                    path.rename(path.with_name(path.name.replace(made.name, program.name, 1)))
+        theirs = [compiler.path.parents[1] / f"lib64/libcudart.so.{abi}", *(BUILD / "nvidia-runtime" / abi).rglob("libcudart.so.*")]
+        for path in [path for path in theirs if path.exists()][:1]:
+            (folder / "nvidia" / abi).mkdir(parents=True)
+            shutil.copy(path, folder / "nvidia" / abi / f"libcudart.so.{abi}")
+    shutil.copytree(CU / "golden", folder / "golden")
+
+
+if __name__ == "__main__":
+    if missing():
+        print(f"without programs of the CUDA runtime: {missing()}")
+    else:
+        bundle(Path(sys.argv[1]))

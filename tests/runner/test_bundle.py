@@ -10,7 +10,7 @@ from tap_report import run_in_folders  # noqa: E402  pylint: disable=wrong-impor
 
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
-COMMANDS = ("load", "conformance", "programs", "parity-record", "ptx-record", "bench", "caches", "all")
+COMMANDS = ("load", "conformance", "programs", "cuda", "parity-record", "ptx-record", "bench", "caches", "all")
 
 
 class Bundle:
@@ -88,6 +88,29 @@ def programs_are_compared(folder):
     return problems
 
 
+def programs_of_the_runtime_are_compared(folder):
+    """Each with ours, and with NVIDIA's runtime where the driver is not softgpu's."""
+    bundle = Bundle(folder)
+    cuda = folder / "bundle/tests/cuda"
+    for path in ("13", "12", "nvidia/13", "golden", "../../lib/gpumem/runtime/13", "../../lib/gpumem/runtime/12"):
+        (cuda / path).mkdir(parents=True)
+    problems = []
+    for body, wanted, lines in (("echo text", 0, ["one 12 ours: the same", "one 13 ours: the same"]),
+                                ('echo "${LD_LIBRARY_PATH%%:*}" | grep -q runtime/13 && echo text', 1,
+                                 ["one 12 ours: failed with status 1", "one 13 ours: the same"]),
+                                ("echo other", 1, ["one 12 ours: differs", "one 13 ours: differs"]),
+                                ("echo skip: alone; exit 77", 1, ["one 12 ours: skip: alone", "one 13 ours: skip: alone"])):
+        (cuda / "golden/one.txt").write_text("text\n")
+        for abi in "13", "12":
+            (cuda / abi / "one").write_text(f"#!/bin/sh\n{body}\n")
+            (cuda / abi / "one").chmod(0o755)
+            (cuda / abi / "one.part.so").write_text("is no program")
+        status, output = bundle.run("softgpu", "cuda")
+        if status != wanted or output.splitlines() != lines:
+            problems.append(f"{body}: status {status}: {output}")
+    return problems
+
+
 def wrong_words(folder):
     bundle = Bundle(folder)
     problems = []
@@ -99,7 +122,8 @@ def wrong_words(folder):
 
 
 def main():
-    tests = [without_a_driver, with_a_driver, programs_are_compared, wrong_words]
+    tests = [without_a_driver, with_a_driver, programs_are_compared,
+             programs_of_the_runtime_are_compared, wrong_words]
     return run_in_folders(tests, "bundle/run.sh ")
 
 

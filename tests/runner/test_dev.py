@@ -16,8 +16,8 @@ from tap_report import run_in_folders  # noqa: E402  pylint: disable=wrong-impor
 
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
-COMMANDS = ("demo", "test", "bench", "parity", "prove", "coverage", "mutate", "clients", "lint", "fuzz", "package",
-            "api", "floors", "bundle", "deps", "format")
+COMMANDS = ("demo", "test", "bench", "parity", "prove", "coverage", "mutate", "clients", "lint", "fuzz", "package", "release",
+            "api", "docs", "floors", "bundle", "deps", "format")
 # A test that is quick and needs a build.
 QUICK = "docs/test_coverage_table"
 # What the commands call, of ours: each writes its name and number, and then does as $STAYS says.
@@ -99,6 +99,8 @@ def help_builds_nothing(folder):
             status, output = place.run(*arguments)
             if status != 0 or f"usage: ./dev {command}" not in output:
                 problems.append(f"{arguments}: status {status}: {output}")
+            problems += [f"{len(line)} columns: {line}" for line in output.splitlines() if len(line) > 80]
+    problems += [f"{len(line)} columns: {line}" for line in place.run("help")[1].splitlines() if len(line) > 80]
     status, output = place.run("test", "--all", "--help")
     if status != 0 or "--long" not in output:
         problems.append(f"test --all --help: {status}: {output}")
@@ -111,7 +113,7 @@ def invalid_arguments_build_nothing(folder):
     for arguments in (["test", "--quik"], ["test", "a", "b"], ["test", "("], ["test", "--only"],
                       ["test", "--only", "x"], ["test", "--all", "--long"], ["test", "--long", "x"],
                       ["lint", "x"], ["lint", "format", "x"], ["deps", "x"], ["nothing"], ["prove"],
-                      ["package", "x"], ["bundle", "x"], ["format", "x"]):
+                      ["package", "x"], ["release", "x"], ["docs", "x"], ["bundle", "x"], ["format", "x"]):
         status, output = place.run(*arguments)
         if status != 2 or not output.strip():
             problems.append(f"{arguments}: status {status}: {output}")

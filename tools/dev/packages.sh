@@ -119,8 +119,8 @@ $(install_lines "$absent")"
 $(install_lines "$absent")"
 }
 
-# need_a_build: of what builds the product, a compiler, CMake, and ninja or make. The rest is installed where
-# that works; where it does not, what needs it is off.
+# need_a_build: of what builds the product, a compiler, CMake, and ninja or make. The rest comes with them, or
+# what needs it is off.
 need_a_build() {
     base=$(missing_of gcc libc6-dev cmake)
     has ninja-build || command -v make >/dev/null 2>&1 || base="$base ninja-build"
@@ -132,11 +132,7 @@ need_a_build() {
         need $base $extra
         return
     fi
-    if as_root && install "$extra"; then
-        rm -f "$INSTALL_LOG"
-        return 0
-    fi
-    rm -f "${INSTALL_LOG:-}"
+    # Not installed by the way: without a network apt-get takes minutes to say so.
     say "without$extra, what needs these is off (gpumem doctor lists it). They are had by:
 $(install_lines "$extra")"
 }

@@ -98,6 +98,13 @@ command_api() {
     /usr/bin/python3 tools/api/describe.py
 }
 
+command_docs() {
+    no_arguments docs "$@"
+    need_for docs
+    python3 tools/api/reference.py "$BUILD/docs/api" || exit 1
+    say "made: $BUILD/docs/api/index.html"
+}
+
 command_floors() {
     need_for test
     quietly "building release" build || exit 1
@@ -117,6 +124,16 @@ command_package() {
     made=$(find dist -maxdepth 1 \( -name '*.deb' -o -name '*.whl' \) | sort | tr '\n' ' ')
     say "made: $made"
     [ "$status" = 0 ] || exit 2
+}
+
+command_release() {
+    [ $# -le 1 ] || wrong "release: '$2' is not understood"
+    case ${1:-} in '' | --dry-run) ;; *) wrong "release: '$1' is not understood" ;; esac
+    need_for package
+    guard release "$@"
+    # shellcheck disable=SC2086  # a list of words
+    quietly "building release" build $PRODUCT || exit 1
+    python3 packaging/release.py "$BUILD" "$ROOT/dist/release" "$@"
 }
 
 command_bundle() {

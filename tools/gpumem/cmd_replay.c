@@ -22,7 +22,7 @@ const char cmd_replay_usage[] =
     "stream of the log. Nothing is copied, and operations that failed when the log\n"
     "was written are left out. Several logs take turns, each on streams of its own.\n"
     "\n"
-    "LOG is the log of a trace resource, a compact trace (docs/wrappers.md), a memory\n"
+    "LOG is the log of a trace resource, a compact trace (docs/replay.md), a memory\n"
     "snapshot of PyTorch (the pickle of torch.cuda.memory._dump_snapshot, or JSON of\n"
     "the same), or one of these packed by xz. Snapshots and packed files need\n"
     "python3; nothing that a pickle names is imported or called.\n"

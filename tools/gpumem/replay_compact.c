@@ -1,5 +1,5 @@
 /* The compact form of a trace: a line for each event, in which buffers are counted from the newest
- * one backwards (docs/wrappers.md). */
+ * one backwards (docs/replay.md). */
 #include "cli.h"
 #include "replay.h"
 

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 extern const char replay_snapshot_py[];
-extern char **environ;
 
 #define MOST        ((size_t)2 << 30)
 #define HAS_REFUSED 3

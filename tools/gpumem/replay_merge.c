@@ -32,7 +32,7 @@ bool replay_count(struct replay_log *log) {
     uint64_t *sizes = calloc(log->buffers + 1, sizeof *sizes), in_use = 0;
     log->operations = 0;
     log->allocations = log->resizes = log->steps = log->alive = log->peak_bytes = 0;
-    bool fits = sizes != NULL;
+    bool fits = sizes && log->events;
     for (size_t i = 0; fits && i < log->count; i++)
         fits = count_event(log, &log->events[i], sizes, &in_use);
     free(sizes);

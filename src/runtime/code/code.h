@@ -23,12 +23,13 @@ bool rt_image_has_ptx(const void *image);
 
 struct rt_binary;
 
-/* A function or a variable of a registered fat binary. */
+/* A function or a variable of a registered fat binary. Its memory is never freed, but used again:
+ * a thread that looks for another symbol may still look at it. */
 struct rt_symbol {
-    const void *host; /* the address that the program has */
-    const char *name; /* in the device code */
+    _Atomic(const void *) host; /* the address that the program has; NULL: not in use */
+    const char *name;           /* in the device code */
     struct rt_binary *binary;
-    struct rt_symbol *next; /* of the same binary */
+    struct rt_symbol *next; /* of the same binary, or of those not in use */
     size_t size;            /* of a variable */
     bool managed;
     _Atomic(CUkernel) kernel; /* of a function, once it was needed */
@@ -40,7 +41,7 @@ struct rt_binary {
     struct rt_symbol *functions, *variables;
     _Atomic(CUlibrary) library;
     void *linked; /* what the parts became */
-    bool pointers_filled;
+    _Atomic(bool) pointers_filled;
 };
 
 enum rt_table_kind { RT_FUNCTIONS, RT_VARIABLES, RT_TABLES };

@@ -1,7 +1,7 @@
 /*
  * The table of registered functions and variables. Launches look in it without a lock: a slot is
- * written once, when its symbol is complete, and a table that was too small is kept for those who
- * still look in it.
+ * written once its symbol is complete, and neither tables that were too small nor symbols are
+ * freed, for those who still look at them while a library is unloaded.
  */
 #include "runtime/code/code.h"
 
@@ -17,8 +17,9 @@ struct table {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(struct table *) tables[RT_TABLES];
-/* In a slot whose symbol has gone. */
+/* In a slot whose symbol has gone, which another may have. */
 static struct rt_symbol gone;
+static struct rt_symbol *unused; /* symbols for the next to come */
 
 static size_t place_of(const void *host, size_t room) {
     uint64_t mixed = (uint64_t)(uintptr_t)host * 0x9e3779b97f4a7c15u;
@@ -47,12 +48,19 @@ struct rt_symbol *rt_next_symbol(enum rt_table_kind kind, size_t *place) {
     return NULL;
 }
 
+/* In the place of one with the same address, or else in the first slot without a symbol. */
 static void put(struct table *table, struct rt_symbol *symbol) {
-    size_t at = place_of(symbol->host, table->room);
+    const void *host = symbol->host;
+    size_t at = place_of(host, table->room), empty = table->room;
     struct rt_symbol *there;
-    while ((there = atomic_load(&table->slot[at])) && there->host != symbol->host)
+    while ((there = atomic_load(&table->slot[at])) && there->host != host) {
+        if (there == &gone && empty == table->room)
+            empty = at;
         at = (at + 1) & (table->room - 1);
-    table->used += !there;
+    }
+    table->used += !there && empty == table->room;
+    if (!there && empty != table->room)
+        at = empty;
     atomic_store_explicit(&table->slot[at], symbol, memory_order_release);
 }
 
@@ -72,25 +80,44 @@ static struct table *grow(enum rt_table_kind kind, struct table *old) {
     return table;
 }
 
-/* Without memory the symbol is unknown, as it would be to a program that was not told of it. */
-static void add(enum rt_table_kind kind, void **handle, struct rt_symbol values) {
-    struct rt_binary *binary = (struct rt_binary *)(void *)handle;
-    struct rt_symbol *symbol = binary && values.host ? malloc(sizeof *symbol) : NULL;
+static struct rt_symbol *take_unused(void) {
+    struct rt_symbol *symbol = unused;
     if (!symbol)
+        return calloc(1, sizeof *symbol);
+    unused = symbol->next;
+    return symbol;
+}
+
+static void keep_unused(struct rt_symbol *symbol) {
+    atomic_store(&symbol->host, NULL);
+    atomic_store(&symbol->kernel, NULL);
+    symbol->next = unused;
+    unused = symbol;
+}
+
+/* Without memory the symbol is unknown, as it would be to a program that was not told of it. */
+static void add(enum rt_table_kind kind, void **handle, const void *host, const char *name,
+                size_t size, bool managed) {
+    struct rt_binary *binary = (struct rt_binary *)(void *)handle;
+    if (!binary || !host)
         return;
-    *symbol = values;
-    symbol->binary = binary;
     pthread_mutex_lock(&lock);
     struct table *table = atomic_load(&tables[kind]);
-    if (!table || 4 * (table->used + 1) > 3 * table->room)
+    struct rt_symbol *symbol = take_unused();
+    if (symbol && (!table || 4 * (table->used + 1) > 3 * table->room))
         table = grow(kind, table);
-    if (table) {
+    if (symbol && table) {
         struct rt_symbol **list = kind == RT_FUNCTIONS ? &binary->functions : &binary->variables;
+        symbol->name = name;
+        symbol->binary = binary;
+        symbol->size = size;
+        symbol->managed = managed;
         symbol->next = *list;
         *list = symbol;
+        atomic_store(&symbol->host, host);
         put(table, symbol);
-    } else {
-        free(symbol);
+    } else if (symbol) {
+        keep_unused(symbol);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -106,7 +133,7 @@ static void forget(enum rt_table_kind kind, struct rt_symbol *list) {
             if (!there || there == list)
                 break;
         }
-        free(list);
+        keep_unused(list);
         list = next;
     }
 }
@@ -153,21 +180,20 @@ void __cudaUnregisterFatBinary(void **handle) {
 void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
                             int limit, void *tid, void *bid, dim3 *block, dim3 *grid, int *warp) {
     (void)device, (void)limit, (void)tid, (void)bid, (void)block, (void)grid, (void)warp;
-    add(RT_FUNCTIONS, handle, (struct rt_symbol){.host = host, .name = name});
+    add(RT_FUNCTIONS, handle, host, name, 0, false);
 }
 
 void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext,
                        size_t size, int constant, int global) {
     (void)device, (void)ext, (void)constant, (void)global;
-    add(RT_VARIABLES, handle, (struct rt_symbol){.host = host, .name = name, .size = size});
+    add(RT_VARIABLES, handle, host, name, size, false);
 }
 
 /* `host` is the pointer through which the program reads the variable. */
 void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name, int ext,
                               size_t size, int constant, int global) {
     (void)device, (void)ext, (void)constant, (void)global;
-    add(RT_VARIABLES, handle,
-        (struct rt_symbol){.host = host, .name = name, .size = size, .managed = true});
+    add(RT_VARIABLES, handle, host, name, size, true);
 }
 
 static cudaError_t fill_pointers(struct rt_binary *binary) {
@@ -182,8 +208,10 @@ static cudaError_t fill_pointers(struct rt_binary *binary) {
         if (!each->managed)
             continue;
         error = rt_error(CU(cuLibraryGetManaged)(&address, &size, library, each->name));
-        if (error == cudaSuccess)
-            *(void **)(uintptr_t)each->host = (void *)(uintptr_t)address;
+        /* Another thread may have done it, and its program reads the pointer already. */
+        void **pointer = (void **)(uintptr_t)each->host, *wanted = (void *)(uintptr_t)address;
+        if (error == cudaSuccess && __atomic_load_n(pointer, __ATOMIC_RELAXED) != wanted)
+            __atomic_store_n(pointer, wanted, __ATOMIC_RELAXED);
     }
     return error;
 }
@@ -193,7 +221,13 @@ char __cudaInitModule(void **handle) {
     struct rt_binary *binary = (struct rt_binary *)(void *)handle;
     if (!binary)
         return 0;
-    if (!binary->pointers_filled)
-        binary->pointers_filled = rt_set(fill_pointers(binary)) == cudaSuccess;
-    return binary->pointers_filled;
+    if (!atomic_load(&binary->pointers_filled) && rt_set(fill_pointers(binary)) == cudaSuccess)
+        atomic_store(&binary->pointers_filled, true);
+    return atomic_load(&binary->pointers_filled);
+}
+
+/* A constructor or dlclose in another thread may have held it at the fork, and exit needs it. */
+void rt_registry_in_child(void) {
+    pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+    lock = fresh;
 }

@@ -15,8 +15,12 @@ _Atomic(int) rt_phase;
 int rt_device_count;
 bool rt_driver_interprets;
 
+/*
+ * Guards what is published. It is not held while the library is opened, asked or initialized: a
+ * thread that is within dlopen holds the loader's lock, and a constructor there may need this one.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static void *library;
+static void *_Atomic library;
 
 typedef void (*any_fn)(void);
 
@@ -50,7 +54,7 @@ _Static_assert(sizeof(gpumem_driver_api) == ROW_COUNT * sizeof(any_fn), "a point
 typedef CUresult(CUDAAPI *resolver)(const char *, void **, int, cuuint64_t,
                                     CUdriverProcAddressQueryResult *);
 
-static void *ask(resolver resolve, const struct row *row, int newest) {
+static void *ask(void *opened, resolver resolve, const struct row *row, int newest) {
     void *found = NULL;
     CUdriverProcAddressQueryResult status;
     cuuint64_t flags = row->kind == PLAIN ? CU_GET_PROC_ADDRESS_LEGACY_STREAM
@@ -58,86 +62,91 @@ static void *ask(resolver resolve, const struct row *row, int newest) {
     if (!resolve || row->version > newest ||
         resolve(row->name, &found, row->version, flags, &status) != CUDA_SUCCESS)
         found = NULL;
-    return found ? found : dlsym(library, row->symbol);
+    return found ? found : dlsym(opened, row->symbol);
 }
 
-static void fill(void) {
+static void fill(void *opened, bool interprets, gpumem_driver_api *table) {
     /* softgpu exports each row under its own name: a thousand lines less in its trace. */
-    void *symbol = rt_driver_interprets ? NULL : dlsym(library, "cuGetProcAddress_v2");
-    any_fn *slots = (any_fn *)(void *)&rt_driver;
+    void *symbol = interprets ? NULL : dlsym(opened, "cuGetProcAddress_v2");
+    any_fn *slots = (any_fn *)(void *)table;
     resolver resolve;
     memcpy(&resolve, &symbol, sizeof resolve);
     int newest = INT_MAX;
-    rt_driver = absent;
-    symbol = dlsym(library, "cuDriverGetVersion");
+    *table = absent;
+    symbol = dlsym(opened, "cuDriverGetVersion");
     if (symbol)
-        memcpy(&rt_driver.cuDriverGetVersion, &symbol, sizeof symbol);
-    if (rt_driver.cuDriverGetVersion(&newest) != CUDA_SUCCESS)
+        memcpy(&table->cuDriverGetVersion, &symbol, sizeof symbol);
+    if (table->cuDriverGetVersion(&newest) != CUDA_SUCCESS)
         newest = INT_MAX;
     for (size_t i = 0; i < ROW_COUNT; i++) {
-        void *found = ask(resolve, &rows[i], newest);
+        void *found = ask(opened, resolve, &rows[i], newest);
         if (found)
             memcpy(&slots[i], &found, sizeof found);
     }
 }
 
-static bool load(void) {
-    if (library)
+/* Threads that come at once all fill a table, and the first one's is taken. */
+bool rt_load_driver(void) {
+    static _Atomic(bool) reported;
+    gpumem_driver_api table;
+    if (atomic_load_explicit(&library, memory_order_acquire))
         return true;
     /* Never unloaded: the driver's threads outlive any count of references. */
-    library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (library) {
-        rt_driver_interprets = dlsym(library, "softgpu_version") != NULL;
-        rt_report_to(library);
-        fill();
-    }
-    return library != NULL;
-}
-
-bool rt_load_driver(void) {
+    void *opened = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!opened)
+        return false;
+    bool interprets = dlsym(opened, "softgpu_version") != NULL;
+    if (!atomic_exchange(&reported, true))
+        rt_report_to(opened);
+    fill(opened, interprets, &table);
     pthread_mutex_lock(&lock);
-    bool loaded = load();
+    if (!atomic_load(&library)) {
+        rt_driver = table;
+        rt_driver_interprets = interprets;
+        atomic_store_explicit(&library, opened, memory_order_release);
+    }
     pthread_mutex_unlock(&lock);
-    return loaded;
+    return true;
 }
 
 /* A lock that another thread held at the fork stays held in the child for ever. */
 static void in_child(void) {
     pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
     lock = fresh;
+    rt_registry_in_child();
     if (atomic_load(&rt_phase) == RT_READY)
         atomic_store(&rt_phase, RT_FORKED);
 }
 
-static cudaError_t start(void) {
+/* With the lock: the driver is initialized, with so many devices. */
+static cudaError_t be_ready(int count) {
     static bool watched;
-    int version = 0;
-    if (!load() || CU(cuDriverGetVersion)(&version) != CUDA_SUCCESS || version < RT_ABI * 1000)
-        return cudaErrorInsufficientDriver;
-    cudaError_t error = rt_error(CU(cuInit)(0));
-    if (error != cudaSuccess)
-        return error;
-    error = rt_error(CU(cuDeviceGetCount)(&rt_device_count));
-    if (error == cudaSuccess && rt_device_count == 0)
-        error = cudaErrorNoDevice;
-    if (error == cudaSuccess && !watched) {
+    if (!watched)
         watched = pthread_atfork(NULL, NULL, in_child) == 0;
-        if (!watched)
-            error = cudaErrorMemoryAllocation;
-    }
-    return error;
+    if (!watched)
+        return cudaErrorMemoryAllocation;
+    rt_device_count = count;
+    atomic_store_explicit(&rt_phase, RT_READY, memory_order_release);
+    return cudaSuccess;
 }
 
 cudaError_t rt_open(void) {
+    int version = 0, count = 0;
     if (atomic_load(&rt_phase) == RT_FORKED)
         return cudaErrorInitializationError;
+    if (!rt_load_driver() || CU(cuDriverGetVersion)(&version) != CUDA_SUCCESS ||
+        version < RT_ABI * 1000)
+        return cudaErrorInsufficientDriver;
+    cudaError_t error = rt_error(CU(cuInit)(0));
+    if (error == cudaSuccess)
+        error = rt_error(CU(cuDeviceGetCount)(&count));
+    if (error == cudaSuccess && count == 0)
+        error = cudaErrorNoDevice;
+    if (error != cudaSuccess)
+        return error;
     pthread_mutex_lock(&lock);
-    cudaError_t error = cudaSuccess;
-    if (atomic_load(&rt_phase) == RT_UNOPENED) {
-        error = start();
-        if (error == cudaSuccess)
-            atomic_store_explicit(&rt_phase, RT_READY, memory_order_release);
-    }
+    if (atomic_load(&rt_phase) == RT_UNOPENED)
+        error = be_ready(count);
     pthread_mutex_unlock(&lock);
     return error;
 }

@@ -33,6 +33,9 @@
 extern gpumem_driver_api rt_driver;
 #define CU(name) (rt_driver.name)
 
+/* A fork's child: code/registry.c. */
+void rt_registry_in_child(void);
+
 enum rt_phase { RT_UNOPENED, RT_READY, RT_FORKED };
 extern _Atomic(int) rt_phase;
 /* The slow way: opens the driver, or says why there is none. */

@@ -6,6 +6,7 @@
 #include "softgpu/copy/word.h"
 #include "softgpu/device/device.h"
 #include "softgpu/stream/capture.h"
+#include "softgpu/stream/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -370,7 +371,7 @@ bool sg_box_pools_open(const struct sg_context *context, const struct sg_box *bo
     return pool_open(context, &box->to) && pool_open(context, &box->from);
 }
 
-const struct sg_context *sg_copy_node_context(CUcontext handle) {
+struct sg_context *sg_copy_node_context(CUcontext handle) {
     struct sg_context *context;
     return sg_context_from_handle(handle, &context) == CUDA_SUCCESS ? context : NULL;
 }
@@ -394,6 +395,31 @@ static CUresult check_for(const struct sg_context *context, struct sg_box *box) 
     return result == CUDA_SUCCESS && !open ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
+/* "serialized with respect all pending and future asynchronous work in to the current device,
+ * srcDevice, and dstDevice" (cudaMemcpyPeer, which is cuMemcpyPeer). */
+static bool comes_after_both(struct sg_op *op, const struct sg_box *box) {
+    return sg_op_wait_for_all(op, box->to.named) && sg_op_wait_for_all(op, box->from.named);
+}
+
+static bool still_waits(const struct sg_op *op) {
+    for (unsigned i = 0; i < op->wait_count; i++)
+        if (!sg_token_complete(op->waits[i]))
+            return true;
+    return false;
+}
+
+/* The host waits where the streams cannot be told to. */
+static CUresult comes_before_both(struct sg_stream *stream, const struct sg_box *box) {
+    struct sg_token token = sg_stream_token(stream);
+    CUresult result = sg_context_wait_for(box->to.named, token);
+    if (result == CUDA_SUCCESS && box->from.named != box->to.named)
+        result = sg_context_wait_for(box->from.named, token);
+    if (result != CUDA_SUCCESS)
+        result = sg_token_wait(token);
+    sg_token_release(&token);
+    return result;
+}
+
 CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_sync_mode mode) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(handle, &stream);
@@ -410,14 +436,22 @@ CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_sync_mode mode) {
     struct sg_op *op = sg_copy_op(&box);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    bool between = mode == SG_SYNC && box.to.named;
+    if (between && !comes_after_both(op, &box)) {
+        sg_copy_discard(op);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     bool little = mode == SG_SYNC || bytes_of(&box) <= SHORT_COPY;
-    if (must_wait(&box, mode) || (little && sg_stream_may_run_now(stream)))
+    bool now = little && sg_stream_may_run_now(stream) && !still_waits(op);
+    if (must_wait(&box, mode) || now)
         return run_to_end(stream, op);
     if (box.from.at.where == SG_WHERE_PAGEABLE && !take_snapshot(op)) {
         sg_copy_discard(op);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     result = sg_copy_submit(stream, op);
+    if (result == CUDA_SUCCESS && between)
+        result = comes_before_both(stream, &box);
     sg_schedule_chance();
     return result;
 }

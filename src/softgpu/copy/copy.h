@@ -26,7 +26,7 @@ struct sg_side {
     size_t pitch, layer;
     enum sg_role role;
     /* In copies between contexts, the one named for this side; else NULL. */
-    const struct sg_context *named;
+    struct sg_context *named;
     const struct sg_tile_view *view; /* of arrays in pieces */
 };
 
@@ -99,7 +99,7 @@ CUresult sg_copy_make_3d(struct sg_context *context, const CUDA_MEMCPY3D *copy, 
 CUresult sg_set_make(struct sg_context *context, const CUDA_MEMSET_NODE_PARAMS_v2 *set,
                      struct sg_op **op);
 /* A node's context; NULL if the handle does not name a live one. */
-const struct sg_context *sg_copy_node_context(CUcontext handle);
+struct sg_context *sg_copy_node_context(CUcontext handle);
 /* Whether work of `context` may copy those parts of the box that belong to a pool. */
 bool sg_box_pools_open(const struct sg_context *context, const struct sg_box *box);
 /* Finds where the sides of a box are, without checking them. */

@@ -321,18 +321,34 @@ static CUresult heed_all(struct sg_stream *list) {
     return result;
 }
 
-static CUresult wait_in_part(struct sg_context *context, struct sg_event *event) {
-    struct sg_stream *barriers = sg_stream_hidden(context, &context->legacy->barriers);
-    if (!barriers)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = submit_wait(event, barriers);
-    if (result == CUDA_SUCCESS)
-        result = heed_all(context->streams);
+/* All streams of a context, and those that are made later, wait for what its barriers have. */
+static CUresult heed_in_part(struct sg_context *context) {
+    CUresult result = heed_all(context->streams);
     if (result == CUDA_SUCCESS)
         result = heed_all(context->per_thread);
     if (result == CUDA_SUCCESS)
         result = sg_stream_heed_barrier(context->legacy);
     return result;
+}
+
+static CUresult wait_in_part(struct sg_context *context, struct sg_event *event) {
+    struct sg_stream *barriers = sg_stream_hidden(context, &context->legacy->barriers);
+    if (!barriers)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = submit_wait(event, barriers);
+    return result == CUDA_SUCCESS ? heed_in_part(context) : result;
+}
+
+CUresult sg_context_wait_for(struct sg_context *context, struct sg_token token) {
+    struct sg_stream *barriers = sg_stream_hidden(context, &context->legacy->barriers);
+    struct sg_op *op = sg_op_new(NULL);
+    if (!barriers || !op || !sg_op_wait_for(op, token)) {
+        if (op)
+            sg_op_free(op);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    CUresult result = sg_stream_submit(barriers, op);
+    return result == CUDA_SUCCESS ? heed_in_part(context) : result;
 }
 
 /* For a primary context, its parts wait too. */

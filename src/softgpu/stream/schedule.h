@@ -101,6 +101,8 @@ bool sg_stream_idle(struct sg_stream *stream);
 struct sg_stream *sg_stream_hidden(struct sg_context *context, struct sg_stream **slot);
 /* Adds the tokens of all of a context's streams. False when out of memory. */
 bool sg_op_wait_for_all(struct sg_op *op, struct sg_context *context);
+/* What all of a context's streams, its parts' left out, get from now on comes after that moment. */
+CUresult sg_context_wait_for(struct sg_context *context, struct sg_token token);
 
 /* The error for a handle that is not a stream. */
 CUresult sg_stream_lost(CUstream handle);

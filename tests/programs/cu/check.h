@@ -1,7 +1,7 @@
-/* What the programs share: calls that must succeed, and results that are compared with the host's. */
+/* What the programs share: calls that must succeed, results that are compared with the host's. */
 #pragma once
-#include <cstdio>
-#include <cstdlib>
+#include <stdio.h>
+#include <stdlib.h>
 
 #define MUST(call) must((call), #call, __LINE__)
 
@@ -23,16 +23,19 @@ static inline void right(const char *what, bool is_right) {
         exit(1);
 }
 
-template <typename T> static void same(const char *what, const T *got, const T *want, size_t count) {
+template <typename T>
+static void same(const char *what, const T *got, const T *want, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (!(got[i] == want[i])) {
-            printf("%s: number %zu of %zu is WRONG: %.17g, not %.17g\n", what, i, count, (double)got[i], (double)want[i]);
+            printf("%s: number %zu of %zu is WRONG: %.17g, not %.17g\n", what, i, count,
+                   (double)got[i], (double)want[i]);
             exit(1);
         }
     printf("%s: all %zu as the host has them\n", what, count);
 }
 
-/* A device's copy of `count` values, and the way back. */
+/* A device's copy of `count` values, or zeros, there for streams that wait for no other, too;
+ * and the way back. */
 template <typename T> static T *to_device(const T *values, size_t count) {
     T *device;
     MUST(cudaMalloc(&device, count * sizeof *values));
@@ -40,6 +43,7 @@ template <typename T> static T *to_device(const T *values, size_t count) {
         MUST(cudaMemcpy(device, values, count * sizeof *values, cudaMemcpyHostToDevice));
     else
         MUST(cudaMemset(device, 0, count * sizeof *values));
+    MUST(cudaDeviceSynchronize());
     return device;
 }
 

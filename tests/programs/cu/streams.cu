@@ -85,6 +85,7 @@ static void launches(cudaStream_t stream, int *value) {
     config.gridDim = config.blockDim = dim3(2);
     config.stream = stream;
     say("set", cudaMemset(value, 0, 8));
+    cudaDeviceSynchronize(); // the stream does not wait for it
     say("by name", cudaLaunchKernel((const void *)add, dim3(1), dim3(4), arguments, 0, stream));
     say("extended", cudaLaunchKernelExC(&config, (const void *)add, arguments));
     say("cooperative", cudaLaunchCooperativeKernel((const void *)add_after_all, dim3(4), dim3(8), one, 0, stream));
@@ -122,6 +123,7 @@ int main() {
     say("event", cudaEventCreateWithFlags(&end, cudaEventDefault));
     say("malloc", cudaMalloc(&value, 256));
     say("set", cudaMemset(value, 0, 256));
+    cudaDeviceSynchronize(); // the stream does not wait for it
     say("record", cudaEventRecord(start, stream));
     add<<<3, 32, 0, stream>>>(value, 1);
     say("callback", cudaStreamAddCallback(stream, called, &data, 0));

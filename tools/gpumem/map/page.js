@@ -422,7 +422,7 @@ function summary(device) {
   const keptBytes = kept.reduce((all, buffer) => all + buffer.committed_bytes, 0);
   return card("summary", data.name || `Device ${data.ordinal}`, `device ${data.ordinal}${data.memory_bytes ? `, ${size(data.memory_bytes)}` : ""}`,
     make("dl", { class: "tiles" },
-      tile("In use", size(s.in_use_bytes), `${s.allocations} buffers, peak ${size(s.in_use_high)}`),
+      tile("In use by buffers, device and host", size(s.in_use_bytes), `${s.allocations} buffers, peak ${size(s.in_use_high)}`),
       tile("Committed", size(s.committed_bytes), `peak ${size(s.committed_high)}`),
       tile("Cached", size(s.cached_bytes), s.committed_bytes ? `${percent(s.cached_bytes / s.committed_bytes)} of committed` : "nothing committed"),
       tile("Pinned host memory", size(s.pinned_bytes), `peak ${size(s.pinned_high)}`),
@@ -434,6 +434,12 @@ function summary(device) {
     memoryStrip(device));
 }
 
+// A share of what is drawn as it is; where addresses without memory are drawn shorter, a number of bytes.
+function usedText(region) {
+  const shortened = region.pieces.some((piece) => piece.item?.state === "reserved");
+  return shortened ? `${size(region.used)} used` : `${percent(region.used / (region.end - region.start))} used`;
+}
+
 // All of the device's memory in one line.
 function memoryStrip(device) {
   const { data } = device;
@@ -441,7 +447,7 @@ function memoryStrip(device) {
     return make("p", { class: "quiet" }, "The device does not tell how much of its memory is free.");
   const physical = deviceBytes(device);
   const taken = data.memory_bytes - data.free_bytes;
-  const parts = [["In use", "live", physical.used], ["Cached and rounding", "cached", physical.cached],
+  const parts = [["Device memory in use", "live", physical.used], ["Cached and rounding", "cached", physical.cached],
                  ["Of others: contexts, other processes, memory that the library does not manage", "other", Math.max(taken - physical.used - physical.cached, 0)], ["Free", "room", data.free_bytes]];
   return bar(parts, data.memory_bytes, `Memory of device ${data.ordinal}`);
 }
@@ -557,7 +563,7 @@ function regionRow(device, region, index) {
   const drawn = strip(layOut(region.pieces), (piece) => styleOf(device, piece.item), `${name} at ${hex(region.start)}`, (piece) => describePiece(device, region, piece));
   return make("div", { class: "row", id: `region-${index}` },
     make("div", {}, make("p", { class: "what" }, make("b", {}, name), make("span", { class: "number" }, size(region.end - region.start))),
-         make("p", { class: "what quiet" }, make("span", { class: "mono" }, hex(region.start)), make("span", {}, `${percent(region.used / (region.end - region.start))} used`))), drawn);
+         make("p", { class: "what quiet" }, make("span", { class: "mono" }, hex(region.start)), make("span", {}, usedText(region)))), drawn);
 }
 
 // Physical memory as cells of one size each, by resource.
@@ -666,7 +672,17 @@ function table(id, heads, rows, sizes, left = []) {
     heading.append(head);
   });
   draw(rows);
-  return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": id }, make("table", { id }, make("thead", {}, heading), body));
+  const box = make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": id }, make("table", { id }, make("thead", {}, heading), body));
+  // What is cut off is told of, and drawn as such.
+  const hint = make("p", { class: "quiet hint" }, "The table goes on to the right: scroll it.");
+  const look = () => {
+    const more = box.scrollWidth > box.clientWidth + 1;
+    hint.hidden = !more;
+    box.classList.toggle("more", more && box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+  };
+  box.addEventListener("scroll", look);
+  redraw.push(look);
+  return make("div", {}, hint, box);
 }
 
 const meter = (share) => {
@@ -906,7 +922,29 @@ class History {
 
 const duration = (ns) => (ns >= 1e9 ? `${(ns / 1e9).toFixed(3)} s` : ns >= 1e6 ? `${(ns / 1e6).toFixed(3)} ms` : `${(ns / 1e3).toFixed(1)} µs`);
 
-function historyCard(text) {
+// Of the log's names, the colour that the resource has in the rest of the page: known by what is still alive, since
+// a snapshot has its address, too. Other names have the colours that no resource has.
+function historyColours(history, device) {
+  const open = new Map(history.lives.filter((life) => life.open).map((life) => [life.start, life.resource]));
+  const colours = new Map();
+  // An address may be a block's and its segment's: that resource which has most of a name's addresses is meant.
+  const counts = new Map();
+  for (const item of device.items)
+    if (item.state === "live" && open.has(item.start)) {
+      const key = `${open.get(item.start)} ${item.resource}`;
+      const count = counts.get(key) || { name: open.get(item.start), resource: item.resource, found: 0 };
+      counts.set(key, { ...count, found: count.found + 1 });
+    }
+  for (const { name, resource } of [...counts.values()].sort((one, other) => one.found - other.found))
+    colours.set(name, device.colours.get(resource));
+  let next = device.data.resources.length;
+  for (const life of history.lives)
+    if (!colours.has(life.resource))
+      colours.set(life.resource, next++ % COLOURS.length);
+  return colours;
+}
+
+function historyCard(text, device) {
   const history = new History(text);
   const { end } = history;
   if (!history.lives.length)
@@ -918,13 +956,13 @@ function historyCard(text) {
   places.style.height = "260px";
   const slider = make("input", { type: "range", min: 0, max: 1000, value: 1000, "aria-label": "Moment" });
   const output = make("output", { class: "number" });
-  const names = [...new Set(history.lives.map((life) => life.resource))];
-  const key = make("p", { class: "caption" }, ...(names.length > 1 ? names : []).map((name, i) =>
-    make("span", { class: "key" }, swatch(`live k${i % COLOURS.length}`), name)));
+  const colours = historyColours(history, device);
+  const key = make("p", { class: "caption" }, ...[...(colours.size > 1 ? colours : [])].map(([name, k]) =>
+    make("span", { class: "key" }, swatch(`live k${k}`), name)));
   const draw = () => {
     const place = slider.value / 1000;
     drawCurve(curve, history, place);
-    drawPlaces(places, history, names, place);
+    drawPlaces(places, history, colours, place);
     const alive = history.aliveAt(place);
     output.textContent = `${duration(history.timeAt(place))}: ${alive.length} allocations, ${size(alive.reduce((all, life) => all + life.bytes, 0))}`;
   };
@@ -942,7 +980,7 @@ function historyCard(text) {
     const y = history.span * (1 - (event.clientY - box.top) / box.height);
     const life = history.lives.findLast((l) => history.from(l) <= place && place <= history.to(l) && l.y <= y && y < l.y + l.bytes);
     if (life)
-      showDetail("Allocation", `live k${names.indexOf(life.resource) % COLOURS.length}`, [["Address", hex(life.start)], ["Size", size(life.bytes)], ["", exact(life.bytes)], ["From", duration(life.from)],
+      showDetail("Allocation", `live k${colours.get(life.resource)}`, [["Address", hex(life.start)], ["Size", size(life.bytes)], ["", exact(life.bytes)], ["From", duration(life.from)],
         ["To", life.open ? "still alive" : duration(life.to)], ["Lived", duration(life.to - life.from)], ["Resource", life.resource]]);
   });
   redraw.push(draw);
@@ -995,12 +1033,12 @@ function drawCurve(canvas, history, place) {
   drawMoment(context, width * place, height);
 }
 
-function drawPlaces(canvas, history, names, place) {
+function drawPlaces(canvas, history, kinds, place) {
   const { context, width, height } = prepare(canvas);
   const colours = COLOURS.map((suffix) => colour(`--live${suffix}`));
   for (const life of history.lives) {
     const tall = height * life.bytes / history.span;
-    context.fillStyle = colours[names.indexOf(life.resource) % COLOURS.length];
+    context.fillStyle = colours[kinds.get(life.resource)];
     const [from, to] = [width * history.from(life), width * history.to(life)];
     context.fillRect(from, height - height * life.y / history.span - tall, Math.max(to - from, 0.7), Math.max(tall - (tall > 3 ? 0.6 : 0), 0.6));
   }
@@ -1011,9 +1049,13 @@ function drawPlaces(canvas, history, names, place) {
 
 const redraw = []; // what was drawn in colours and pixels
 
-function legend() {
-  document.getElementById("legend").replaceChildren(...Object.entries(STATES).map(([state, [name, text]]) =>
-    make("li", {}, swatch(state), make("span", {}, name, make("small", {}, text)))));
+function legend(device) {
+  const entry = (style, name, text) => make("li", {}, swatch(style), make("span", {}, name, text ? make("small", {}, text) : null));
+  const resources = device.data.resources.filter((resource) => resource.kind !== "view").map((resource) =>
+    entry(`live k${device.colours.get(resource.id)}`, device.name(resource.id), resource.upstream ? `over ${device.name(resource.upstream)}` : ""));
+  const states = Object.entries(STATES).filter(([state]) => state !== "live" || !resources.length);
+  document.getElementById("legend").replaceChildren(...(resources.length ? [make("li", { class: "head" }, "In use, by resource")] : []), ...resources,
+    ...(resources.length ? [make("li", { class: "head" }, "Other memory")] : []), ...states.map(([state, [name, text]]) => entry(state, name, text)));
 }
 
 function hatch() {
@@ -1026,7 +1068,8 @@ function drawDevice(data, history) {
   const device = new Device(data);
   const regions = device.regions();
   redraw.length = 0;
-  const sections = [summary(device), history ? historyCard(history) : null, addressSpace(device, regions), physicalMemory(device), resourceTable(device), bufferTable(device), otherTable(device)];
+  legend(device);
+  const sections = [summary(device), history ? historyCard(history, device) : null, addressSpace(device, regions), physicalMemory(device), resourceTable(device), bufferTable(device), otherTable(device)];
   document.getElementById("content").replaceChildren(...sections.filter(Boolean));
   redraw.forEach((draw) => draw());
   Object.assign(document.body.dataset, { device: data.ordinal, regions: regions.length, resources: data.resources.length,
@@ -1047,7 +1090,6 @@ function start() {
     `gpumem ${snapshot.gpumem}`, snapshot.driver && `${snapshot.driver.kind} driver, ${snapshot.driver.path}`].filter(Boolean).join(" · ");
   document.title = `gpumem map: ${snapshot.program}`;
   hatch();
-  legend();
   const buttons = snapshot.devices.map((data) => {
     const button = make("button", { type: "button" }, `Device ${data.ordinal}`);
     button.addEventListener("click", () => {

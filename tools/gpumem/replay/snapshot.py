@@ -9,7 +9,7 @@ import pickle
 import resource
 import sys
 
-MOST_UNPACKED = 1 << 30
+MOST_UNPACKED = 512 << 20
 MOST_TO_UNPACK = 128 << 20  # bytes of memory that xz may want for its dictionary
 STEP_NAMES = ("step", "ProfilerStep", "Optimizer.step", "## step", "## ProfilerStep", "## Optimizer.step")
 
@@ -60,8 +60,8 @@ def member(where, holder, name, kind, least=0):
     value = holder.get(name) if type(holder) is dict else None
     if type(value) is not kind or kind is int and not least <= value < 1 << 64:
         shown = value if type(value) is int and abs(value) < 1 << 70 else type(value).__name__
-        raise Refused(f"{where}: '{name}' is not {'a number of bytes, an address or a stream' if kind is int else kind.__name__}"
-                      f" but {shown}")
+        wanted = "a number of bytes, an address or a stream" if kind is int else kind.__name__
+        raise Refused(f"{where}: '{name}' is not {wanted} but {shown}")
     return value
 
 

@@ -9,8 +9,9 @@ extern __constant__ settings common_settings;
 extern __device__ filter filters[2];
 extern __device__ int calls;
 
-__device__ int adjust(int value);                  /* adjust.cu */
-template <typename T> __device__ T sum_of(T *, int); /* in a header, instantiated by whoever uses it */
+__device__ int adjust(int value); /* adjust.cu */
+template <typename T>
+__device__ T sum_of(T *, int); /* in a header, instantiated by whoever uses it */
 
 template <typename T> __device__ T sum_of(T *values, int count) {
     T sum = 0;
