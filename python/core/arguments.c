@@ -58,6 +58,13 @@ static PyObject *index_of(PyObject *from, const char *name) {
 }
 
 int core_wide(PyObject *from, const char *name, unsigned long long *to) {
+    if (PyLong_CheckExact(from)) { /* the usual case */
+        *to = PyLong_AsUnsignedLongLong(from);
+        if (*to != (unsigned long long)-1 || !PyErr_Occurred()) {
+            return 0;
+        }
+        PyErr_Clear();
+    }
     PyObject *number = index_of(from, name);
     if (!number) {
         return -1;

@@ -206,12 +206,14 @@ static int end_memory(struct buffer *root) {
     root->buffer = NULL;
     if (buffer) {
         CUstream stream = NULL;
-        PyObject *kept, *type, *value, *traceback;
-        PyErr_Fetch(&type, &value, &traceback);
-        if (core_stream(root->closing_stream, NULL, NULL, &stream, &kept) < 0) {
-            PyErr_Clear();
+        if (root->closing_stream) {
+            PyObject *kept, *type, *value, *traceback;
+            PyErr_Fetch(&type, &value, &traceback);
+            if (core_stream(root->closing_stream, NULL, NULL, &stream, &kept) < 0) {
+                PyErr_Clear();
+            }
+            PyErr_Restore(type, value, traceback);
         }
-        PyErr_Restore(type, value, traceback);
         PyThreadState *state = core_leave_python();
         (void)gpumem_buffer_free(buffer, stream);
         core_enter_python(state);
@@ -510,14 +512,16 @@ static PyObject *buffer_close(PyObject *object, PyObject *const *args, Py_ssize_
     PyObject *given[1], *kept;
     CUstream stream;
     struct buffer *self = data_of(object);
-    if (core_take("close", args, count, keywords, names, 1, 0, given) < 0) {
+    given[0] = NULL;
+    if ((count || keywords) && core_take("close", args, count, keywords, names, 1, 0, given) < 0) {
         return NULL;
     }
     if (self->closed) {
         Py_RETURN_NONE;
     }
     struct resource *resource = self->resource ? data_of(self->resource) : NULL;
-    if (core_stream(given[0], resource ? resource->library : NULL, NULL, &stream, &kept) < 0) {
+    if (given[0] &&
+        core_stream(given[0], resource ? resource->library : NULL, NULL, &stream, &kept) < 0) {
         return NULL;
     }
     int failed = close_buffer(self, given[0]);

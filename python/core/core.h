@@ -32,6 +32,7 @@ struct core {
     PyObject *adopt;      /* gpumem._buffer: makes a Buffer of the library's of foreign memory */
     PyObject *without_stream;  /* gpumem._buffer: copies and fills where no stream was named */
     PyObject *internal_stream; /* gpumem._buffer: of a resource's device */
+    PyObject *stream_word;     /* "stream", interned, as names of arguments are */
     PyObject *module;          /* borrowed */
     PyObject *layouts[LAYOUT_COUNT]; /* struct sequences for results, made when first needed */
     bool development;                /* -X dev: where buffers were made is recorded */

@@ -1,5 +1,8 @@
 /* The module gpumem._core: its types and functions, what Python gives it at import, and its end. */
 #include "core.h"
+#include "docs.h"
+
+#include <string.h>
 
 struct core core;
 
@@ -37,10 +40,43 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* The text of a member of a type; NULL: it has none. */
+static const char *doc_of(const char *type, const char *member) {
+    size_t length = strlen(type);
+    for (const struct core_doc *row = core_docs; row->name; ++row) {
+        if (strncmp(row->name, type, length) == 0 && row->name[length] == '.' &&
+            strcmp(row->name + length + 1, member) == 0) {
+            return row->text;
+        }
+    }
+    return NULL;
+}
+
+static void add_docs(PyType_Spec *spec, const char *name) {
+    for (PyType_Slot *slot = spec->slots; slot->slot; ++slot) {
+        PyMethodDef *method = slot->slot == Py_tp_methods ? slot->pfunc : NULL;
+        for (; method && method->ml_name; ++method) {
+            method->ml_doc = doc_of(name, method->ml_name);
+        }
+        PyGetSetDef *getter = slot->slot == Py_tp_getset ? slot->pfunc : NULL;
+        for (; getter && getter->name; ++getter) {
+            getter->doc = doc_of(name, getter->name);
+        }
+    }
+}
+
 static int add_type(PyObject *module, PyType_Spec *spec, const char *name, PyTypeObject **to) {
+    add_docs(spec, name);
     PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
     if (!type) {
         return -1;
+    }
+    for (const struct core_doc *row = core_docs; row->name; ++row) {
+        PyObject *text = strcmp(row->name, name) == 0 ? PyUnicode_FromString(row->text) : NULL;
+        if (text && PyObject_SetAttrString(type, "__doc__", text) < 0) {
+            PyErr_Clear(); /* a text less */
+        }
+        Py_XDECREF(text);
     }
     *to = (PyTypeObject *)type; /* the reference is the state's */
     return PyModule_AddObjectRef(module, name, type);
@@ -64,6 +100,7 @@ static int begin(PyObject *module) {
         return -1;
     }
     core.module = module;
+    core.stream_word = PyUnicode_InternFromString("stream");
     bool failed =
         add_type(module, &core_object_spec, "Object", &core.object_type) < 0 ||
         add_type(module, &core_buffer_spec, "Buffer", &core.buffer_type) < 0 ||

@@ -111,7 +111,12 @@ static PyObject *resource_allocate(PyObject *object, PyObject *const *args, Py_s
     PyObject *given[4], *kept = NULL;
     size_t bytes = 0;
     gpumem_buffer_options options = {.size = sizeof options};
-    if (core_take("allocate", args, count, keywords, names, 2, 1, given) < 0) {
+    if (count == 1 && keywords && PyTuple_Size(keywords) == 1 &&
+        PyTuple_GetItem(keywords, 0) == core.stream_word) { /* allocate(size, stream=stream) */
+        given[0] = args[0];
+        given[1] = args[1];
+        given[2] = given[3] = NULL;
+    } else if (core_take("allocate", args, count, keywords, names, 2, 1, given) < 0) {
         return NULL;
     }
     struct resource *self = open_resource(object);

@@ -17,6 +17,7 @@ static const struct choice gpumem_watch_reason_rows[] = {
     {"access", 3},
     {"decommit", 4},
     {"move", 5},
+    {"add", 6},
     {NULL, 0},
 };
 static const struct choice gpumem_capability_rows[] = {

@@ -28,7 +28,7 @@ atomic_bool core_lines_waiting;
 
 /* The calls into the library that this thread is in, one in another by way of callbacks, and what a
  * callback raised in the innermost. */
-static _Thread_local struct {
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
     int depth;
     PyObject *raised;
 } calls;

@@ -1,5 +1,11 @@
 """What a failure raises: a class for each status of the C interface, and how its text is made."""
 
+TYPE_CHECKING = False  # typing's, without its import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._enums import Status
+
 __all__ = [
     "BusyError", "CUDAError", "CUDAWarning", "CancelledError", "DataError", "DeviceFaultError", "DriverError",
     "Error", "ForkedError", "InvalidArgumentError", "NoDeviceError", "NoDriverError", "NotPermittedError",
@@ -9,16 +15,18 @@ __all__ = [
 
 
 class Error(RuntimeError):
-    driver_code = 0
-    vulkan_code = 0
-    system_code = 0
-    call = ""
-    _status = 10
+    """A failure of the library: its status, and the codes and the call of whoever refused."""
+
+    driver_code: int = 0
+    vulkan_code: int = 0
+    system_code: int = 0
+    call: str = ""
+    _status: int = 10
 
     @property
-    def status(self):
-        from ._enums import Status
-        return Status(self._status)
+    def status(self) -> "Status":
+        from ._enums import Status as Words
+        return Words(self._status)
 
 
 class InvalidArgumentError(Error, ValueError):
@@ -101,10 +109,10 @@ CLASSES = {each._status: each for each in (
     NotSupportedError, NotPermittedError, NoDriverError, NoDeviceError, DriverError, DeviceFaultError,
     SystemCallError, PeerError, DataError, CancelledError, ForkedError, TimedOutError)}
 # Set by gpumem._library: the driver's name of a code.
-driver_name = None
+driver_name: "Callable[[int], str] | None" = None
 
 
-def make(status, driver_code, vulkan_code, system_code, call, message):
+def make(status: int, driver_code: int, vulkan_code: int, system_code: int, call: str, message: str) -> Error:
     """The exception of a failure: called by the extension."""
     name = driver_name(driver_code) if driver_code and driver_name else ""
     text = message if not name or name in message else f"{message} ({name})"

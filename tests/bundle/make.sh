@@ -29,7 +29,9 @@ cp -a "$HERE/../../bench/peers.py" "$BUNDLE/bench/"
 mkdir -p "$BUNDLE/clients/programs" "$BUNDLE/tests/traces"
 cp -a "$HERE"/../traces/*.xz "$BUNDLE/tests/traces/"
 cp -a "$HERE/../clients/caches_in_turn.py" "$BUNDLE/clients/"
-cp -a "$HERE/../clients/programs/caches.py" "$BUNDLE/clients/programs/"
+for name in caches tap torch_compiled torch_runtime; do
+    cp -a "$HERE/../clients/programs/$name.py" "$BUNDLE/clients/programs/"
+done
 # Unit tests, fault sweeps and the runtime's tests are softgpu's, and the page's program is C++, whose library is not the
 # bundle's to bring.
 (cd "$BUILD/tests" && find . \( -path ./CMakeFiles -o -path ./runner -o -path ./unit -o -path ./fault \

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the bundle on a machine with a GPU. Needs libc, a POSIX shell, coreutils, awk and a driver.
-#   run.sh [conformance|programs|cuda|parity-record|ptx-record|bench|load|caches|all]
+#   run.sh [conformance|programs|cuda|parity-record|ptx-record|bench|load|caches|torch|all]
 # Results go to $OUT (default ./out). GPUMEM_DRIVER chooses the driver (default nvidia). The exit
 # status is 1 when anything failed, 2 where there is no driver with a device.
 set -u
@@ -16,11 +16,11 @@ export GPUMEM_DRIVER
 STATUS=0
 
 usage() {
-    echo "usage: run.sh [conformance|programs|cuda|parity-record|ptx-record|bench|load|caches|all]"
+    echo "usage: run.sh [conformance|programs|cuda|parity-record|ptx-record|bench|load|caches|torch|all]"
 }
 
 case ${1:-all} in
-conformance | programs | cuda | parity-record | ptx-record | bench | load | caches | all) ;;
+conformance | programs | cuda | parity-record | ptx-record | bench | load | caches | torch | all) ;;
 -h | --help)
     usage
     exit 0
@@ -245,6 +245,43 @@ run_caches() {
     cat "$OUT/caches.txt"
 }
 
+# PyTorch's calls, its kernels, cuBLAS and cuDNN, and functions that Triton compiles, with gpumem's runtime over this
+# machine's driver, then with NVIDIA's. PYTHON has PyTorch; without it the script says so.
+run_torch() {
+    python=${PYTHON:-$(command -v python3)} || {
+        echo "no python3: PyTorch is not tried"
+        return
+    }
+    version=$("$python" -c 'import torch; print(torch.version.cuda.split(".")[0])' 2>/dev/null) || {
+        echo "$python has no PyTorch for CUDA: not tried (PYTHON names another)"
+        return
+    }
+    ours=$BUNDLE/lib/gpumem/runtime/$version/libcudart.so.$version
+    set --
+    products=products
+    # Products of matrices are wgmma for an H200, which softgpu refuses.
+    [ "$GPUMEM_DRIVER" != softgpu ] || {
+        set -- "$BUNDLE/bin/gpumem" run --softgpu --profile h200 --
+        products=
+    }
+    mkdir -p "$OUT/torch"
+    for program in torch_runtime torch_compiled; do
+        arguments=
+        [ $program = torch_runtime ] || arguments=$products
+        for whose in ours theirs; do
+            runtime=
+            [ $whose = theirs ] || runtime=$ours
+            text=$OUT/torch/$program.$whose.txt
+            LD_PRELOAD=$runtime CLIENT_RUNTIME=$runtime timeout -k 5 580 "$@" "$python" -W ignore \
+                "$BUNDLE/clients/programs/$program.py" $arguments >"$text" 2>&1 </dev/null
+            code=$?
+            echo "$program.$whose: status $code, $(grep -c '^ok' "$text") passed, $(grep -c '^not ok' "$text") failed"
+        done
+    done | tee "$OUT/torch.txt"
+    # NVIDIA's is there to compare with: only ours decides.
+    ! grep -q 'ours: status [^0]' "$OUT/torch.txt" || STATUS=1
+}
+
 run_load() {
     file=${LOAD_FILE:-$OUT/../load.bin}
     made=
@@ -277,6 +314,7 @@ ptx-record) run_ptx_record ;;
 bench) run_bench ;;
 load) run_load ;;
 caches) run_caches ;;
+torch) run_torch ;;
 all)
     run_conformance
     run_programs
@@ -285,6 +323,7 @@ all)
     run_ptx_record
     run_load
     run_caches
+    run_torch
     run_bench
     ;;
 esac

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Our libcudart, over softgpu, answers some 3,000 questions with wrong arguments as NVIDIA's did on an H200: line by line,
-with the last error after each, and without a crash. The program is compiled by nvcc, whose headers it needs."""
+with the last error after each, and without a crash. The program is compiled by nvcc, whose headers it needs.
+
+With GPUMEM_TEST_LONG=1 all pairs of wrong arguments, too, each in a process of its own, for crashes alone."""
 import os
 import re
 import shutil
@@ -31,9 +33,10 @@ def nvcc_of_13():
     return (found, "") if version and version[1] == "13" else (None, "nvcc is not one of CUDA 13")
 
 
-def compiled(nvcc, recording, folder):
+def compiled(nvcc, folder, *chosen):
+    """The program of what questions.py writes when it is given `chosen`."""
     source, program = folder / "questions.cu", folder / "questions.o"
-    subprocess.run([sys.executable, HERE / "runtime/questions.py", source, recording], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, HERE / "runtime/questions.py", source, *chosen], check=True, stdout=subprocess.DEVNULL)
     done = subprocess.run([nvcc, "--cudart=shared", "-gencode", "arch=compute_80,code=compute_80", "-Xcompiler", "-w", "-c",
                            source, "-o", program], capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -41,18 +44,33 @@ def compiled(nvcc, recording, folder):
     return program
 
 
-def agrees(recording, objects, folder, abi):
+def ask(objects, folder, abi, arguments):
+    """The file with what libcudart.so.ABI of ours answers."""
     library = BUILD / f"lib/gpumem/runtime/{abi}"
     program, output = folder / f"questions.{abi}", folder / f"answers.{abi}"
     subprocess.run(["c++", objects, f"{library}/libcudart.so.{abi}", f"-Wl,-rpath,{library}", "-o", program], check=True)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SOFTGPU_")}
     environment.update(LD_LIBRARY_PATH=str(BUILD / "lib/gpumem/softgpu"), SOFTGPU_PROFILE="h200", SOFTGPU_MEMORY=str(MEMORY),
                        SOFTGPU_LOG="off", SOFTGPU_PTX="driver", GPUMEM_RUNTIME_LOG="off")
-    recorded, started = read_answers(recording), time.monotonic()
+    started = time.monotonic()
     with open(output, "w", encoding="utf-8") as file:
-        subprocess.run([program, "t60", *answers.arguments(recorded, abi)], env=environment, stdout=file, check=True)
+        subprocess.run([program, "t60", *arguments], env=environment, stdout=file, check=True, cwd=folder)
     print(f"# {time.monotonic() - started:.1f} s")
-    return answers.problems_of(recorded, read_answers(output), abi)
+    return output
+
+
+def agrees(recording, objects, folder, abi):
+    recorded = read_answers(recording)
+    return answers.problems_of(recorded, read_answers(ask(objects, folder, abi, answers.arguments(recorded, abi))), abi)
+
+
+def none_crashes(nvcc, folder):
+    objects = compiled(nvcc, folder, "--all", Path(nvcc).resolve().parents[1] / "include/cuda_runtime_api.h")
+    most = 50000  # more than there are: each question ends its process
+    got = read_answers(ask(objects, folder, "13", map(str, range(most))))
+    print(f"# {len(got)} questions")
+    return [f"{question}: {answer}" for question, answer, _ in got if answer.startswith("signal")] + \
+        ([] if 10000 < len(got) < most else [f"{len(got)} questions were asked"])
 
 
 def planted(recording):
@@ -78,9 +96,12 @@ def main():
             report.skip("a CUDA runtime's answers", reason)
             continue
         with tempfile.TemporaryDirectory() as temporary:
-            objects = compiled(nvcc, recording, Path(temporary))
+            objects = compiled(nvcc, Path(temporary), recording)
             for abi in ("13", "12"):
                 report.run(f"libcudart.so.{abi} answers as NVIDIA's did", agrees, recording, objects, Path(temporary), abi)
+    if nvcc and os.environ.get("GPUMEM_TEST_LONG") == "1":
+        with tempfile.TemporaryDirectory() as temporary:
+            report.run("no pair of wrong arguments crashes", none_crashes, nvcc, Path(temporary))
     return report.end()
 
 

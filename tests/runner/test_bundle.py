@@ -10,7 +10,7 @@ from tap_report import run_in_folders  # noqa: E402  pylint: disable=wrong-impor
 
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
-COMMANDS = ("load", "conformance", "programs", "cuda", "parity-record", "ptx-record", "bench", "caches", "all")
+COMMANDS = ("load", "conformance", "programs", "cuda", "parity-record", "ptx-record", "bench", "caches", "torch", "all")
 
 
 class Bundle:

@@ -41,6 +41,17 @@ static int put_first(const char *variable, const char *text, const char *otherwi
     return set(variable, whole);
 }
 
+/* Adds `text` at the end of what the variable has. */
+static int append(const char *variable, char between, const char *text) {
+    const char *old = value_of(variable);
+    char whole[PATH_MAX];
+    int size = old ? snprintf(whole, sizeof whole, "%s%c%s", old, between, text)
+                   : snprintf(whole, sizeof whole, "%s", text);
+    if (size < 0 || (size_t)size >= sizeof whole)
+        return cli_error(CLI_FAILED, "%s is too long to be extended", variable);
+    return set(variable, whole);
+}
+
 /* ---- Caches ---------------------------------------------------------------------------------- */
 
 /* What a cache's content depends on besides what its owner knows: "h200-0.3.0". If the profile is a
@@ -152,14 +163,8 @@ static int put_wrappers_first(const char *bin, const char *root, const char *kin
  */
 static int make_room_for_tls(void) {
     const char *old = value_of("GLIBC_TUNABLES");
-    char whole[PATH_MAX];
-    if (old && strstr(old, "glibc.rtld.optional_static_tls="))
-        return CLI_OK;
-    int size = snprintf(whole, sizeof whole, "%s%sglibc.rtld.optional_static_tls=4096",
-                        old ? old : "", old ? ":" : "");
-    if (size < 0 || (size_t)size >= sizeof whole)
-        return cli_error(CLI_FAILED, "GLIBC_TUNABLES is too long to be extended");
-    return set("GLIBC_TUNABLES", whole);
+    bool given = old && strstr(old, "glibc.rtld.optional_static_tls=");
+    return given ? CLI_OK : append("GLIBC_TUNABLES", ':', "glibc.rtld.optional_static_tls=4096");
 }
 
 /* ---- The runtime ----------------------------------------------------------------------------- */
@@ -168,13 +173,7 @@ static int make_room_for_tls(void) {
 static int link_runtime_shared(void) {
     static const char option[] = "--cudart=shared";
     const char *old = value_of("NVCC_APPEND_FLAGS");
-    char whole[PATH_MAX];
-    if (old && strstr(old, option))
-        return CLI_OK;
-    int size = snprintf(whole, sizeof whole, "%s%s%s", old ? old : "", old ? " " : "", option);
-    if (size < 0 || (size_t)size >= sizeof whole)
-        return cli_error(CLI_FAILED, "NVCC_APPEND_FLAGS is too long to be extended");
-    return set("NVCC_APPEND_FLAGS", whole);
+    return old && strstr(old, option) ? CLI_OK : append("NVCC_APPEND_FLAGS", ' ', option);
 }
 
 /* The auditor answers by it for NVIDIA's library; Python, for what is linked into cuda.bindings. */

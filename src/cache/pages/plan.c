@@ -17,7 +17,7 @@
 #define PAGES_OF_ALL        128
 #define PAGES_OF_ALL_SMALL  4096 /* one small block keeps a page */
 #define PAGES_OF_BLOCK      16
-#define PAGES_OF_HUGE_BLOCK 2 /* at least */
+#define PAGES_OF_HUGE_BLOCK 3 /* at least */
 
 static size_t round_down(size_t bytes, size_t unit) {
     return bytes / unit * unit;

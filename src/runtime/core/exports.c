@@ -7,7 +7,7 @@
 
 #define NEED_NOTHING cudaSuccess
 #define NEED_DRIVER  rt_need_driver()
-#define NEED_CONTEXT rt_need_context()
+#define NEED_CONTEXT rt_need_context_of(self_)
 #define END_SETS     rt_set
 #define END_KEEPS
 
@@ -75,24 +75,36 @@ static bool no_handle(const void *argument) {
 
 /* ---- Reports --------------------------------------------------------------------------------- */
 
+/* Away from the usual course, which then needs no room for the arguments. */
+#define REPORT(name, params, args)                                                                 \
+    __attribute__((noinline, cold)) static cudaError_t report_##name params {                      \
+        const struct rt_value values[] = {{RT_ADDRESS_VALUE, 0, 0}, RT_VALUES args};               \
+        return rt_leave(#name, values + 1, sizeof values / sizeof *values - 1, rt_self.ended);     \
+    }
+
 /* `work` sets `error`, unless an injected fault answers the call. Calls of ours by ours, and those
  * of callbacks, are part of the outermost. */
 #define REPORTED(name, args, work)                                                                 \
-    struct rt_thread *self_ = &rt_self;                                                            \
+    struct rt_thread *self_ = rt_myself();                                                         \
     const char *outside_ = self_->inside;                                                          \
     cudaError_t error;                                                                             \
-    if (!outside_)                                                                                 \
+    if (__builtin_expect(!outside_, 1))                                                            \
         self_->inside = #name;                                                                     \
-    if (!rt_is_watched() || outside_ || rt_enter(#name, &error)) {                                 \
+    if (!rt_is_watched() || outside_ || entered(#name, self_)) {                                   \
         work                                                                                       \
+    } else {                                                                                       \
+        error = self_->ended;                                                                      \
     }                                                                                              \
     CHECK_HANDLES(args);                                                                           \
+    self_->inside = outside_;                                                                      \
     if (__builtin_expect(error != cudaSuccess || rt_is_watched(), 0) && !outside_) {               \
-        const struct rt_value values_[] = {{RT_ADDRESS_VALUE, 0, 0}, RT_VALUES args};              \
-        self_->inside = NULL;                                                                      \
-        error = rt_leave(#name, values_ + 1, sizeof values_ / sizeof *values_ - 1, error);         \
-    }                                                                                              \
-    self_->inside = outside_;
+        self_->ended = error;                                                                      \
+        error = report_##name args;                                                                \
+    }
+
+__attribute__((noinline, cold)) static bool entered(const char *name, struct rt_thread *self) {
+    return rt_enter(name, &self->ended);
+}
 
 /* ---- Twins ----------------------------------------------------------------------------------- */
 
@@ -122,6 +134,7 @@ static bool no_handle(const void *argument) {
 #define RT_PLAIN(name, abi, tier, twin, stream, use, error, params, args, driver, driver_args)     \
     RT_IN_##abi(PLAIN_FN(name, twin, stream, use, error, params, args, driver, driver_args))
 #define PLAIN_FN(name, twin, stream, use, end, params, args, driver, driver_args)                  \
+    REPORT(name, params, args)                                                                     \
     RT_EXPORT cudaError_t name params;                                                             \
     cudaError_t name params {                                                                      \
         REPORTED(                                                                                  \
@@ -134,6 +147,7 @@ static bool no_handle(const void *argument) {
 #define RT_FN(name, abi, tier, twin, stream, use, error, params, args)                             \
     RT_IN_##abi(OWN_FN(name, twin, stream, use, error, params, args))
 #define OWN_FN(name, twin, stream, use, end, params, args)                                         \
+    REPORT(name, params, args)                                                                     \
     RT_EXPORT cudaError_t name params;                                                             \
     cudaError_t name params {                                                                      \
         static _Atomic(bool) said;                                                                 \

@@ -58,8 +58,10 @@ enum { RT_CALLS = 16 };
 struct rt_thread {
     cudaError_t last;
     int device;          /* chosen by cudaSetDevice */
+    cudaError_t ended;   /* of a call that is reported on */
     const char *inside;  /* the outermost function of ours that it is in, or NULL */
     unsigned per_thread; /* twins around this call whose default stream is the thread's own */
+    CUcontext now;       /* what the driver answers */
     CUcontext context;   /* the current one when it was last looked at ... */
     unsigned generation; /* ... and rt_generation then */
     unsigned calls;      /* <<<>>> whose configuration is pushed */
@@ -132,19 +134,32 @@ cudaError_t rt_leave(const char *function, const struct rt_value *values, size_t
 extern _Atomic(unsigned) rt_generation;
 cudaError_t rt_make_context(CUcontext now);
 
-/* A current context is used; else the primary one of the thread's device becomes current. */
-static inline cudaError_t rt_need_context(void) {
+/* A current context is used; else the primary one of the thread's device becomes current. `self`
+ * is the thread's own. */
+__attribute__((always_inline)) static inline cudaError_t
+rt_need_context_of(struct rt_thread *self) {
     cudaError_t error = rt_need_driver();
     if (error != cudaSuccess)
         return error;
-    CUcontext now = NULL;
-    error = rt_error(CU(cuCtxGetCurrent)(&now));
+    self->now = NULL;
+    error = rt_error(CU(cuCtxGetCurrent)(&self->now));
     if (error != cudaSuccess)
         return error;
-    if (now && now == rt_self.context &&
-        rt_self.generation == atomic_load_explicit(&rt_generation, memory_order_acquire))
+    if (self->now && self->now == self->context &&
+        self->generation == atomic_load_explicit(&rt_generation, memory_order_acquire))
         return cudaSuccess;
-    return rt_make_context(now);
+    return rt_make_context(self->now);
+}
+
+/* The address of the thread's state, which is a call: it is asked for once in a function. */
+static inline struct rt_thread *rt_myself(void) {
+    struct rt_thread *self = &rt_self;
+    __asm__("" : "+r"(self));
+    return self;
+}
+
+static inline cudaError_t rt_need_context(void) {
+    return rt_need_context_of(rt_myself());
 }
 
 /* The primary context of a device, retained for good. */

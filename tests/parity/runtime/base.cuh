@@ -199,8 +199,10 @@ int main(int count, char **numbers) {
     for (int i = 1; i < count; i++)
         if (numbers[i][0] == 't')
             seconds = (unsigned)atoi(numbers[i] + 1);
-        else
-            *(numbers[i][0] == 'x' ? &left_out[atoi(numbers[i] + 1)] : &ends_behind[atoi(numbers[i])]) = 1;
+        else if (numbers[i][0] == 'x')
+            left_out[atoi(numbers[i] + 1) % question_count] = 1;
+        else if (atoi(numbers[i]) < question_count)
+            ends_behind[atoi(numbers[i])] = 1;
     int *at = (int *)mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     while (*at < question_count) {
         int status = 0, before = *at;

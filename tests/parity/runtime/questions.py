@@ -3,6 +3,7 @@
 wrong (NULL, 0, too large, of another kind, gone), the others are right; then two at a time.
 
 questions.py FILE.cu [HEADER]: functions that HEADER, cuda_runtime_api.h, does not declare are left out.
+questions.py FILE.cu --all HEADER: all pairs, and of tier 3 as well.
 questions.py FILE.cu RECORDING: those that RECORDING (a .txt, perhaps packed as .txt.xz) has the answers of."""
 import itertools
 import lzma
@@ -81,17 +82,17 @@ def values(function, kind, name):
         [f"none<{kind}>()"]
 
 
-def rows():
+def rows(tiers="12"):
     text = (SOURCE / "src/runtime/runtime.def").read_text()
-    found = re.findall(r"^RT_(?:PLAIN|FN)\((\w+), (?:BOTH|ONLY13), [12], \w+, \w+, \w+, \w+, \(([^()]*(?:\([^()]*\))*[^()]*)\), ", text, re.M)
+    found = re.findall(r"^RT_(?:PLAIN|FN)\((\w+), (?:BOTH|ONLY13), [" + tiers + r"], \w+, \w+, \w+, \w+, \(([^()]*(?:\([^()]*\))*[^()]*)\), ", text, re.M)
     return [(name, list(parameters(params))) for name, params in found if name not in LEFT_OUT and name.startswith("cuda")]
 
 
-def asked():
+def asked(every):
     """(function, kinds, arguments) of each question."""
     chosen = random.Random(1)
     pairs = []
-    for function, params in rows():
+    for function, params in rows("123" if every else "12"):
         choices = [values(function, kind, name) for kind, name in params]
         right = [each[0] for each in choices]
         kinds = [kind for kind, _ in params]
@@ -104,7 +105,7 @@ def asked():
                 arguments = list(right)
                 arguments[one], arguments[two] = first, second
                 pairs.append((function, kinds, arguments))
-    yield from sorted(chosen.sample(pairs, min(PAIRS, len(pairs))), key=lambda pair: pair[0])
+    yield from sorted(pairs if every else chosen.sample(pairs, min(PAIRS, len(pairs))), key=lambda pair: pair[0])
 
 
 GONE = """
@@ -133,10 +134,10 @@ def read_answers(path):
     return found
 
 
-def made_up(header):
+def made_up(header, every=False):
     """(function, kinds, text) of each question of asked() whose function `header` declares."""
     seen = set()
-    for function, kinds, arguments in asked():
+    for function, kinds, arguments in asked(every):
         text = f"{function}({', '.join(arguments)})"
         if text not in seen and (header is None or re.search(rf"\b{function}\(", header)):
             seen.add(text)
@@ -152,10 +153,10 @@ def recorded(path):
 
 
 def main():
-    given = sys.argv[2] if len(sys.argv) > 2 else None
+    given, every = sys.argv[-1] if len(sys.argv) > 2 else None, "--all" in sys.argv
     lines, table = [f'#include "{Path(__file__).with_name("base.cuh")}"', GONE], []
     chosen = recorded(given) if given and re.search(r"\.txt(\.xz)?$", given) else \
-        made_up(Path(given).read_text() if given else None)
+        made_up(Path(given).read_text() if given else None, every)
     for function, kinds, text in chosen:
         number = len(table)
         lines.append(f"static cudaError_t q{number}() {{ return ((cudaError_t(CUDARTAPI *)({', '.join(kinds)}))"
