@@ -39,6 +39,10 @@ cpack --config packaging/deb.cmake -B "$dist" -D CPACK_PACKAGE_VERSION="$version
     -D CPACK_PACKAGE_DESCRIPTION_SUMMARY="$description" -D CPACK_INSTALLED_DIRECTORIES="$tree;/"
 rm -rf "$dist/_CPack_Packages"
 
+if [ -n "${GPUMEM_WITHOUT_WHEELS:-}" ]; then
+    echo "make.sh: no wheel is made: GPUMEM_WITHOUT_WHEELS is set" >&2
+    exit 77
+fi
 [ -x "$work/venv/bin/python" ] || python3 -m venv "$work/venv"
 "$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check scikit-build-core wheel || {
     echo "make.sh: no wheel is made: pip has no package for it" >&2
