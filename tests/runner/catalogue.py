@@ -26,7 +26,7 @@ PRODUCT = ("gpumem_command", "gpumem_manual", "gpumem", "gpumem_static", "vkgdr"
 TARGETS = {
     "abi": (*PRODUCT, "tests/conformance/run"),
     "cli": (*PRODUCT, "programs", "examples/all"),
-    "clients": PRODUCT,
+    "clients": (*PRODUCT, "gpumem_python"),
     "conformance": (*PRODUCT, "vulkan_icd", "tests/conformance/run"),
     "coverage": (*PRODUCT, "tests/conformance/run"),
     "docs": (*PRODUCT, "examples/all", "api_tour", "cpp_page"),
