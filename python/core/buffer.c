@@ -370,7 +370,9 @@ static PyObject *buffer_resize(PyObject *object, PyObject *size) {
 
 PyObject *core_new_buffer(PyTypeObject *type, gpumem_buffer *buffer, PyObject *resource,
                           PyObject *owner, PyObject *stream) {
-    PyObject *object = PyType_GenericAlloc(type, 0);
+    PyObject *own = resource ? ((struct resource *)data_of(resource))->buffer_class : NULL;
+    PyObject *object =
+        PyType_GenericAlloc(own && type == core.buffer_type ? (PyTypeObject *)own : type, 0);
     if (!object) {
         if (buffer) {
             (void)gpumem_buffer_free(buffer, NULL);

@@ -74,7 +74,8 @@ struct resource {
     void *library;             /* of its device: streams of another are refused */
     PyObject *owners;          /* a tuple: its device, what it wraps, callbacks */
     PyObject *weak;
-    struct buffer *newest; /* its open buffers */
+    PyObject *buffer_class; /* of what it allocates, where that is not Buffer */
+    struct buffer *newest;  /* its open buffers */
     Py_ssize_t
         uses;    /* open buffers and holds, wrappers, calls under way, and 1 until it is closed */
     bool native; /* has, or had, a resource of the library */

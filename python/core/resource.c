@@ -215,6 +215,19 @@ static PyObject *resource_record_places(PyObject *object, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+/* _hand_out(type): what its buffers are, a subclass of Buffer. */
+static PyObject *resource_hand_out(PyObject *object, PyObject *type) {
+    struct resource *self = data_of(object);
+    if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, core.buffer_type)) {
+        return PyErr_Format(PyExc_TypeError, "%R is no subclass of Buffer", type);
+    }
+    PyObject *former = self->buffer_class;
+    Py_INCREF(type);
+    self->buffer_class = type;
+    Py_XDECREF(former);
+    Py_RETURN_NONE;
+}
+
 static PyObject *resource_buffers(PyObject *object, void *unused) {
     (void)unused;
     const struct resource *self = data_of(object);
@@ -231,6 +244,7 @@ static int traverse(PyObject *object, visitproc visit, void *arg) {
     const struct resource *self = data_of(object);
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->owners);
+    Py_VISIT(self->buffer_class);
     return 0;
 }
 
@@ -255,6 +269,7 @@ static void dealloc(PyObject *object) {
     }
     clear(object);
     Py_CLEAR(self->owners);
+    Py_CLEAR(self->buffer_class);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
     Py_DECREF(type);
 }
@@ -266,6 +281,7 @@ static PyMethodDef methods[] = {
      NULL},
     {"close", resource_close, METH_NOARGS, NULL},
     {"_record_places", resource_record_places, METH_NOARGS, NULL},
+    {"_hand_out", resource_hand_out, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef getters[] = {

@@ -24,7 +24,7 @@ _LATER = {name: "_options" for name in (
     "AlignmentMemoryResourceOptions", "CachingMemoryResourceOptions", "DeviceMemoryResourceOptions", "EventOptions",
     "LegacyPinnedMemoryResourceOptions", "ManagedMemoryResourceOptions", "MappedMemoryResourceOptions",
     "PinnedMemoryResourceOptions", "StreamOptions", "TrackingMemoryResourceOptions",
-    "VirtualMemoryResourceOptions")} | {"Status": "_enums"}
+    "VirtualMemoryResourceOptions")} | {"ManagedBuffer": "_managed", "Status": "_enums"}
 _MODULES = ("typing", "vkgdr")
 
 __all__ = [

@@ -564,9 +564,48 @@ class LoggingMemoryResource(_Wrapper):
     """A line for each allocation, resize and free: to `logger`, or to the logger 'gpumem'."""
     def __init__(self, upstream: MemoryResource, logger: Any = None) -> None: ...
 
+_Place = Device | Host | int
+
+class ManagedBuffer(Buffer):
+    """Memory that the CPU and the devices have at one address. What read_mostly, preferred_location and accessed_by
+    are set to is advice, which takes effect at once; for memory of a pool the driver takes none (NotSupportedError),
+    for that of ManagedMemoryResource(method='allocated') it does. A place is a Device, its ordinal, or a Host.
+    Streams as Buffer.fill."""
+    @property
+    def read_mostly(self) -> bool:
+        """Whether pages may be copied to where they are read."""
+        ...
+    @read_mostly.setter
+    def read_mostly(self, value: Any) -> None: ...
+    @property
+    def preferred_location(self) -> Device | Host | None:
+        """Where the driver keeps the pages if it can."""
+        ...
+    @preferred_location.setter
+    def preferred_location(self, value: Any) -> None: ...
+    @property
+    def accessed_by(self) -> Any:
+        """The places that keep the memory mapped, wherever its pages are: a set of Device and Host() that can be
+        changed."""
+        ...
+    @accessed_by.setter
+    def accessed_by(self, value: Any) -> None: ...
+    @property
+    def last_prefetch_location(self) -> Device | Host | None: ...
+    def prefetch(self, location: _Place, *, stream: _Stream = None) -> None:
+        """Moves the pages to a place; the content is kept."""
+        ...
+    def discard(self, *, stream: _Stream = None) -> None:
+        """Gives up the content, so that pages need not be moved until they are written."""
+        ...
+    def discard_prefetch(self, location: _Place, *, stream: _Stream = None) -> None:
+        """Moves the pages to a place, without their content."""
+        ...
+
 class ManagedMemoryResource(_Pool):
     """Memory at one address for the CPU and the devices, whose pages the driver moves."""
     def __init__(self, options: Any = None) -> None: ...
+    def allocate(self, size: int, stream: _Stream = None, *, capacity: int | None = None, alignment: int | None = None) -> ManagedBuffer: ...
     @property
     def preferred_location(self) -> tuple[str, int | None] | None: ...
     @property

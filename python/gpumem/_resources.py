@@ -303,6 +303,8 @@ class ManagedMemoryResource(Pool):
         if given is not None:
             in_c["read_mostly"] = given.read_mostly
         _core.managed_resource_create(self.device._handle, in_c, self)
+        from ._managed import ManagedBuffer
+        self._hand_out(ManagedBuffer)
         self._begin()
 
     @property

@@ -7,6 +7,9 @@ class Wrapper(Resource):
     def _wrap(self, upstream):
         self.upstream = upstream
         self.device = getattr(upstream, "device", None)
+        if getattr(upstream, "is_managed", False):
+            from ._managed import ManagedBuffer
+            self._hand_out(ManagedBuffer)
 
     @property
     def is_managed(self):

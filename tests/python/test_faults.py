@@ -160,6 +160,21 @@ class Faults(unittest.TestCase):
 
         self.sweep("between processes", act)
 
+    def test_each_method_of_managed_memory(self):
+        resource = cc.ManagedMemoryResource({"method": "allocated"})
+
+        def act():
+            with resource.allocate(2 * MIB) as buffer:
+                buffer.read_mostly = True
+                buffer.preferred_location = cc.Host()
+                buffer.accessed_by = {0}
+                buffer.accessed_by = {cc.Host()}
+                buffer.prefetch(0)
+                buffer.discard(stream=self.stream)
+                buffer.discard_prefetch(0, stream=self.stream)
+
+        self.sweep("managed", act)
+
     def test_streams_and_events(self):
         def act():
             stream = self.device.create_stream()
