@@ -59,6 +59,18 @@ def test_the_fixture_skips_with_a_reason_without_a_device():
         expect(status == 0 and "1 skipped" in said and "gpumem run --softgpu" in said, said)
 
 
+def test_numba_frees_all_memory_with_the_setting_of_ci_md_alone():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write(folder, shown.sections("cuda-programs.md")["Python: numba-cuda"])
+        command = next(line for line, _ in shown.commands(shown.sections("ci.md")["Which leaks count"]))
+        key, _, value = command.split()[0].partition("=")
+        expect("--fail-on leaks:memory" in command, command)
+        for setting, wanted in (({}, 9), ({key: value}, 0)):
+            status, said = run(folder, sys.executable, "saxpy_numba.py", SOFTGPU_FAIL_ON="leaks:memory", **setting)
+            expect(status == wanted, f"{setting}: {status}, {said}")
+
+
 def test_the_suite_of_softgpu_md_passes_with_and_without_its_fault():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
