@@ -6,6 +6,7 @@ import atexit as _atexit
 
 from . import _buffer, _core, _library, _log, errors
 from ._buffer import Buffer, Watch, WatchEvent
+from ._ipc import IPCAllocationHandle, IPCBufferDescriptor, IPCEventDescriptor
 from ._library import Device, Host, Library, default_library, open  # pylint: disable=redefined-builtin
 from ._resources import (DeviceMemoryResource, GraphMemoryResource, LegacyPinnedMemoryResource,
                          ManagedMemoryResource, MemoryResource, PinnedMemoryResource)
@@ -28,7 +29,8 @@ _MODULES = ("cuda_core", "softgpu", "typing", "vkgdr", "vmm")
 
 __all__ = [
     "AlignmentMemoryResource", "AllocationFailure", "Buffer", "CachingMemoryResource", "CapturePool", "Device", "DeviceMemoryResource", "Event",
-    "FailureMemoryResource", "FallbackMemoryResource", "GraphMemoryResource", "Host", "LEGACY_DEFAULT_STREAM",
+    "FailureMemoryResource", "FallbackMemoryResource", "GraphMemoryResource", "Host",
+    "IPCAllocationHandle", "IPCBufferDescriptor", "IPCEventDescriptor", "LEGACY_DEFAULT_STREAM",
     "LegacyPinnedMemoryResource",
     "Library", "LimitMemoryResource", "LoggingMemoryResource", "ManagedMemoryResource", "MappedMemoryResource",
     "MemoryResource", "NO_STREAM", "PER_THREAD_DEFAULT_STREAM", "PinnedMemoryResource", "Stream",

@@ -1,6 +1,6 @@
 """Buffer: the methods that the extension leaves to Python."""
-from . import _core
-from ._library import default_library
+from . import _core, _ipc
+from ._library import Device, default_library
 from ._stream import NO_STREAM, add_methods
 from .errors import BusyError
 
@@ -62,8 +62,8 @@ class Watch:
 def device_of(buffer):
     """The Device that a Buffer's memory is reached by."""
     resource = buffer.memory_resource
-    device = getattr(resource, "device", None)
-    if device is not None:
+    device = getattr(resource if resource is not None else buffer.owner, "device", None)
+    if isinstance(device, Device):
         return device
     return default_library().device(max(_core.buffer_get_attributes(buffer).ordinal, 0))
 
@@ -134,7 +134,21 @@ class _BufferMethods:
 
     @property
     def is_mapped(self):
-        return not self.is_closed and getattr(self.memory_resource, "is_mapped", False)
+        return not self.is_closed and (isinstance(self.owner, _ipc.Origin)
+                                       or getattr(self.memory_resource, "is_mapped", False))
+
+    @property
+    def ipc_descriptor(self):
+        self._check()
+        return _ipc.describe(self)
+
+    @staticmethod
+    def from_ipc_descriptor(mr, ipc_descriptor, *, stream=None):
+        return _ipc.import_buffer(mr, ipc_descriptor, stream)
+
+    def __reduce__(self):
+        self._check()
+        return _ipc.reduce_buffer(self)
 
     @property
     def attributes(self):

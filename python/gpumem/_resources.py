@@ -2,6 +2,7 @@
 import operator
 
 from . import _core
+from ._ipc import SharedPool
 from ._library import Device, Host, device_of, ordinal_of
 from ._stream import add_methods
 
@@ -204,7 +205,9 @@ class PeerAccess:
             self.add(device)
 
 
-class DeviceMemoryResource(Pool):
+class DeviceMemoryResource(SharedPool, Pool):
+    _location = "device"
+
     def __init__(self, device_id, options=None):
         self.device = device_of(device_id)
         given = options_of(options, "DeviceMemoryResourceOptions")
@@ -213,6 +216,10 @@ class DeviceMemoryResource(Pool):
             "release_threshold": given.release_threshold, "handle_type": given.handle_type}
         _core.device_pool_resource_create(self.device._handle, in_c, self)
         self._begin()
+
+    @classmethod
+    def from_allocation_handle(cls, device_id, alloc_handle):
+        return cls._map(device_of(device_id), alloc_handle, -1)
 
     @property
     def peer_accessible_by(self):
@@ -230,7 +237,9 @@ class DeviceMemoryResource(Pool):
         present.update(wanted)
 
 
-class PinnedMemoryResource(Pool):
+class PinnedMemoryResource(SharedPool, Pool):
+    _location = "host"
+
     def __init__(self, options=None):
         self.device = Device()
         given = options_of(options, "PinnedMemoryResourceOptions")
@@ -246,6 +255,10 @@ class PinnedMemoryResource(Pool):
     @property
     def device_id(self):
         return -1
+
+    @classmethod
+    def from_allocation_handle(cls, alloc_handle):
+        return cls._map(Device(), alloc_handle, -1)
 
     @property
     def numa_id(self):

@@ -139,6 +139,16 @@ class _EventMethods:
         return self._options[2]
 
     @property
+    def ipc_descriptor(self):
+        from ._ipc import describe_event
+        return describe_event(self)
+
+    @staticmethod
+    def from_ipc_descriptor(ipc_descriptor, device=None):
+        from ._ipc import import_event
+        return import_event(Event, ipc_descriptor, device)
+
+    @property
     def is_done(self):
         return _core.event_query(self.device._handle, self)
 

@@ -13,7 +13,7 @@ try:
 except lavapipe.Unavailable as why:
     client.skip(f"no software Vulkan: {why}")
 # Before the environment's own packages, of which vkgdr is one.
-os.environ["PYTHONPATH"] = f"{SOURCE}/packaging/vkgdr_shim:{SOURCE}/python"
+os.environ["PYTHONPATH"] = f"{SOURCE}/packaging/vkgdr_shim:{client.BUILD}/python"
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 os.environ["GPUMEM_VKGDR"] = str(client.BUILD / "lib" / "libvkgdr.so.1")
 client.run("pycuda", "vkgdr_python.py", "--uuid", UUID)

@@ -8,8 +8,8 @@ from pages import CALL, CODE, SOURCE, TEST, declared, missing_test, public_heade
 
 ANSWERS = ("yes", "partly", "no", "not found")
 COLUMNS = 6
-# What is not one call: the whole interface, and a command.
-WITHOUT_CALL = ("every call", "gpumem run")
+# What is not one call: the whole interface, a command, and the Python package.
+WITHOUT_CALL = ("every call", "gpumem run", "the package `gpumem`")
 
 
 def starts_well(cell):

@@ -149,6 +149,17 @@ class Faults(unittest.TestCase):
 
         self.sweep("wrappers", act)
 
+    def test_each_method_between_processes(self):
+        def act():
+            pool = cc.DeviceMemoryResource(0, {"ipc_enabled": True})
+            mapped = cc.DeviceMemoryResource.from_allocation_handle(0, pool.allocation_handle)
+            with pool.allocate(4096) as buffer, cc.Buffer.from_ipc_descriptor(mapped, buffer.ipc_descriptor) as other:
+                other.fill(1)
+            with cc.VirtualMemoryResource(0).allocate(2 * MIB) as buffer:
+                cc.Buffer.from_ipc_descriptor(None, buffer.ipc_descriptor).close()
+
+        self.sweep("between processes", act)
+
     def test_streams_and_events(self):
         def act():
             stream = self.device.create_stream()

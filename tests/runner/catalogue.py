@@ -26,9 +26,7 @@ PRODUCT = ("gpumem_command", "gpumem_manual", "gpumem", "gpumem_static", "vkgdr"
 TARGETS = {
     "abi": (*PRODUCT, "tests/conformance/run"),
     "cli": (*PRODUCT, "programs", "examples/all"),
-    "clients": PRODUCT,
-    "clients/test_cuda_core_memory.py": (*PRODUCT, "gpumem_python"),
-    "clients/test_softgpu_use.py": (*PRODUCT, "gpumem_python"),
+    "clients": (*PRODUCT, "gpumem_python"),
     "conformance": (*PRODUCT, "vulkan_icd", "tests/conformance/run"),
     "coverage": (*PRODUCT, "tests/conformance/run"),
     "docs": (*PRODUCT, "examples/all", "api_tour", "cpp_page"),

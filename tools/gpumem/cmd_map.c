@@ -177,7 +177,8 @@ static int check_arguments(const struct arguments *a, int left, char **rest) {
     if (a->demo && left)
         return cli_error(CLI_USAGE, "map: --demo draws its own snapshot, not '%s'", rest[0]);
     if (!a->demo && !left)
-        return cli_error(CLI_USAGE, "map: give a SNAPSHOT; 'gpumem map --demo' makes one");
+        return cli_error(CLI_USAGE,
+                         "map: give a SNAPSHOT; 'gpumem map --demo --driver softgpu' makes one");
     if (left > 1)
         return cli_error(CLI_USAGE, "map: unexpected argument '%s'", rest[1]);
     if (!a->demo && (a->save || a->driver || a->device >= 0))
