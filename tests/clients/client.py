@@ -19,19 +19,32 @@ def skip(why):
     sys.exit(0)
 
 
-def run(name, program, *options, arguments=()):
+def run(name, program, *options, arguments=(), prepared=True, **more):
     """`program` with its arguments in environment `name`, unmodified packages, through the command that
-    users have, which gets the options too. The caches that clients keep are the build's."""
+    users have, which gets the options too, or, not prepared, without it. The caches that clients keep are the
+    build's. `more`: of the environment."""
     try:
         python = environment.python_of(name, BUILD)
     except environment.Unavailable as why:
         first = str(why).strip().splitlines()
         skip(f"no environment {name}: {first[-1] if first else why}")
-    command = [BUILD / "bin" / "gpumem", "run", "--softgpu", "--memory", "1G", *options, "--", python,
-               environment.HERE / "programs" / program, *arguments]
+    command = [python, environment.HERE / "programs" / program, *arguments]
+    if prepared:
+        command = [BUILD / "bin" / "gpumem", "run", "--softgpu", "--memory", "1G", *options, "--", *command]
     cache = str(BUILD / "clients" / "cache")
-    done = subprocess.run([str(word) for word in command], env=dict(os.environ, XDG_CACHE_HOME=cache), check=False)
+    done = subprocess.run([str(word) for word in command], env=dict(os.environ, XDG_CACHE_HOME=cache, **more),
+                          check=False)
     sys.exit(done.returncode)
+
+
+def run_with_gpumem(name, program, prepared=True):
+    """As run, of a program that imports gpumem too."""
+    if not list((BUILD / "python/gpumem").glob("_core.*so")):
+        skip("the build has no gpumem for Python: no headers of Python (python3-dev)")
+    if os.environ.get("GPUMEM_SANITIZE", "off") != "off":
+        print("1..0 # SKIP the extension has a sanitizer, and the environment's Python has none")
+        sys.exit(0)
+    run(name, program, prepared=prepared, PYTHONPATH=str(BUILD / "python"))
 
 
 def run_debian(package, program, *options, name="numpy"):

@@ -71,4 +71,5 @@ def run_the_next():
 
 if os.environ.get("GPUMEM_RUNTIME"):
     sys.meta_path.insert(0, Finder)
-run_the_next()
+if __name__ == "sitecustomize":  # gpumem.softgpu.use has it under another name
+    run_the_next()
