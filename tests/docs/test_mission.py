@@ -8,6 +8,8 @@ import pages
 from pages import CODE, SOURCE, TEST, declared, report, rows_of
 
 CALL = re.compile(r"\b(?:gpumem|GPUMEM|vkgdr|VKGDR)_\w+(?:\.\w+)?")
+# Python's names outside of vkgdr.
+OURS = re.compile(r"\bgpumem\.((?:vmm\b|[A-Z]\w+)(?:\.\w+)*)")
 PYTHON = re.compile(r"\bgpumem\.vkgdr(?:\.(\w+(?:\.\w+)*))?")
 
 
@@ -17,6 +19,8 @@ def members_of(tree, classes):
         if isinstance(node, ast.ClassDef):
             names = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
             for each in node.body:
+                if isinstance(each, ast.AnnAssign):
+                    names.add(ast.unparse(each.target))
                 if isinstance(each, ast.Assign):
                     names |= {target.id for target in each.targets if isinstance(target, ast.Name)}
             bases = {ast.unparse(base) for base in node.bases}
@@ -33,6 +37,18 @@ def python_names(root):
         for name in classes.keys() - before:
             found |= {f"{prefix}{name}"} | {f"{prefix}{name}.{member}" for member in classes[name]}
     return found | {"pycuda"}
+
+
+def other_python_names(root):
+    """Dotted names below gpumem, of the stub, and of gpumem.vmm."""
+    found = {"vmm"}
+    for prefix, file in ("", "__init__.pyi"), ("vmm.", "vmm.py"):
+        tree, classes = ast.parse((root / "python/gpumem" / file).read_text()), {}
+        members_of(tree, classes)
+        top = {getattr(node, "name", ast.unparse(getattr(node, "target", node))) for node in tree.body}
+        found |= {prefix + name for name in top}
+        found |= {f"{prefix}{name}.{member}" for name, members in classes.items() for member in members}
+    return found
 
 
 def programs_of(file):
@@ -57,7 +73,7 @@ def missing_test(where, name, root):
 
 def problems_of(text, root):
     headers = pages.public_headers(root) + (root / "include/vkgdr.h").read_text()
-    python = python_names(root)
+    python, others = python_names(root), other_python_names(root)
     found = []
     for number, cells in rows_of(text):
         named = " ".join(CODE.findall(" ".join(cells[1:-1])))
@@ -66,6 +82,7 @@ def problems_of(text, root):
                   if not declared(call, headers)]
         found += [f"line {number}: there is no gpumem.vkgdr.{name}"
                   for name in PYTHON.findall(named) if name and name not in python]
+        found += [f"line {number}: there is no gpumem.{name}" for name in OURS.findall(named) if name not in others]
         found += [f"line {number}: {problem}" for where, name in tests
                   if (problem := missing_test(where, name, root))]
         if not tests:
@@ -83,6 +100,8 @@ def planted():
              ((good[0], "nothing"), 1), (("vkgdr_no_such_call", good[1]), 1),
              (("gpumem.vkgdr.pycuda.Memory.flush", "clients/test_vkgdr_python:test_a_device_is_opened_by_number_and_by_context"), 0),
              (("gpumem.vkgdr.RawMemory.no_such", good[1]), 1),
+             (("gpumem.vmm.Reservation.map", good[1]), 0), (("gpumem.vmm.no_such", good[1]), 1),
+             (("gpumem.PinnedMemoryResource.no_such", good[1]), 1),
              ((good[0], "clients/test_vkgdr_python:test_no_such"), 1)]
     return [f"{cells}: {problems_of(row.format(*cells), SOURCE)}" for cells, wanted in cases
             if len(problems_of(row.format(*cells), SOURCE)) != wanted]
