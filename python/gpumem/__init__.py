@@ -25,7 +25,7 @@ _LATER = {name: "_options" for name in (
     "LegacyPinnedMemoryResourceOptions", "ManagedMemoryResourceOptions", "MappedMemoryResourceOptions",
     "PinnedMemoryResourceOptions", "StreamOptions", "TrackingMemoryResourceOptions",
     "VirtualMemoryResourceOptions")} | {"ManagedBuffer": "_managed", "Status": "_enums"}
-_MODULES = ("typing", "vkgdr")
+_MODULES = ("typing", "utils", "vkgdr")
 
 __all__ = [
     "AlignmentMemoryResource", "AllocationFailure", "Buffer", "CachingMemoryResource", "CapturePool", "Device", "DeviceMemoryResource", "Event",
