@@ -136,6 +136,33 @@ int core_enter_buffers(PyObject *first, PyObject *second) {
     }
 }
 
+int core_enter_many(PyObject *const *buffers, size_t count) {
+    for (;;) { /* as above; a pass in which nobody waited saw all of them at one moment */
+        size_t each = 0;
+        int answer = 1;
+        while (each < count && (answer = ready(buffers[each])) > 0) {
+            ++each;
+        }
+        if (answer < 0 || PyErr_Occurred()) {
+            return -1;
+        }
+        if (each == count) {
+            while (each-- > 0) {
+                mark_inside(buffers[each]);
+            }
+            return 0;
+        }
+    }
+}
+
+void core_leave_many(PyObject *const *buffers, size_t count) {
+    for (size_t each = 0; each < count; ++each) { /* one may be there twice */
+        if (core_root(data_of(buffers[each]))->inside == PyThread_get_thread_ident()) {
+            core_leave_buffer(buffers[each]);
+        }
+    }
+}
+
 /* ---- The end --------------------------------------------------------------------------------- */
 
 void core_unlist_buffer(struct buffer *self) {

@@ -19,7 +19,8 @@ static int name_both(PyObject *first, PyObject *second, PyObject *stream) {
                : 0;
 }
 
-static PyObject *copy(PyObject *to, PyObject *from, PyObject *stream, PyObject *result) {
+static PyObject *copy(PyObject *to, PyObject *from, PyObject *stream, PyObject *options,
+                      PyObject *result) {
     struct buffer *target = data_of(to), *source = data_of(from);
     CUstream handle = NULL;
     PyObject *kept;
@@ -34,6 +35,13 @@ static PyObject *copy(PyObject *to, PyObject *from, PyObject *stream, PyObject *
     if (core_stream(stream, library_of(target), NULL, &handle, &kept) < 0 ||
         (library_of(source) && core_stream(stream, library_of(source), NULL, &handle, &kept) < 0)) {
         return NULL;
+    }
+    if (options && options != Py_None) { /* a batch of one */
+        PyObject *done = PyObject_CallFunction(core.without_stream, "sO(OOO)", "copy with options",
+                                               to, from, stream ? stream : Py_None, options);
+        Py_XDECREF(done);
+        Py_XINCREF(done ? result : NULL);
+        return done ? result : NULL;
     }
     if (!handle || handle == GPUMEM_STREAM_NONE) {
         PyObject *done = without_stream("copy", to, from);
@@ -75,7 +83,7 @@ PyObject *core_buffer_copy_to(PyObject *object, PyObject *const *args, Py_ssize_
         if (!PyObject_TypeCheck(to, core.buffer_type)) {
             return PyErr_Format(PyExc_TypeError, "dst must be a Buffer, not %S", Py_TYPE(to));
         }
-        return copy(to, object, given[1], to);
+        return copy(to, object, given[1], given[2], to);
     }
     if (self->closed) {
         return core_closed_error();
@@ -104,7 +112,7 @@ PyObject *core_buffer_copy_to(PyObject *object, PyObject *const *args, Py_ssize_
     if (allocated > self->size) { /* resources that round sizes up */
         target->size = self->size;
     }
-    PyObject *result = copy(to, object, given[1], to);
+    PyObject *result = copy(to, object, given[1], given[2], to);
     target->size = allocated;
     Py_DECREF(to);
     return result;
@@ -120,7 +128,7 @@ PyObject *core_buffer_copy_from(PyObject *object, PyObject *const *args, Py_ssiz
     if (!PyObject_TypeCheck(given[0], core.buffer_type)) {
         return PyErr_Format(PyExc_TypeError, "src must be a Buffer, not %S", Py_TYPE(given[0]));
     }
-    return copy(object, given[0], given[1], Py_None);
+    return copy(object, given[0], given[1], given[2], Py_None);
 }
 
 /* The 1, 2 or 4 bytes of a fill's value. */

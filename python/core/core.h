@@ -192,6 +192,8 @@ extern PyType_Spec core_buffer_spec;
 int core_enter_buffer(PyObject *self);
 int core_enter_buffers(PyObject *first, PyObject *second);
 void core_leave_buffer(PyObject *self);
+int core_enter_many(PyObject *const *buffers, size_t count);
+void core_leave_many(PyObject *const *buffers, size_t count);
 /* The Buffer that has the library's: itself, or the one that it shares with. */
 struct buffer *core_root(struct buffer *self);
 /* After a call: pointer and size as they are now. */
@@ -242,6 +244,10 @@ int core_add_stream_calls(PyObject *module);
 /* ---- driver.c: what only the driver's own table has ----------------------------------------- */
 
 int core_add_driver_calls(PyObject *module);
+
+/* ---- batch.c --------------------------------------------------------------------------------- */
+
+int core_add_batches(PyObject *module);
 
 /* ---- callbacks.c ----------------------------------------------------------------------------- */
 

@@ -148,11 +148,15 @@ static PyObject *stream_is_capturing(PyObject *module, PyObject *args) {
         return NULL;
     }
     const gpumem_driver_api *api = api_of(gpumem_device_library(data->pointer));
-    CUcontext popped = NULL;
+    CUcontext ours = gpumem_device_context(data->pointer), present = NULL, popped = NULL;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (api->cuCtxPushCurrent_v2(gpumem_device_context(data->pointer)) == CUDA_SUCCESS) {
+    if (api->cuCtxGetCurrent(&present) == CUDA_SUCCESS &&
+        (present == ours || api->cuCtxPushCurrent_v2(ours) == CUDA_SUCCESS)) {
         (void)api->cuStreamIsCapturing(stream, &status);
-        (void)api->cuCtxPopCurrent_v2(&popped);
+        if (present != ours && api->cuCtxPopCurrent_v2(&popped) != CUDA_SUCCESS &&
+            api->cuCtxGetCurrent(&popped) == CUDA_SUCCESS && popped == ours) {
+            (void)api->cuCtxPopCurrent_v2(&popped);
+        }
     }
     return PyBool_FromLong(status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
 }

@@ -108,8 +108,8 @@ static int begin(PyObject *module) {
         add_type(module, &core_stream_spec, "Stream", &core.stream_type) < 0 ||
         add_type(module, &core_event_spec, "Event", &core.event_type) < 0 ||
         core_add_calls(module) < 0 || core_add_stream_calls(module) < 0 ||
-        core_add_driver_calls(module) < 0 || core_add_callbacks(module) < 0 || read_flags() < 0 ||
-        core_start_threads() < 0;
+        core_add_driver_calls(module) < 0 || core_add_callbacks(module) < 0 ||
+        core_add_batches(module) < 0 || read_flags() < 0 || core_start_threads() < 0;
     return failed ? -1 : 0;
 }
 

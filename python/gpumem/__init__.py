@@ -25,7 +25,7 @@ _LATER = {name: "_options" for name in (
     "LegacyPinnedMemoryResourceOptions", "ManagedMemoryResourceOptions", "MappedMemoryResourceOptions",
     "PinnedMemoryResourceOptions", "StreamOptions", "TrackingMemoryResourceOptions",
     "VirtualMemoryResourceOptions")} | {"ManagedBuffer": "_managed", "Status": "_enums"}
-_MODULES = ("cuda_core", "softgpu", "typing", "vkgdr", "vmm")
+_MODULES = ("cuda_core", "softgpu", "typing", "utils", "vkgdr", "vmm")
 
 __all__ = [
     "AlignmentMemoryResource", "AllocationFailure", "Buffer", "CachingMemoryResource", "CapturePool", "Device", "DeviceMemoryResource", "Event",

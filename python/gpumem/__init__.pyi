@@ -8,6 +8,7 @@ from typing_extensions import Buffer as _Bytes
 from typing_extensions import disjoint_base
 
 from . import typing as typing
+from . import utils as utils
 from .errors import BusyError as BusyError
 from .errors import CancelledError as CancelledError
 from .errors import CUDAError as CUDAError

@@ -83,6 +83,11 @@ def adopt(pointer, size, resource):
 def without_stream(what, buffer, other):
     """Called by the extension: a copy or a fill that names no stream is done when it returns, after the work
     of all streams that the buffers know."""
+    if what == "copy with options":
+        from .utils import copy_batch
+        source, stream, options = other
+        copy_batch(stream, [source], [buffer], options=options)
+        return
     stream = device_of(buffer)._internal_stream
     _core.buffer_order(buffer, stream)
     if what == "fill":

@@ -175,6 +175,16 @@ class Faults(unittest.TestCase):
 
         self.sweep("managed", act)
 
+    def test_batches(self):
+        pool = cc.DeviceMemoryResource(0)
+
+        def act():
+            with pool.allocate(4096, stream=self.stream) as first, pool.allocate(4096, stream=self.stream) as second:
+                cc.utils.copy_batch(self.stream, [first], [second])
+                first.copy_to(second, stream=self.stream, options=cc.utils.CopyOptions("any"))
+
+        self.sweep("batches", act)
+
     def test_streams_and_events(self):
         def act():
             stream = self.device.create_stream()

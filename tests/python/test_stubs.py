@@ -40,7 +40,7 @@ def with_mypy(*command):
     with tempfile.TemporaryDirectory() as folder:
         stubs = Path(folder) / "stubs/gpumem"
         stubs.mkdir(parents=True)
-        for name in ("__init__.pyi", "errors.py", "typing.py", "_enums.py", "py.typed"):
+        for name in ("__init__.pyi", "errors.py", "typing.py", "utils.pyi", "_enums.py", "py.typed"):
             shutil.copy(PACKAGE / name, stubs)
         (Path(folder) / "user.py").write_text(USER)
         done = subprocess.run([python, "-m", *command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
