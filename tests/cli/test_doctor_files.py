@@ -85,6 +85,7 @@ def test_the_runtime_is_found_as_a_library_inside_or_by_its_text(folder):
             (elf(needed=["libcudartful.so.12"]), 0, "device code       none"),
             (elf([(".rodata", STATIC)]), 1, "link with nvcc --cudart=shared"),
             (elf([(".rodata", bytes(65519) + STATIC)]), 1, "NVIDIA's is inside"),  # over a window's border
+            (elf([(".rodata", STATIC), (".nv_fatbin", fatbin(ptx(80)))]), 1, f"note  softgpu           has profiles for its PTX, with another runtime: {ALL}"),
             (elf([(".rodata", b"\0cuGetExportTable\0")]), 0, "device code       none"),
             (elf([(".rodata", b"\0libcudart.so.12\0")]), 0, "may open it"),
             (elf([(".rodata", STATIC)], soname="libcudart.so.13"), 0, "it is one, libcudart.so.13"),

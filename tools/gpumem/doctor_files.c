@@ -222,7 +222,9 @@ static void say_profiles(struct report *report, const struct device_code *code) 
             "-gencode arch=compute_80,code=compute_80");
     else if (!most)
         say(report, BAD, "softgpu", "has no profile for its PTX");
-    if (whole.used)
+    if (whole.used && code->runtime == RUNTIME_INSIDE)
+        say(report, NOTE, "softgpu", "has profiles for its PTX, with another runtime: %s", whole.text);
+    else if (whole.used)
         say(report, GOOD, "softgpu", "runs with profile %s", whole.text);
     say_parts(report, code);
     for (size_t i = 0; i < profiles->count && has(code, true); i++)
