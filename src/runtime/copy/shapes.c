@@ -144,8 +144,8 @@ static bool is_empty(cudaExtent extent) {
 static cudaError_t box_to_run(const cudaMemcpy3DParms *p, CUDA_MEMCPY3D *copy) {
     if (!p || !is_empty(p->extent))
         return rt_box_copy(p, copy);
-    *copy = copy_between((struct place){.type = CU_MEMORYTYPE_HOST},
-                         (struct place){.type = CU_MEMORYTYPE_HOST});
+    const struct place nowhere = {.type = CU_MEMORYTYPE_HOST};
+    *copy = copy_between(nowhere, nowhere);
     return cudaSuccess;
 }
 
