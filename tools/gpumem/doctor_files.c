@@ -223,7 +223,8 @@ static void say_profiles(struct report *report, const struct device_code *code) 
     else if (!most)
         say(report, BAD, "softgpu", "has no profile for its PTX");
     if (whole.used && code->runtime == RUNTIME_INSIDE)
-        say(report, NOTE, "softgpu", "has profiles for its PTX, with another runtime: %s", whole.text);
+        say(report, NOTE, "softgpu", "has profiles for its PTX, with another runtime: %s",
+            whole.text);
     else if (whole.used)
         say(report, GOOD, "softgpu", "runs with profile %s", whole.text);
     say_parts(report, code);
