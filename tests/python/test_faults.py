@@ -62,6 +62,7 @@ class Faults(unittest.TestCase):
 
     def settle(self):
         gc.collect()
+        self.stream.sync()  # the pool gives back what is freed in order of it
         self.device.trim(wait=True)
 
     def lost(self):
