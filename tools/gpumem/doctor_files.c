@@ -381,7 +381,7 @@ static void look_at(struct report *report) {
 
 int doctor_files(char **files, int count, bool as_json) {
     static struct profiles profiles;
-    struct json json;
+    struct json json = {0};
     struct report report = {.profiles = &profiles, .json = as_json ? &json : NULL};
     find_profiles(&profiles);
     if (as_json) {
