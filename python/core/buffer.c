@@ -563,10 +563,7 @@ static PyObject *buffer_close(PyObject *object, PyObject *const *args, Py_ssize_
 /* _keep(owner): lives as long as the memory, and is shown as the owner. */
 static PyObject *buffer_keep(PyObject *object, PyObject *owner) {
     struct buffer *self = data_of(object);
-    PyObject *former = self->owner;
-    Py_INCREF(owner);
-    self->owner = owner;
-    Py_XDECREF(former);
+    core_set(&self->owner, owner);
     Py_RETURN_NONE;
 }
 
@@ -582,11 +579,7 @@ static PyObject *buffer_set_deallocation_stream(PyObject *object, PyObject *stre
         core_name_stream(self, kept) < 0) {
         return NULL;
     }
-    struct buffer *root = core_root(self);
-    PyObject *former = root->closing_stream;
-    Py_INCREF(stream);
-    root->closing_stream = stream;
-    Py_XDECREF(former);
+    core_set(&core_root(self)->closing_stream, stream);
     Py_RETURN_NONE;
 }
 

@@ -184,6 +184,14 @@ void core_pass_lines_on(void);
 /* A gpumem_log_fn: `user` is the number of a logger. */
 void core_log_line(void *user, gpumem_log_level level, const char *text);
 
+/* Keeps `value` in place of what was kept there, whose end may run other code: it goes last. */
+static inline void core_set(PyObject **kept, PyObject *value) {
+    PyObject *former = *kept;
+    Py_INCREF(value);
+    *kept = value;
+    Py_XDECREF(former);
+}
+
 /* ---- buffer.c -------------------------------------------------------------------------------- */
 
 extern PyType_Spec core_buffer_spec;

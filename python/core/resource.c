@@ -221,10 +221,7 @@ static PyObject *resource_hand_out(PyObject *object, PyObject *type) {
     if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, core.buffer_type)) {
         return PyErr_Format(PyExc_TypeError, "%R is no subclass of Buffer", type);
     }
-    PyObject *former = self->buffer_class;
-    Py_INCREF(type);
-    self->buffer_class = type;
-    Py_XDECREF(former);
+    core_set(&self->buffer_class, type);
     Py_RETURN_NONE;
 }
 

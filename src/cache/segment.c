@@ -52,8 +52,7 @@ static gpumem_status reserve(struct gm_cache *cache, size_t bytes) {
     return gm_fail(
         GPUMEM_ERROR_OUT_OF_CAPACITY,
         "%zu more bytes would bring the caching resource from %llu above its maximum of %llu; "
-        "blocks "
-        "have %llu, the rest is free in pieces that are too small, or held by queued work",
+        "blocks have %llu, the rest is free in pieces that are too small, or held by queued work",
         bytes, (unsigned long long)taken, (unsigned long long)cache->maximum_bytes,
         (unsigned long long)used);
 }

@@ -277,14 +277,18 @@ TEST(pages_of_a_capture_pool_stay_until_it_ends) {
 
 /* ---- Who else knows the memory --------------------------------------------------------------- */
 
-TEST(moved_pages_have_the_rights_of_all_peers) {
+static gpumem_resource *memory_for_a_peer(void) {
     bool can = false;
     if (gpumem_device_can_access_peer(device, 1, &can) != GPUMEM_OK || !can) {
         printf("skip: no second device that reaches the first\n");
         skip();
     }
     const int peers[] = {1};
-    gpumem_resource *upstream = NEW_VIRTUAL(.peers = peers, .peer_count = 1);
+    return NEW_VIRTUAL(.peers = peers, .peer_count = 1);
+}
+
+TEST(moved_pages_have_the_rights_of_all_peers) {
+    gpumem_resource *upstream = memory_for_a_peer();
     gpumem_resource *cache = NEW_CACHING(upstream);
     gpumem_buffer *parts[PARTS];
     fill_up(cache, 256 * MIB, NULL, parts);
@@ -401,13 +405,7 @@ TEST(a_block_over_several_pages_is_one_for_all_who_ask) {
 }
 
 TEST(a_peer_copies_a_block_over_several_pages) {
-    bool can = false;
-    if (gpumem_device_can_access_peer(device, 1, &can) != GPUMEM_OK || !can) {
-        printf("skip: no second device that reaches the first\n");
-        skip();
-    }
-    const int peers[] = {1};
-    gpumem_resource *upstream = NEW_VIRTUAL(.peers = peers, .peer_count = 1);
+    gpumem_resource *upstream = memory_for_a_peer();
     gpumem_resource *cache = NEW_CACHING(upstream);
     gpumem_buffer *parts[PARTS], *block = block_of_moved_pages(cache, parts);
     gpumem_device *second = MADE(gpumem_device *, gpumem_device_open, library, 1);
